@@ -1,7 +1,6 @@
 -- event_log_room_insert on room
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_room_insert AFTER INSERT ON room FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJyb29tIiwib3B0aW9ucyI6eyJzdHlsZSI6ImZpZWxkLWJhY2sifSwiaGFzaCI6ImU1N2I5MThjZDM4NWJjMmMifQ==';
 IF ((NEW.open IS NOT NULL OR ( IS NULL))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
@@ -26,7 +25,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_room_update on room
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_room_update AFTER UPDATE ON room FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJyb29tIiwib3B0aW9ucyI6eyJzdHlsZSI6ImZpZWxkLWJhY2sifSwiaGFzaCI6IjBjM2ViYWE2MjViZGYwZjAifQ==';
 IF ((NOT (CAST(CONVERT(OLD.house USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.house USING utf8mb4) AS BINARY))
   OR NOT ( <=> ))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
@@ -87,7 +85,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_room_delete on room
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_room_delete AFTER DELETE ON room FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJyb29tIiwib3B0aW9ucyI6eyJzdHlsZSI6ImZpZWxkLWJhY2sifSwiaGFzaCI6ImQzZDYwN2NjNzczOTYzYWMifQ==';
 IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,

@@ -1,7 +1,6 @@
 -- event_log_usr_insert on usr
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiZmllbGQiLCJ3aGVuIjoiZm5hbWUgPSAnQW5uJyIsImRlZmVycmVkIjp0cnVlfSwiaGFzaCI6Ijc1N2U0MzcyYTIzMGU2MzAifQ==';
 IF ((NEW.fname IS NOT NULL OR (NEW.photo IS NULL AND NEW.seen IS NULL))
   AND EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo AS photo, NEW.seen AS seen) AS usr WHERE (fname = 'Ann'))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
@@ -33,7 +32,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr_update on usr
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiZmllbGQiLCJ3aGVuIjoiZm5hbWUgPSAnQW5uJyIsImRlZmVycmVkIjp0cnVlfSwiaGFzaCI6ImVlMTNhNWJhM2MyZDBiZTAifQ==';
 IF ((NOT (OLD.idu <=> NEW.idu))
   AND EXISTS (SELECT 1 FROM (SELECT OLD.idu AS idu, OLD.fname AS fname, OLD.photo AS photo, OLD.seen AS seen) AS usr WHERE (fname = 'Ann'))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
@@ -117,7 +115,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr_delete on usr
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr_delete AFTER DELETE ON usr FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiZmllbGQiLCJ3aGVuIjoiZm5hbWUgPSAnQW5uJyIsImRlZmVycmVkIjp0cnVlfSwiaGFzaCI6ImYwNDAwMzkyY2JhM2U1YTMifQ==';
 IF (EXISTS (SELECT 1 FROM (SELECT OLD.idu AS idu, OLD.fname AS fname, OLD.photo AS photo, OLD.seen AS seen) AS usr WHERE (fname = 'Ann'))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
@@ -139,7 +136,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr__usr_phone_insert on usr_phone
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr__usr_phone_insert AFTER INSERT ON usr_phone FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiZmllbGQiLCJ3aGVuIjoiZm5hbWUgPSAnQW5uJyIsImRlZmVycmVkIjp0cnVlfSwiaGFzaCI6IjczYzdlNzBmZDMzNGJjYzIifQ==';
 IF (NEW.idu IS NOT NULL
   AND EXISTS (SELECT 1 FROM usr AS usr WHERE usr.idu = NEW.idu AND (fname = 'Ann'))
   AND NEW.phoneno IS NOT NULL) THEN
@@ -164,7 +160,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr__usr_phone_update on usr_phone
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr__usr_phone_update AFTER UPDATE ON usr_phone FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiZmllbGQiLCJ3aGVuIjoiZm5hbWUgPSAnQW5uJyIsImRlZmVycmVkIjp0cnVlfSwiaGFzaCI6ImJmZDE4NzRkNDY4ZTE4NWMifQ==';
 IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.phoneno USING utf8mb4) AS BINARY)))
   OR (NOT (OLD.idu <=> NEW.idu)))
   AND OLD.idu IS NOT NULL
@@ -213,7 +208,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr__usr_phone_delete on usr_phone
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr__usr_phone_delete AFTER DELETE ON usr_phone FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiZmllbGQiLCJ3aGVuIjoiZm5hbWUgPSAnQW5uJyIsImRlZmVycmVkIjp0cnVlfSwiaGFzaCI6IjYzNGU0MGQ1OWIxMzgxODUifQ==';
 IF (OLD.idu IS NOT NULL
   AND EXISTS (SELECT 1 FROM usr AS usr WHERE usr.idu = OLD.idu AND (fname = 'Ann'))
   AND OLD.phoneno IS NOT NULL) THEN

@@ -1,7 +1,6 @@
 -- event_log_usr_insert on usr
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiaW1hZ2UiLCJleGNsdWRlIjpbInBob3RvIl0sInJlcGVhdGVkIjpbInVzcl9waG9uZS5waG9uZW5vIl19LCJoYXNoIjoiMGU3MjY2OGMxMjVhNGEyMyIsIndhdGNoZWQiOlsiZm5hbWUiLCJzZWVuIiwidXNyX3Bob25lLnBob25lbm8iLCJ1c3JfcGhvbmUua2luZCJdfQ==';
 IF (1 = 1) THEN
 IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
@@ -25,7 +24,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr_update on usr
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiaW1hZ2UiLCJleGNsdWRlIjpbInBob3RvIl0sInJlcGVhdGVkIjpbInVzcl9waG9uZS5waG9uZW5vIl19LCJoYXNoIjoiNDdmZmQ3NjdkZTNkMzY1OSIsIndhdGNoZWQiOlsiZm5hbWUiLCJzZWVuIiwidXNyX3Bob25lLnBob25lbm8iLCJ1c3JfcGhvbmUua2luZCJdfQ==';
 IF ((NOT (OLD.idu <=> NEW.idu))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
@@ -84,7 +82,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr_delete on usr
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr_delete AFTER DELETE ON usr FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiaW1hZ2UiLCJleGNsdWRlIjpbInBob3RvIl0sInJlcGVhdGVkIjpbInVzcl9waG9uZS5waG9uZW5vIl19LCJoYXNoIjoiMjlmNjc4NzZiOTJiNGVjZiIsIndhdGNoZWQiOlsiZm5hbWUiLCJzZWVuIiwidXNyX3Bob25lLnBob25lbm8iLCJ1c3JfcGhvbmUua2luZCJdfQ==';
 IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
@@ -106,7 +103,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr__usr_phone_insert on usr_phone
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr__usr_phone_insert AFTER INSERT ON usr_phone FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiaW1hZ2UiLCJleGNsdWRlIjpbInBob3RvIl0sInJlcGVhdGVkIjpbInVzcl9waG9uZS5waG9uZW5vIl19LCJoYXNoIjoiMDUwZmQxNDRmMjAyZDY0MCIsIndhdGNoZWQiOlsiZm5hbWUiLCJzZWVuIiwidXNyX3Bob25lLnBob25lbm8iLCJ1c3JfcGhvbmUua2luZCJdfQ==';
 IF (NEW.idu IS NOT NULL AND NEW.phoneno IS NOT NULL) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
@@ -127,7 +123,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr__usr_phone_update on usr_phone
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr__usr_phone_update AFTER UPDATE ON usr_phone FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiaW1hZ2UiLCJleGNsdWRlIjpbInBob3RvIl0sInJlcGVhdGVkIjpbInVzcl9waG9uZS5waG9uZW5vIl19LCJoYXNoIjoiOWQ4NjNkMGE4YTZlZGMxMyIsIndhdGNoZWQiOlsiZm5hbWUiLCJzZWVuIiwidXNyX3Bob25lLnBob25lbm8iLCJ1c3JfcGhvbmUua2luZCJdfQ==';
 IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.phoneno USING utf8mb4) AS BINARY)))
   OR (NOT (OLD.idu <=> NEW.idu)))
   AND OLD.idu IS NOT NULL
@@ -172,7 +167,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_usr__usr_phone_delete on usr_phone
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr__usr_phone_delete AFTER DELETE ON usr_phone FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJ1c3IiLCJvcHRpb25zIjp7InN0eWxlIjoiaW1hZ2UiLCJleGNsdWRlIjpbInBob3RvIl0sInJlcGVhdGVkIjpbInVzcl9waG9uZS5waG9uZW5vIl19LCJoYXNoIjoiMjQyZjY4YzllMzY2OTM0NiIsIndhdGNoZWQiOlsiZm5hbWUiLCJzZWVuIiwidXNyX3Bob25lLnBob25lbm8iLCJ1c3JfcGhvbmUua2luZCJdfQ==';
 IF (OLD.idu IS NOT NULL
   AND EXISTS (SELECT 1 FROM usr AS usr WHERE usr.idu = OLD.idu AND (1 = 1))
   AND OLD.phoneno IS NOT NULL) THEN

@@ -1,7 +1,6 @@
 -- event_log_note_insert on note
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_note_insert AFTER INSERT ON note FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJub3RlIiwib3B0aW9ucyI6eyJzdHlsZSI6ImltYWdlIiwia2V5IjpbImV2ZW50bG9nX3dob2xlX3JvdyJdfSwiaGFzaCI6IjJjZDUyOWFjY2VlNmE1MzEifQ==';
 IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
@@ -15,7 +14,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_note_update on note
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_note_update AFTER UPDATE ON note FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJub3RlIiwib3B0aW9ucyI6eyJzdHlsZSI6ImltYWdlIiwia2V5IjpbImV2ZW50bG9nX3dob2xlX3JvdyJdfSwiaGFzaCI6Ijk4NmVhYjU0NWIxNDkwYjgifQ==';
 IF (NOT (CAST(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(OLD.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(OLD.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') AS BINARY) <=> CAST(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(NEW.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(NEW.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') AS BINARY))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
@@ -36,7 +34,6 @@ SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
 -- event_log_note_delete on note
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_note_delete AFTER DELETE ON note FOR EACH ROW BEGIN
-DO 'eventlog ZXZlbnRsb2cgeyJsb2ciOiJvd24uZXZlbnRfbG9nIiwidGFibGUiOiJub3RlIiwib3B0aW9ucyI6eyJzdHlsZSI6ImltYWdlIiwia2V5IjpbImV2ZW50bG9nX3dob2xlX3JvdyJdfSwiaGFzaCI6ImFiMmJlMzg1MWU4ZGY5YmQifQ==';
 IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,

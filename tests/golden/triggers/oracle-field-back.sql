@@ -1,5 +1,5 @@
 -- event_log_room_change on room
-CREATE OR REPLACE PACKAGE event_log_room_change_e03dae0b AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_room_change_f650af53 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -10,7 +10,7 @@ CREATE OR REPLACE PACKAGE event_log_room_change_e03dae0b AUTHID DEFINER AS
     new_3 room.open%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_room_change_e03dae0b AS
+CREATE OR REPLACE PACKAGE BODY event_log_room_change_f650af53 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -110,15 +110,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_room_change
 FOR INSERT OR UPDATE OR DELETE ON room
 COMPOUND TRIGGER
-/* eventlog {"log":"own.event_log","table":"room","options":{"style":"field-back"},"hash":"e03dae0b0ebaf743"} */
-noted event_log_room_change_e03dae0b.log_rows;
+noted event_log_room_change_f650af53.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_room_change_e03dae0b.row_changed(noted, INSERTING, UPDATING,
+event_log_room_change_f650af53.row_changed(noted, INSERTING, UPDATING,
 :OLD.house,
 :NEW.house,
 :OLD.open,
@@ -127,7 +126,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_room_change_e03dae0b.write_rows(noted);
+event_log_room_change_f650af53.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -138,14 +137,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_ROOM_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_ROOM_CHANGE_E03DAE0B'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_ROOM_CHANGE_F650AF53'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_room_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_ROOM_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_ROOM_CHANGE_E03DAE0B'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_ROOM_CHANGE_F650AF53'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_0233cf1f AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_0dcabe79 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -13,7 +13,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_0233cf1f AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_0233cf1f AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_0dcabe79 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -126,15 +126,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr_change
 FOR INSERT OR UPDATE OR DELETE ON usr
 COMPOUND TRIGGER
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"0233cf1f03449b90"} */
-noted event_log_usr_change_0233cf1f.log_rows;
+noted event_log_usr_change_0dcabe79.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr_change_0233cf1f.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_0dcabe79.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -146,7 +145,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr_change_0233cf1f.write_rows(noted);
+event_log_usr_change_0dcabe79.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -157,14 +156,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_0233CF1F'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_0DCABE79'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_0233CF1F'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_0DCABE79'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
@@ -176,7 +175,7 @@ BEGIN
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_f0c577c0 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_ca13a59c AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -189,7 +188,7 @@ CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_f0c577c0 AUTHID DEFINER AS
     new_3 usr_phone.kind%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_f0c577c0 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_ca13a59c AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -322,15 +321,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
 FOR INSERT OR UPDATE OR DELETE ON usr_phone
 COMPOUND TRIGGER
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"d3e16573fc5032da"} */
-noted event_log_usr__usr_ph_f0c577c0.log_rows;
+noted event_log_usr__usr_ph_ca13a59c.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr__usr_ph_f0c577c0.row_changed(noted, INSERTING, UPDATING,
+event_log_usr__usr_ph_ca13a59c.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.phoneno,
@@ -341,7 +339,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr__usr_ph_f0c577c0.write_rows(noted);
+event_log_usr__usr_ph_ca13a59c.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -352,14 +350,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_F0C577C0'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_CA13A59C'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_F0C577C0'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_CA13A59C'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_fcfda265 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_bd18d430 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text CLOB, new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -12,7 +12,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_fcfda265 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_fcfda265 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_bd18d430 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text CLOB, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -118,15 +118,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr_change
 FOR INSERT OR UPDATE OR DELETE ON usr
 COMPOUND TRIGGER
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"fcfda265e65add06","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
-noted event_log_usr_change_fcfda265.log_rows;
+noted event_log_usr_change_bd18d430.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr_change_fcfda265.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_bd18d430.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -137,7 +136,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr_change_fcfda265.write_rows(noted);
+event_log_usr_change_bd18d430.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -148,14 +147,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_FCFDA265'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_BD18D430'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_FCFDA265'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_BD18D430'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
@@ -167,7 +166,7 @@ BEGIN
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_8d853a05 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_9484c76c AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text CLOB, new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -180,7 +179,7 @@ CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_8d853a05 AUTHID DEFINER AS
     new_3 usr_phone.kind%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_8d853a05 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_9484c76c AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text CLOB, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -285,15 +284,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
 FOR INSERT OR UPDATE OR DELETE ON usr_phone
 COMPOUND TRIGGER
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"674f325fc9476f13","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
-noted event_log_usr__usr_ph_8d853a05.log_rows;
+noted event_log_usr__usr_ph_9484c76c.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr__usr_ph_8d853a05.row_changed(noted, INSERTING, UPDATING,
+event_log_usr__usr_ph_9484c76c.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.phoneno,
@@ -304,7 +302,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr__usr_ph_8d853a05.write_rows(noted);
+event_log_usr__usr_ph_9484c76c.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -315,14 +313,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_8D853A05'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_9484C76C'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_8D853A05'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_9484C76C'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_047c21d9 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_533181e8 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -13,7 +13,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_047c21d9 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_047c21d9 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_533181e8 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -103,10 +103,9 @@ CREATE OR REPLACE TRIGGER event_log_usr_change
 AFTER INSERT OR UPDATE OR DELETE ON usr
 FOR EACH ROW
 DECLARE
-/* eventlog {"log":"own.event_log","table":"usr","options":{"at_once":true},"hash":"047c21d94237f189"} */
-noted event_log_usr_change_047c21d9.log_rows;
+noted event_log_usr_change_533181e8.log_rows;
 BEGIN
-event_log_usr_change_047c21d9.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_533181e8.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -115,7 +114,7 @@ UPDATING('photo'),
 :OLD.seen,
 :NEW.seen);
 IF noted.COUNT > 0 THEN
-event_log_usr_change_047c21d9.write_rows(noted);
+event_log_usr_change_533181e8.write_rows(noted);
 END IF;
 END;
 DECLARE
@@ -125,14 +124,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_047C21D9'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_533181E8'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_047C21D9'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_533181E8'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
@@ -144,7 +143,7 @@ BEGIN
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_77a4d72c AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_41d48564 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -157,7 +156,7 @@ CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_77a4d72c AUTHID DEFINER AS
     new_3 usr_phone.kind%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_77a4d72c AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_41d48564 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -240,10 +239,9 @@ CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
 AFTER INSERT OR UPDATE OR DELETE ON usr_phone
 FOR EACH ROW
 DECLARE
-/* eventlog {"log":"own.event_log","table":"usr","options":{"at_once":true},"hash":"392788c8cf1cb9ba"} */
-noted event_log_usr__usr_ph_77a4d72c.log_rows;
+noted event_log_usr__usr_ph_41d48564.log_rows;
 BEGIN
-event_log_usr__usr_ph_77a4d72c.row_changed(noted, INSERTING, UPDATING,
+event_log_usr__usr_ph_41d48564.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.phoneno,
@@ -251,7 +249,7 @@ event_log_usr__usr_ph_77a4d72c.row_changed(noted, INSERTING, UPDATING,
 :OLD.kind,
 :NEW.kind);
 IF noted.COUNT > 0 THEN
-event_log_usr__usr_ph_77a4d72c.write_rows(noted);
+event_log_usr__usr_ph_41d48564.write_rows(noted);
 END IF;
 END;
 DECLARE
@@ -261,14 +259,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_77A4D72C'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_41D48564'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_77A4D72C'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_41D48564'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -1,5 +1,5 @@
 -- event_log_people_change on people
-CREATE OR REPLACE PACKAGE event_log_people_chan_b154176b AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_people_chan_e896237d AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -12,7 +12,7 @@ CREATE OR REPLACE PACKAGE event_log_people_chan_b154176b AUTHID DEFINER AS
     new_3 people.mv_mail%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_people_chan_b154176b AS
+CREATE OR REPLACE PACKAGE BODY event_log_people_chan_e896237d AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -108,10 +108,9 @@ CREATE OR REPLACE TRIGGER event_log_people_change
 INSTEAD OF INSERT OR UPDATE OR DELETE ON people
 FOR EACH ROW
 DECLARE
-/* eventlog {"log":"own.event_log","table":"people","options":{"style":"field"},"hash":"1fa9466a37c7bf5b"} */
-noted event_log_people_chan_b154176b.log_rows;
+noted event_log_people_chan_e896237d.log_rows;
 BEGIN
-event_log_people_chan_b154176b.row_changed(noted, INSERTING, UPDATING,
+event_log_people_chan_e896237d.row_changed(noted, INSERTING, UPDATING,
 :OLD.pk_id,
 :NEW.pk_id,
 :OLD.sv_name,
@@ -119,7 +118,7 @@ event_log_people_chan_b154176b.row_changed(noted, INSERTING, UPDATING,
 :OLD.mv_mail,
 :NEW.mv_mail);
 IF noted.COUNT > 0 THEN
-event_log_people_chan_b154176b.write_rows(noted);
+event_log_people_chan_e896237d.write_rows(noted);
 END IF;
 END;
 DECLARE
@@ -129,14 +128,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_PEOPLE_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_PEOPLE_CHAN_B154176B'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_PEOPLE_CHAN_E896237D'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_people_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_PEOPLE_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_PEOPLE_CHAN_B154176B'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_PEOPLE_CHAN_E896237D'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -39,7 +39,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_insert() FROM PUBLIC
 CREATE TRIGGER event_log_room_insert AFTER INSERT ON room
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_insert()
-COMMENT ON TRIGGER event_log_room_insert ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"26e315a455849d07"}'
 
 -- event_log_room_update on room
 CREATE OR REPLACE FUNCTION own.event_log_room_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -116,7 +115,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_update() FROM PUBLIC
 CREATE TRIGGER event_log_room_update AFTER UPDATE ON room
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_update()
-COMMENT ON TRIGGER event_log_room_update ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"788fb6e26b76b3e7"}'
 
 -- event_log_room_delete on room
 CREATE OR REPLACE FUNCTION own.event_log_room_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -146,7 +144,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_delete() FROM PUBLIC
 CREATE TRIGGER event_log_room_delete AFTER DELETE ON room
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_delete()
-COMMENT ON TRIGGER event_log_room_delete ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"03e765639031df35"}'
 
 -- event_log_room_truncate on room
 CREATE OR REPLACE FUNCTION own.event_log_room_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -180,4 +177,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_room_truncate BEFORE TRUNCATE ON room
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_truncate()
-COMMENT ON TRIGGER event_log_room_truncate ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"092b7f0c0e99d514"}'

@@ -31,7 +31,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_insert() FROM PUBLIC
 CREATE TRIGGER event_log_room_insert AFTER INSERT ON room
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_insert()
-COMMENT ON TRIGGER event_log_room_insert ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field-back"},"hash":"a17255029f27b547"}'
 
 -- event_log_room_update on room
 CREATE OR REPLACE FUNCTION own.event_log_room_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -76,7 +75,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_update() FROM PUBLIC
 CREATE TRIGGER event_log_room_update AFTER UPDATE ON room
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_update()
-COMMENT ON TRIGGER event_log_room_update ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field-back"},"hash":"690d1fc6777aa38c"}'
 
 -- event_log_room_delete on room
 CREATE OR REPLACE FUNCTION own.event_log_room_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -106,7 +104,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_delete() FROM PUBLIC
 CREATE TRIGGER event_log_room_delete AFTER DELETE ON room
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_delete()
-COMMENT ON TRIGGER event_log_room_delete ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field-back"},"hash":"61dc1e0873c70b29"}'
 
 -- event_log_room_truncate on room
 CREATE OR REPLACE FUNCTION own.event_log_room_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -140,4 +137,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_room_truncate BEFORE TRUNCATE ON room
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_truncate()
-COMMENT ON TRIGGER event_log_room_truncate ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field-back"},"hash":"eadff40095bfcd57"}'

@@ -33,7 +33,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_insert()
-COMMENT ON TRIGGER event_log_usr_insert ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"90f3dc312b913457"}'
 
 -- event_log_usr_update on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -105,7 +104,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_update()
-COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"4a33aaed93eafe48"}'
 
 -- event_log_usr_delete on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -137,7 +135,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr_delete AFTER DELETE ON usr
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_delete()
-COMMENT ON TRIGGER event_log_usr_delete ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"66e9b00dda57b61f"}'
 
 -- event_log_usr_truncate on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -169,7 +166,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr_truncate BEFORE TRUNCATE ON usr
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_truncate()
-COMMENT ON TRIGGER event_log_usr_truncate ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"f7db3a6168f4b80f"}'
 
 -- event_log_usr__usr_phone_insert on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -204,7 +200,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_insert AFTER INSERT ON usr_phone
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_insert()
-COMMENT ON TRIGGER event_log_usr__usr_phone_insert ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"dcf4391245cb75e0"}'
 
 -- event_log_usr__usr_phone_update on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -264,7 +259,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_update AFTER UPDATE ON usr_phone
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_update()
-COMMENT ON TRIGGER event_log_usr__usr_phone_update ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"9d54d1b9d9526a7d"}'
 
 -- event_log_usr__usr_phone_delete on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -299,7 +293,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_delete AFTER DELETE ON usr_phone
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_delete()
-COMMENT ON TRIGGER event_log_usr__usr_phone_delete ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"fb80beadf354cae1"}'
 
 -- event_log_usr__usr_phone_truncate on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -384,4 +377,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_truncate BEFORE TRUNCATE ON usr_phone
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_truncate()
-COMMENT ON TRIGGER event_log_usr__usr_phone_truncate ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = ''Ann''","deferred":true},"hash":"4531ecfbb21ada4f"}'

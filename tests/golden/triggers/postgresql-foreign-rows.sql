@@ -23,7 +23,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr_insert()
-COMMENT ON TRIGGER event_log_usr_insert ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"02900bdca6e8f826"}'
 
 -- event_log_usr_insert_written on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_insert_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -49,7 +48,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_insert_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr_insert_written AFTER INSERT ON usr
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr_insert_written()
-COMMENT ON TRIGGER event_log_usr_insert_written ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"b2063e8096aa651d"}'
 
 -- event_log_usr_update on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_update() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
@@ -96,7 +94,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr_update()
-COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"ab51c01fe1faa70f"}'
 
 -- event_log_usr_update_written on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_update_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -122,7 +119,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update_written AFTER UPDATE ON usr
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr_update_written()
-COMMENT ON TRIGGER event_log_usr_update_written ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"a3f7f6179ed9fa41"}'
 
 -- event_log_usr_delete on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_delete() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
@@ -146,7 +142,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr_delete AFTER DELETE ON usr
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr_delete()
-COMMENT ON TRIGGER event_log_usr_delete ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"05187c27107c24db"}'
 
 -- event_log_usr_delete_written on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_delete_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -172,7 +167,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_delete_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr_delete_written AFTER DELETE ON usr
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr_delete_written()
-COMMENT ON TRIGGER event_log_usr_delete_written ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"7a82300b2cfc6160"}'
 
 -- event_log_usr_truncate on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
@@ -200,7 +194,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr_truncate BEFORE TRUNCATE ON usr
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_truncate()
-COMMENT ON TRIGGER event_log_usr_truncate ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"28cff84481a225d7"}'
 
 -- event_log_usr_truncate_written on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_truncate_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -226,7 +219,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_truncate_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr_truncate_written BEFORE TRUNCATE ON usr
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_truncate_written()
-COMMENT ON TRIGGER event_log_usr_truncate_written ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"5a331fab6ca56c95"}'
 
 -- event_log_usr__usr_phone_insert on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_insert() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
@@ -254,7 +246,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_insert AFTER INSERT ON usr_phone
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr__usr_phone_insert()
-COMMENT ON TRIGGER event_log_usr__usr_phone_insert ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"ab93bb0270d84616"}'
 
 -- event_log_usr__usr_phone_insert_written on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_insert_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -280,7 +271,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_insert_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_insert_written AFTER INSERT ON usr_phone
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr__usr_phone_insert_written()
-COMMENT ON TRIGGER event_log_usr__usr_phone_insert_written ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"d50710a775d36e04"}'
 
 -- event_log_usr__usr_phone_update on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_update() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
@@ -322,7 +312,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_update AFTER UPDATE ON usr_phone
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr__usr_phone_update()
-COMMENT ON TRIGGER event_log_usr__usr_phone_update ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"51dc6301f05c0b81"}'
 
 -- event_log_usr__usr_phone_update_written on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_update_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -348,7 +337,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_update_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_update_written AFTER UPDATE ON usr_phone
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr__usr_phone_update_written()
-COMMENT ON TRIGGER event_log_usr__usr_phone_update_written ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"f5d2c0365a15eb8a"}'
 
 -- event_log_usr__usr_phone_delete on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_delete() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
@@ -376,7 +364,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_delete AFTER DELETE ON usr_phone
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr__usr_phone_delete()
-COMMENT ON TRIGGER event_log_usr__usr_phone_delete ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"1f1e28494c1305c2"}'
 
 -- event_log_usr__usr_phone_delete_written on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_delete_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -402,7 +389,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_delete_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_delete_written AFTER DELETE ON usr_phone
 FOR EACH ROW EXECUTE FUNCTION own.event_log_usr__usr_phone_delete_written()
-COMMENT ON TRIGGER event_log_usr__usr_phone_delete_written ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"b37c55d646d66fcb"}'
 
 -- event_log_usr__usr_phone_truncate on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
@@ -446,7 +432,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_truncate BEFORE TRUNCATE ON usr_phone
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_truncate()
-COMMENT ON TRIGGER event_log_usr__usr_phone_truncate ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"9912bd5b9d52a4f9"}'
 
 -- event_log_usr__usr_phone_truncate_written on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_truncate_written() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -472,4 +457,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_truncate_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_truncate_written BEFORE TRUNCATE ON usr_phone
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_truncate_written()
-COMMENT ON TRIGGER event_log_usr__usr_phone_truncate_written ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","when":"fname = ''Ann''","rows":true,"foreign":true},"hash":"4968ce8d48f9549c"}'

@@ -33,7 +33,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_insert()
-COMMENT ON TRIGGER event_log_usr_insert ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"b2a4c700e5d2f3ef"}'
 ALTER TABLE usr ENABLE ALWAYS TRIGGER event_log_usr_insert
 
 -- event_log_usr_update on usr
@@ -86,7 +85,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_update()
-COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"20d1a62ab9ba1ff4"}'
 ALTER TABLE usr ENABLE ALWAYS TRIGGER event_log_usr_update
 
 -- event_log_usr_delete on usr
@@ -121,7 +119,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr_delete AFTER DELETE ON usr
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_delete()
-COMMENT ON TRIGGER event_log_usr_delete ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"4f78e8779cd404fa"}'
 ALTER TABLE usr ENABLE ALWAYS TRIGGER event_log_usr_delete
 
 -- event_log_usr_truncate on usr
@@ -148,7 +145,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr_truncate BEFORE TRUNCATE ON usr
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_truncate()
-COMMENT ON TRIGGER event_log_usr_truncate ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"8d3ac6689655b5cf"}'
 ALTER TABLE usr ENABLE ALWAYS TRIGGER event_log_usr_truncate
 
 -- event_log_usr_truncate_written on usr
@@ -175,7 +171,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_truncate_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr_truncate_written BEFORE TRUNCATE ON usr
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_truncate_written()
-COMMENT ON TRIGGER event_log_usr_truncate_written ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"5a331fab6ca56c95"}'
 ALTER TABLE usr ENABLE ALWAYS TRIGGER event_log_usr_truncate_written
 
 -- event_log_usr__usr_phone_insert on usr_phone
@@ -210,7 +205,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_insert AFTER INSERT ON usr_phone
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_insert()
-COMMENT ON TRIGGER event_log_usr__usr_phone_insert ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"ff667a80bf4378f3"}'
 ALTER TABLE usr_phone ENABLE ALWAYS TRIGGER event_log_usr__usr_phone_insert
 
 -- event_log_usr__usr_phone_update on usr_phone
@@ -262,7 +256,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_update AFTER UPDATE ON usr_phone
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_update()
-COMMENT ON TRIGGER event_log_usr__usr_phone_update ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"bdc9eac9df1ba09e"}'
 ALTER TABLE usr_phone ENABLE ALWAYS TRIGGER event_log_usr__usr_phone_update
 
 -- event_log_usr__usr_phone_update_written on usr_phone
@@ -289,7 +282,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_update_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_update_written AFTER UPDATE ON usr_phone
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_update_written()
-COMMENT ON TRIGGER event_log_usr__usr_phone_update_written ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"4632ad3b575bb419"}'
 ALTER TABLE usr_phone ENABLE ALWAYS TRIGGER event_log_usr__usr_phone_update_written
 
 -- event_log_usr__usr_phone_delete on usr_phone
@@ -325,7 +317,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_delete AFTER DELETE ON usr_phone
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_delete()
-COMMENT ON TRIGGER event_log_usr__usr_phone_delete ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"417ea4616dc5c567"}'
 ALTER TABLE usr_phone ENABLE ALWAYS TRIGGER event_log_usr__usr_phone_delete
 
 -- event_log_usr__usr_phone_delete_written on usr_phone
@@ -352,7 +343,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_delete_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_delete_written AFTER DELETE ON usr_phone
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_delete_written()
-COMMENT ON TRIGGER event_log_usr__usr_phone_delete_written ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"96bf851719258292"}'
 ALTER TABLE usr_phone ENABLE ALWAYS TRIGGER event_log_usr__usr_phone_delete_written
 
 -- event_log_usr__usr_phone_truncate on usr_phone
@@ -389,7 +379,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_truncate BEFORE TRUNCATE ON usr_phone
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_truncate()
-COMMENT ON TRIGGER event_log_usr__usr_phone_truncate ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"e84a77a54718e421"}'
 ALTER TABLE usr_phone ENABLE ALWAYS TRIGGER event_log_usr__usr_phone_truncate
 
 -- event_log_usr__usr_phone_truncate_written on usr_phone
@@ -416,5 +405,4 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_truncate_written() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_truncate_written BEFORE TRUNCATE ON usr_phone
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_truncate_written()
-COMMENT ON TRIGGER event_log_usr__usr_phone_truncate_written ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","always":true,"foreign":true},"hash":"4968ce8d48f9549c"}'
 ALTER TABLE usr_phone ENABLE ALWAYS TRIGGER event_log_usr__usr_phone_truncate_written

@@ -28,7 +28,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_insert() FROM PUBLIC
 CREATE TRIGGER event_log_room_insert AFTER INSERT ON room
 FOR EACH ROW EXECUTE FUNCTION own.event_log_room_insert()
-COMMENT ON TRIGGER event_log_room_insert ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"image","rows":true,"deferred":true},"hash":"d45c651fc458550c"}'
 
 -- event_log_room_update on room
 CREATE OR REPLACE FUNCTION own.event_log_room_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -83,7 +82,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_update() FROM PUBLIC
 CREATE TRIGGER event_log_room_update AFTER UPDATE ON room
 FOR EACH ROW EXECUTE FUNCTION own.event_log_room_update()
-COMMENT ON TRIGGER event_log_room_update ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"image","rows":true,"deferred":true},"hash":"66e7973f742115b5"}'
 
 -- event_log_room_delete on room
 CREATE OR REPLACE FUNCTION own.event_log_room_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -118,7 +116,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_delete() FROM PUBLIC
 CREATE TRIGGER event_log_room_delete AFTER DELETE ON room
 FOR EACH ROW EXECUTE FUNCTION own.event_log_room_delete()
-COMMENT ON TRIGGER event_log_room_delete ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"image","rows":true,"deferred":true},"hash":"f7a662ed21eb2687"}'
 
 -- event_log_room_truncate on room
 CREATE OR REPLACE FUNCTION own.event_log_room_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -152,4 +149,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_room_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_room_truncate BEFORE TRUNCATE ON room
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_truncate()
-COMMENT ON TRIGGER event_log_room_truncate ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"image","rows":true,"deferred":true},"hash":"28a6c62233fbe5df"}'

@@ -28,7 +28,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_insert()
-COMMENT ON TRIGGER event_log_usr_insert ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"3aa9dcf951663725","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'
 
 -- event_log_usr_update on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -80,7 +79,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_update()
-COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"03aac138c341ad11","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'
 
 -- event_log_usr_delete on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -113,7 +111,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr_delete AFTER DELETE ON usr
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_delete()
-COMMENT ON TRIGGER event_log_usr_delete ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"c07b7d0153564d40","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'
 
 -- event_log_usr_truncate on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -147,7 +144,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr_truncate BEFORE TRUNCATE ON usr
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_truncate()
-COMMENT ON TRIGGER event_log_usr_truncate ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"e90f57dd97f1ca41","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'
 
 -- event_log_usr__usr_phone_insert on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -178,7 +174,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_insert AFTER INSERT ON usr_phone
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_insert()
-COMMENT ON TRIGGER event_log_usr__usr_phone_insert ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"6e38be9af3e54c7a","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'
 
 -- event_log_usr__usr_phone_update on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -231,7 +226,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_update AFTER UPDATE ON usr_phone
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_update()
-COMMENT ON TRIGGER event_log_usr__usr_phone_update ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"ee1ed0abdbcb72b5","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'
 
 -- event_log_usr__usr_phone_delete on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -267,7 +261,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_delete AFTER DELETE ON usr_phone
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_delete()
-COMMENT ON TRIGGER event_log_usr__usr_phone_delete ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"7106b02f9cced3f6","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'
 
 -- event_log_usr__usr_phone_truncate on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -340,4 +333,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_truncate BEFORE TRUNCATE ON usr_phone
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_truncate()
-COMMENT ON TRIGGER event_log_usr__usr_phone_truncate ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"e254539c398194b5","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]}'

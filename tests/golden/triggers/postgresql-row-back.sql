@@ -24,7 +24,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_insert()
-COMMENT ON TRIGGER event_log_usr_insert ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"181685f459b3a72f"}'
 
 -- event_log_usr_update on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -53,7 +52,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_update()
-COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"6fd7848db193a3f6"}'
 
 -- event_log_usr_delete on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -81,7 +79,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr_delete AFTER DELETE ON usr
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_delete()
-COMMENT ON TRIGGER event_log_usr_delete ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"4474b7f8836ba918"}'
 
 -- event_log_usr_truncate on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -113,7 +110,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr_truncate BEFORE TRUNCATE ON usr
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_truncate()
-COMMENT ON TRIGGER event_log_usr_truncate ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"b9ff147819a9e87f"}'
 
 -- event_log_usr__usr_phone_insert on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -138,7 +134,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_insert() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_insert AFTER INSERT ON usr_phone
 REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_insert()
-COMMENT ON TRIGGER event_log_usr__usr_phone_insert ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"4f41c4815e17feee"}'
 
 -- event_log_usr__usr_phone_update on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -163,7 +158,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_update AFTER UPDATE ON usr_phone
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_update()
-COMMENT ON TRIGGER event_log_usr__usr_phone_update ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"6f5508426c581f71"}'
 
 -- event_log_usr__usr_phone_delete on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -188,7 +182,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_delete() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_delete AFTER DELETE ON usr_phone
 REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_delete()
-COMMENT ON TRIGGER event_log_usr__usr_phone_delete ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"60bbd3082ae8b0f3"}'
 
 -- event_log_usr__usr_phone_truncate on usr_phone
 CREATE OR REPLACE FUNCTION own.event_log_usr__usr_phone_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -217,4 +210,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr__usr_phone_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_usr__usr_phone_truncate BEFORE TRUNCATE ON usr_phone
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr__usr_phone_truncate()
-COMMENT ON TRIGGER event_log_usr__usr_phone_truncate ON usr_phone IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"f2cf80f521e117a3"}'

@@ -28,7 +28,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_people_insert() FROM PUBLIC
 CREATE TRIGGER event_log_people_insert INSTEAD OF INSERT ON people
 FOR EACH ROW EXECUTE FUNCTION own.event_log_people_insert()
-COMMENT ON TRIGGER event_log_people_insert ON people IS 'eventlog {"log":"own.event_log","table":"people","options":{"style":"field"},"hash":"aa6d1544641f9d72"}'
 
 -- event_log_people_update on people
 CREATE OR REPLACE FUNCTION own.event_log_people_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -74,7 +73,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_people_update() FROM PUBLIC
 CREATE TRIGGER event_log_people_update INSTEAD OF UPDATE ON people
 FOR EACH ROW EXECUTE FUNCTION own.event_log_people_update()
-COMMENT ON TRIGGER event_log_people_update ON people IS 'eventlog {"log":"own.event_log","table":"people","options":{"style":"field"},"hash":"17ae052420dc8159"}'
 
 -- event_log_people_delete on people
 CREATE OR REPLACE FUNCTION own.event_log_people_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -103,4 +101,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_people_delete() FROM PUBLIC
 CREATE TRIGGER event_log_people_delete INSTEAD OF DELETE ON people
 FOR EACH ROW EXECUTE FUNCTION own.event_log_people_delete()
-COMMENT ON TRIGGER event_log_people_delete ON people IS 'eventlog {"log":"own.event_log","table":"people","options":{"style":"field"},"hash":"4adf800d2661c7df"}'

@@ -24,7 +24,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_note_insert() FROM PUBLIC
 CREATE TRIGGER event_log_note_insert AFTER INSERT ON note
 FOR EACH ROW EXECUTE FUNCTION own.event_log_note_insert()
-COMMENT ON TRIGGER event_log_note_insert ON note IS 'eventlog {"log":"own.event_log","table":"note","options":{"style":"image","key":["eventlog_whole_row"]},"hash":"b7cac3a0e8bf3925"}'
 
 -- event_log_note_update on note
 CREATE OR REPLACE FUNCTION own.event_log_note_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -55,7 +54,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_note_update() FROM PUBLIC
 CREATE TRIGGER event_log_note_update AFTER UPDATE ON note
 FOR EACH ROW EXECUTE FUNCTION own.event_log_note_update()
-COMMENT ON TRIGGER event_log_note_update ON note IS 'eventlog {"log":"own.event_log","table":"note","options":{"style":"image","key":["eventlog_whole_row"]},"hash":"d6dbb97b61f40785"}'
 
 -- event_log_note_delete on note
 CREATE OR REPLACE FUNCTION own.event_log_note_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -83,7 +81,6 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_note_delete() FROM PUBLIC
 CREATE TRIGGER event_log_note_delete AFTER DELETE ON note
 FOR EACH ROW EXECUTE FUNCTION own.event_log_note_delete()
-COMMENT ON TRIGGER event_log_note_delete ON note IS 'eventlog {"log":"own.event_log","table":"note","options":{"style":"image","key":["eventlog_whole_row"]},"hash":"b333d6b7bd229da7"}'
 
 -- event_log_note_truncate on note
 CREATE OR REPLACE FUNCTION own.event_log_note_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -115,4 +112,3 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_note_truncate() FROM PUBLIC
 CREATE TRIGGER event_log_note_truncate BEFORE TRUNCATE ON note
 FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_note_truncate()
-COMMENT ON TRIGGER event_log_note_truncate ON note IS 'eventlog {"log":"own.event_log","table":"note","options":{"style":"image","key":["eventlog_whole_row"]},"hash":"6aa32f72e87bef25"}'
