@@ -23,7 +23,10 @@ from tests.support.servers import mysqls
 ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}
 BEHIND = {"postgresql": (TRANSACTION,)}
 """Columns that a log of one's own has behind the ten."""
-COMPANIONS = ("outcome", "mark", "schema", "version", "batch", "output", "planned", "parked", "hold", "said")
+COMPANIONS = (
+    *("setup", "tracked", "trigger", "relation", "outcome", "mark", "schema", "seen", "version"),
+    *("batch", "output", "planned", "parked", "hold", "said"),
+)
 
 
 def columns_of(engine: Engine, table: str) -> tuple[str, ...]:

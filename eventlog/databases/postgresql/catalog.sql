@@ -72,6 +72,7 @@ WHERE NOT tgisinternal AND tgparentid = 0 AND starts_with(tgname, :prefix) AND r
   AND (strpos(prosrc, :writes) > 0 OR strpos(prosrc, 'eventlog_facts') > 0)
   AND NOT EXISTS (
     SELECT 1 FROM /* triggers */event_log_trigger AS entered
+    JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
     JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
     WHERE entered.function_name = proname AND pronamespace = registry.relnamespace AND proowner = registry.relowner)
 ORDER BY nspname, tgname LIMIT 100;

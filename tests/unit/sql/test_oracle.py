@@ -6,10 +6,11 @@ import re
 from decimal import Decimal
 from typing import Any, cast
 
+import msgspec
 import pytest
 from sqlalchemy import Connection, create_engine
 
-from eventlog.capture.asked import AskedClass, keeping, read_marker
+from eventlog.capture.registry import RegistryWriter
 from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.render import Trigger, render
@@ -137,21 +138,17 @@ def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> Non
         assert not re.search(r"^(?:DROP|ALTER TABLE|UPDATE|DELETE)", down, re.MULTILINE)
 
 
-def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -> None:
-    many = tuple(Column(name=f"A_COLUMN_OF_THIRTY_BYTES_{number:05}", type="NUMBER") for number in range(300))
-    excluded = tuple(column.name for column in many[:299])
-    table = Table(name="USR", schema="INDIRECT", columns=(KEY, *many))
-    made = trigger(table, exclude=excluded, when="idu <> '/* @ # %'")
-    kept = keeping(ORACLE, LogNames(), AskedClass(table="USR", options=TriggerOptions(exclude=excluded)))
-    lines = [line for text in (*made.create, kept) for line in text.splitlines()]
+def test_hundreds_of_names_are_parted_in_the_registry() -> None:
+    excluded = tuple(f"A_COLUMN_OF_THIRTY_BYTES_{number:05}" for number in range(299))
+    options = TriggerOptions(exclude=excluded, when="idu <> '/* @ # %'")
+    writer = RegistryWriter(dialect=ORACLE, names=LogNames(), schema="INDIRECT", table="USR", known=None)
+    lines = [line for text in writer.enter_class(options, ()) for line in text.splitlines()]
     assert max(map(len, lines)) <= 2499
-    assert not [line for line in lines if line[:1] in ("@", "#", "/", ".") and not line.startswith("/* eventlog")]
-    marker = read_marker(made.create[2])
-    assert marker is not None
-    assert (marker.options.exclude, marker.options.when) == (excluded, "idu <> '/* @ # %'")
-    pieces = re.findall(r"TO_CLOB\('([^']*)'\)", kept.partition("INSERT")[0])
-    assert max(map(len, pieces)) <= 900
-    assert excluded[-1] in "".join(pieces)
+    assert not [line for line in lines if line[:1] in ("@", "#", "/", ".")]
+    pieces = re.findall(r"TO_CLOB\('((?:[^']|'')*)'\)", "\n".join(lines))
+    assert max(map(len, pieces)) <= 1000
+    written = msgspec.json.decode("".join(pieces).replace("''", "'"), type=TriggerOptions)
+    assert written == options
 
 
 def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> None:
