@@ -76,7 +76,7 @@ def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -
         raise UsageError(message, hint="Give the table a key, or name columns with --key.")
     if table.view:
         asked = {"table": table.name, "schema": table.schema}
-        [(count,)] = answers(connection, "instead_of_triggers", asked)
+        [(count,)] = answers(connection, "instead_of_triggers", asked, **log_holes(dialect, names))
         # An INSTEAD OF trigger takes the place of the write, so ours alone would log changes that
         # nobody makes.
         if not count:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture import tracked
 from eventlog.capture.install import revisions
@@ -31,6 +32,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.plural import counted, duration
+from eventlog.core.schema import WHOLE_ROW
 from eventlog.delivery.output import failing, read_output_states
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.marks import OUTPUTS, Marks
@@ -71,7 +73,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from number_points(engine, log, config)
     yield from points("rights", lambda: _rights(engine, log, config))
     yield from owner_points(engine, log, config)
-    yield from unseen_points(engine)
+    yield from unseen_points(engine, log)
     yield from points("loopback", lambda: loopback_points(engine, log, config))
     yield from points("triggers", lambda: trigger_points(engine, log))
     yield from points("triggers", lambda: gap_points(engine, log))
@@ -170,6 +172,8 @@ def _attempts(
         "The event log": log_queries,
         f"The state table {names.outcomes}": ["attempt_outcome"],
         f"The state table {names.marks}": ["attempt_mark_write"],
+        f"The state table {names.seen}": ["attempt_seen"],
+        "The registry": ["attempt_registry"],
     }
     holes = log_holes(dialect, names)
     for what, queries in own.items():
@@ -177,13 +181,18 @@ def _attempts(
             # Drivers take one statement each time.
             for part in statement(dialect, query, **holes).split(";\n"):
                 yield what, part
-    with engine.connect() as connection:
-        # The tables that have our triggers are the ones that read-backs ask.
-        classes = tracked(connection, with_schema(connection, names))
+    try:
+        with engine.connect() as connection:
+            # The tables that have our triggers are the ones that read-backs ask.
+            classes = tracked(connection, with_schema(connection, names))
+    except SQLAlchemyError:
+        return  # the registry cannot be read, which was said before
     for table in classes:
-        for name in (table.name, *(child.name for child in table.children)):
+        tables = {table.name: table.columns} | {child.name: child.columns for child in table.children}
+        for name, columns in tables.items():
             target = dialect.qualified(table.schema, name)
-            yield f"{TABLE}{target}", statement(dialect, "attempt_table", target=target)
+            read = ", ".join(dialect.quoted(column.name) for column in columns if column.name != WHOLE_ROW)
+            yield f"{TABLE}{target}", statement(dialect, "attempt_table", target=target, columns=read)
 
 
 def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:

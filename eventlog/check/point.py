@@ -13,8 +13,9 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, OK, EventlogError, MachineError
-from eventlog.sql.access import fetched, transaction
-from eventlog.sql.dialect import OUR_FAULT, dialect_of, offers, statement
+from eventlog.sql.access import fetched, in_text, transaction
+from eventlog.sql.dialect import OUR_FAULT, dialect_of, log_holes, offers, statement
+from eventlog.sql.names import LogNames
 
 
 class PointLevel(StrEnum):
@@ -77,9 +78,14 @@ def unforeseen(error: Exception) -> EventlogError:
 
 
 def findings(
-    engine: Engine, name: str, query: str, nothing: str, parameters: Mapping[str, Any] | None = None
+    engine: Engine,
+    name: str,
+    query: str,
+    nothing: str,
+    parameters: Mapping[str, Any] | None = None,
+    names: LogNames | None = None,
 ) -> Iterator[Point]:
-    """What a query of check.sql finds, a line each.
+    """Report what a query of check.sql finds, a line each; `names` fill its holes.
 
     A database that has no such query has no such point.
     """
@@ -87,7 +93,7 @@ def findings(
         return
 
     def row_points() -> Iterator[Point]:
-        rows = asked(engine, query, parameters)
+        rows = asked(engine, query, parameters, names)
         for level, message, mend in rows:
             code = OK
             if level == PointLevel.FAILURE:
@@ -104,9 +110,12 @@ def asked(
     engine: Engine,
     query: str,
     parameters: Mapping[str, Any] | None = None,
+    names: LogNames | None = None,
 ) -> list[tuple[Any, ...]]:
-    """What a query of check.sql finds."""
+    """Ask a query of check.sql; `names` fill its holes."""
     from sqlalchemy import text
 
+    dialect = dialect_of(engine)
+    holes = {} if names is None else {hole: in_text(sql) for hole, sql in log_holes(dialect, names).items()}
     with transaction(engine, "The server") as connection:
-        return fetched(connection, text(statement(dialect_of(engine), query)), parameters)
+        return fetched(connection, text(statement(dialect, query, **holes)), parameters)

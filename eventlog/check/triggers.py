@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 
 from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, tracked
 from eventlog.capture.installed import states
-from eventlog.capture.registry import read_registry
+from eventlog.capture.registry import read_registry, registry_place
 from eventlog.capture.requests import words
 from eventlog.capture.rights import held_rights, role_powers
 from eventlog.capture.track import with_schema
@@ -30,7 +30,7 @@ from eventlog.core.plural import counted
 from eventlog.sources.marks import NOT_FOLLOWED, Marks
 from eventlog.sql.access import answers, fetched, transaction, verbatim
 from eventlog.sql.connect import read_url
-from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.history import latest, read_history
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -154,20 +154,23 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
     reader = config.source.reader
     known = {
         "log": dialect_of(engine).qualified(log.schema, log.table),
-        "log_name": log.whole,
+        "place": registry_place(dialect_of(engine), log),
         "reader": (read_url(reader).username or "") if reader else "",
     }
     nothing = "no owner of a captured table could have code run with more rights than theirs"
-    yield from findings(engine, "owners", "owner_states", nothing, known)
-    yield from points("owners", lambda: _member_points(engine, log.whole, known["reader"]))
+    yield from findings(engine, "owners", "owner_states", nothing, known, log)
+    yield from points("owners", lambda: _member_points(engine, log, known["reader"]))
 
 
-def _member_points(engine: Engine, log_name: str, reader: str) -> Iterator[Point]:
+def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point]:
     """A warning for each part that is a member of a role with power: `rights` made installers such
     members once.
     """
     with engine.connect() as connection:
-        installers = [str(role) for (role,) in answers(connection, "trigger_owners", {"log_name": log_name})]
+        dialect = dialect_of(engine)
+        place = {"place": registry_place(dialect, log)}
+        owners = answers(connection, "trigger_owners", place, **log_holes(dialect, log))
+        installers = [str(role) for (role,) in owners]
         publisher = engine.url.username or ""
         parts = [*(("installer", role) for role in installers), ("publisher", publisher), ("reader", reader)]
         # One role may be several parts: it is asked for once, and named by all of them.
@@ -195,10 +198,10 @@ waits for.
 """
 
 
-def unseen_points(engine: Engine) -> Iterator[Point]:
-    """Changes that fired no trigger, where the catalog shows some."""
+def unseen_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """Report changes that fired no trigger, where the catalog shows some."""
     fine = "no captured table was truncated since its last statistics, and no partition of one changed within 30 days"
-    yield from findings(engine, "unseen", "unseen_states", f"{fine}; dropped partitions are not seen here")
+    yield from findings(engine, "unseen", "unseen_states", f"{fine}; dropped partitions are not seen here", None, names)
 
 
 WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "INSERT ANY TABLE", "UPDATE ANY TABLE", "DELETE ANY TABLE"})

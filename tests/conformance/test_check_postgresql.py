@@ -63,8 +63,8 @@ def test_every_right_that_a_publisher_lacks_is_told_with_the_command_that_gives_
             "The event log",
             "The state table event_log_outcome",
             "The state table event_log_mark",
-            "The table public.usr",
-            "The table public.usr_phone",
+            "The state table event_log_seen",
+            "The registry",
         }
         assert all(
             point.exit_code == EX_CONFIG and "eventlog rights --publisher" in str(point.mend) for point in lacking

@@ -124,7 +124,7 @@ def test_a_log_without_companions_is_converted_and_not_marked(engine: Engine, tm
     source = LogInput(url=url(log))
     convert(Conversion(input=source, destination=tmp_path / "out"), jobs=1)
     assert [row["status"] for row in outcomes_of(tmp_path / "out")] == ["S"]
-    with pytest.raises(InstallError, match="event_log_mark"):
+    with pytest.raises(InstallError, match="event_log_setup"):
         can_be_marked(source)
     with pytest.raises(UsageError, match="no other --status than N"):
         can_be_marked(replace(source, statuses="E"))
@@ -207,5 +207,5 @@ def test_a_database_is_for_spark_from_so_many_rows_on(
     monkeypatch.setattr(ordering, "SPARK_ROWS", 4)
     said = [engine.url.render_as_string(hide_password=False), "--out", "documents"]
     said += [] if statuses is None else ["--status", statuses]
-    order = order_of({**command.database.make_context("database", said).params, "source": "log", "from_database": True})
+    order = order_of({**command.database.make_context("database", said).params, "from_database": True})
     assert worth_spark(order) is worth

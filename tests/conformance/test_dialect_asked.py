@@ -10,7 +10,6 @@ from eventlog.capture import (
     Style,
     TrackRequest,
     TriggerCondition,
-    TriggerOptions,
     track,
     track_sql,
     trigger_states,

@@ -164,7 +164,7 @@ def test_a_parent_may_be_called_as_a_row_is_called_in_a_trigger(engine: Engine, 
             },
         )
         check_left(engine, case, rows=rows)
-        run(engine, "DROP TABLE kid", f"DROP TABLE {table}", "DELETE FROM event_log_mark")
+        run(engine, "DROP TABLE kid", f"DROP TABLE {table}", "DELETE FROM event_log_tracked")
 
 
 @pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD])

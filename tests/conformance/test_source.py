@@ -165,7 +165,7 @@ def test_without_a_log_the_way_out_is_named(engine: Engine) -> None:
 
 def test_without_companions_the_way_out_is_named(engine: Engine) -> None:
     make_log(engine)
-    with pytest.raises(InstallError, match=r"event_log_outcome beside the event log.*eventlog install"):
+    with pytest.raises(InstallError, match=r"event_log_setup beside the event log.*eventlog install"):
         LogRows(engine, LogNames())
 
 

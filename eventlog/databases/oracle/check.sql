@@ -37,12 +37,12 @@ ORDER BY sequence_name;
 -- it does not tell apart. A partition that is new has no later DDL than the one that made it, and loses nothing. Of a partition
 -- that was dropped or split nothing stays. Findings end after 30 days, for nothing else would end them after a refresh.
 WITH captured AS (
-    SELECT all_triggers.table_owner AS owner, all_triggers.table_name AS name, MIN(all_objects.created) AS since
-    FROM all_triggers
-    JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
-    JOIN all_objects ON all_objects.owner = all_triggers.owner AND all_objects.object_name = all_triggers.trigger_name
-    WHERE all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%' AND all_objects.object_type = 'TRIGGER'
-    GROUP BY all_triggers.table_owner, all_triggers.table_name
+    SELECT class.schema_name AS owner, entered.table_name AS name, MIN(all_objects.created) AS since
+    FROM /* triggers */event_log_trigger entered
+    JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
+    JOIN all_objects ON all_objects.owner = class.schema_name AND all_objects.object_name = entered.name
+    WHERE all_objects.object_type = 'TRIGGER'
+    GROUP BY class.schema_name, entered.table_name
 )
 SELECT 'warning', captured.owner || '.' || captured.name || ' was truncated, about '
          || TO_CHAR(emptied.timestamp, 'YYYY-MM-DD HH24:MI') || '; the rows that went are not in the log.',

@@ -69,12 +69,12 @@ ORDER BY 2;
 
 -- owner_states: findings about who could run code of their own with whose rights: of tables that are captured, and of the log
 WITH ours AS (
-    SELECT DISTINCT tgrelid, proowner, relowner, strpos(description, '"foreign"') > 0 AS guarded
-    FROM pg_trigger
+    SELECT DISTINCT tgrelid, proowner, pg_class.relowner
+    FROM /* triggers */event_log_trigger AS entered
+    JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+    JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND prosecdef
+    JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
     JOIN pg_class ON pg_class.oid = tgrelid
-    JOIN pg_proc ON pg_proc.oid = tgfoid AND prosecdef
-    JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
-    WHERE description LIKE 'eventlog {%' AND strpos(description, '"log":' || to_json(CAST(:log_name AS text))) > 0 AND tgparentid = 0
 ), foreign_ones AS (
     SELECT * FROM ours WHERE NOT pg_has_role(relowner, proowner, 'MEMBER')
 )
@@ -82,11 +82,6 @@ SELECT 'warning', format('The triggers on %s, of which %s is the owner, run with
        string_agg(DISTINCT tgrelid::regclass::text, ', '), pg_get_userbyid(relowner), rolname),
        'Give the log and these functions to a role that is none (`eventlog rights --installer ROLE`), and track again as that role.'
 FROM foreign_ones JOIN pg_roles ON pg_roles.oid = proowner AND rolsuper GROUP BY relowner, rolname
-UNION ALL
-SELECT 'warning', format('%s belongs to %s now, whose code the triggers would run with the rights of %s.',
-       string_agg(DISTINCT tgrelid::regclass::text, ', '), pg_get_userbyid(relowner), pg_get_userbyid(proowner)),
-       'Run `eventlog track` for it again.'
-FROM foreign_ones WHERE NOT guarded GROUP BY relowner, proowner
 UNION ALL
 SELECT 'warning', format('To read %s runs what %s, the owner, put into it (%s), with the rights of %s.',
        string_agg(DISTINCT tgrelid::regclass::text, ', '), pg_get_userbyid(ours.relowner),
@@ -108,10 +103,9 @@ WHERE rolname = :reader AND has_table_privilege(pg_roles.oid, to_regclass(:log),
 ORDER BY 2;
 
 -- trigger_owners: who installed: with whose rights the triggers of a log run
-SELECT DISTINCT pg_get_userbyid(proowner) FROM pg_trigger
-JOIN pg_proc ON pg_proc.oid = tgfoid AND prosecdef
-JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
-WHERE description LIKE 'eventlog {%' AND strpos(description, '"log":' || to_json(CAST(:log_name AS text))) > 0 AND tgparentid = 0
+SELECT DISTINCT pg_get_userbyid(proowner) FROM /* triggers */event_log_trigger AS entered
+JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND prosecdef
 ORDER BY 1;
 
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile

@@ -25,8 +25,18 @@ INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* m
 UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
 DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
 
--- attempt_table: reads every column of a captured table
-SELECT * FROM /* target */usr WHERE 1 = 0;
+-- attempt_registry: reads what is tracked, and by which triggers
+SELECT COUNT(*) FROM /* tracked */event_log_tracked WHERE 1 = 0;
+SELECT COUNT(*) FROM /* triggers */event_log_trigger WHERE 1 = 0;
+SELECT COUNT(*) FROM /* relations */event_log_relation WHERE 1 = 0;
+SELECT COUNT(*) FROM /* history */event_log_schema WHERE 1 = 0;
+
+-- attempt_seen: writes what tables look like
+INSERT INTO /* seen */event_log_seen (table_name, table_version, seen_at)
+SELECT table_name, table_version, seen_at FROM /* seen */event_log_seen WHERE 1 = 0;
+
+-- attempt_table: reads every column of a captured table that is not left out
+SELECT /* columns */* FROM /* target */usr WHERE 1 = 0;
 
 -- only_waiting: condition: rows that nobody has published
 /* status */status = 'N';
@@ -37,7 +47,7 @@ SELECT COUNT(*) - COUNT(/* record_id */record_id), COUNT(CASE WHEN /* record_id 
 FROM /* log */event_log WHERE /* among */(1 = 1);
 
 -- adopted: whether somebody else made the log
-SELECT 1 FROM /* marks */event_log_mark WHERE name = 'log adopted';
+SELECT 1 FROM /* setup */event_log_setup WHERE name = 'log adopted';
 
 -- newest_times: the times of the rows that were written last
 SELECT /* event_time */event_time FROM /* log */event_log ORDER BY /* record_id */record_id DESC LIMIT :limit;

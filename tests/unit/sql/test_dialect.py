@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eventlog.capture.words import as_in_catalog
 from eventlog.core.errors import ConfigError
 from eventlog.core.schema import Column
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.mysql.types import mysql_value
 from eventlog.databases.oracle.dialect import ORACLE
-from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.sql.dialect import dialect_of, dialects, drivers, offers, statement
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
-
-texts = st.text(st.sampled_from("'a\\\"ä😀;\n"), max_size=12)
-
-
-def as_mysql_tells(source: str) -> str:
-    """A trigger's text with one quote where two stand, and '?' for what 16 bits do not hold."""
-    return source.replace("''", "'").replace("😀", "?")
-
-
-@given(source=texts)
-def test_a_text_is_the_same_before_and_after_the_catalog(source: str) -> None:
-    assert as_in_catalog(MYSQL, source) == as_in_catalog(MYSQL, as_mysql_tells(source))
-
-
-@given(source=texts)
-def test_where_the_catalog_is_exact_a_text_stays_as_it_is(source: str) -> None:
-    assert as_in_catalog(POSTGRESQL, source) == source
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from sqlalchemy import Connection, create_engine
 
-from eventlog.capture.registry import RegistryWriter
 from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.plan import Style, TriggerOptions, plan
+from eventlog.capture.registry import RegistryWriter
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
 from eventlog.check.indexes import serves

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from eventlog.databases.oracle.dialect import ORACLE
-from eventlog.sql.dialect import statement
+from eventlog.sql.dialect import log_holes, statement
+from eventlog.sql.names import LogNames
 
 CONSTRAINTS = """
 CREATE TABLE all_indexes (owner, index_name, table_owner, table_name, uniqueness, index_type);
@@ -46,8 +47,7 @@ INSERT INTO all_triggers VALUES
   ('INDIRECT', 'AFTERWARDS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'ENABLED'),
   ('INDIRECT', 'SLEEPS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'DISABLED'),
   ('INDIRECT', 'ELSEWHERE', 'AFTER STATEMENT', 'INDIRECT', 'PHONE', 'ENABLED');
-INSERT INTO all_source VALUES ('INDIRECT', 'OURS', 'TRIGGER', '/* eventlog {"log":'),
-  ('INDIRECT', 'DYNAMIC', 'TRIGGER', '  execute immediate statement;');
+INSERT INTO all_source VALUES ('INDIRECT', 'DYNAMIC', 'TRIGGER', '  execute immediate statement;');
 INSERT INTO all_dependencies VALUES
   ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR', 'TABLE'),
   ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR_SEQ', 'SEQUENCE'),
@@ -77,15 +77,16 @@ INSERT INTO dba_tab_privs VALUES ('EVERYBODY', 'INDIRECT', 'EVENT_LOG', 'INSERT'
 INSERT INTO all_tab_privs SELECT * FROM dba_tab_privs;
 """
 UNSEEN = """
-CREATE TABLE all_triggers (owner, trigger_name, table_owner, table_name);
-CREATE TABLE all_source (owner, name, type, text);
 CREATE TABLE all_objects (owner, object_name, subobject_name, object_type, created, last_ddl_time);
 CREATE TABLE all_tab_modifications (table_owner, table_name, partition_name, truncated, timestamp);
-INSERT INTO all_triggers VALUES ('APP', 'USR_EL', 'APP', 'USR'), ('APP', 'GRP_EL', 'APP', 'GRP'), ('APP', 'AUDIT', 'APP', 'THEIRS');
-INSERT INTO all_source VALUES ('APP', 'USR_EL', 'TRIGGER', '/* eventlog {"a": 1} */'),
-  ('APP', 'GRP_EL', 'TRIGGER', '/* eventlog {"a": 1} */'), ('APP', 'AUDIT', 'TRIGGER', 'BEGIN');
 INSERT INTO all_objects VALUES ('APP', 'USR_EL', NULL, 'TRIGGER', 100, 100), ('APP', 'GRP_EL', NULL, 'TRIGGER', 100, 100),
   ('APP', 'AUDIT', NULL, 'TRIGGER', 1, 1);
+"""
+REGISTRY = """
+CREATE TABLE event_log_tracked (id, schema_name, table_name);
+CREATE TABLE event_log_trigger (tracked, name, table_name);
+INSERT INTO event_log_tracked VALUES (1, 'INDIRECT', 'USR'), (2, 'APP', 'USR'), (3, 'APP', 'GRP');
+INSERT INTO event_log_trigger VALUES (1, 'OURS', 'USR'), (2, 'USR_EL', 'USR'), (3, 'GRP_EL', 'GRP');
 """
 OF_USR = {"schema": "INDIRECT", "table": "USR"}
 OF_APP = {"role": "APP", "schema": "INDIRECT", "table": "EVENT_LOG"}
@@ -95,7 +96,12 @@ def answer(tables: str, query: str, asked: dict[str, str]) -> list[Any]:
     with closing(sqlite3.connect(":memory:")) as catalog:
         catalog.create_function("TO_CHAR", 2, lambda moment, _form: str(moment))
         catalog.executescript(tables)
-        said = statement(ORACLE, query).replace(".deferrable", '."deferrable"').replace("SYSDATE", "200")
+        catalog.executescript(REGISTRY)
+        said = (
+            statement(ORACLE, query, **log_holes(ORACLE, LogNames()))
+            .replace(".deferrable", '."deferrable"')
+            .replace("SYSDATE", "200")
+        )
         return catalog.execute(said, asked).fetchall()
 
 

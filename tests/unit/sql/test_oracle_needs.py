@@ -110,5 +110,5 @@ def test_of_the_log_a_publisher_changes_the_status_alone() -> None:
 
 def test_whoever_reads_captured_tables_cannot_lock_their_rows() -> None:
     """SELECT would let a user lock rows of a table, and so stop its writers."""
-    reading = ("installer_on_table", "publisher_on_table", "publisher_on_version")
+    reading = ("installer_on_table", "publisher_on_table", "publisher_on_registry")
     assert [query for query in reading if not texts(ORACLE)[query].startswith("GRANT READ ON ")] == []
