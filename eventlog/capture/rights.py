@@ -24,12 +24,13 @@ from eventlog.capture.given_rights import (
     taking_back,
 )
 from eventlog.capture.installed import tracked
+from eventlog.capture.registry import registry_place
 from eventlog.capture.track import located, with_schema
 from eventlog.capture.wanted import named_tables
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
-from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import has_log
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
@@ -69,7 +70,8 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     was given before.
 
     `companions` are the tables beside the log that are there, or all that there will be where there
-    is none yet; `registry` is the one whose owner the log's owner is. With `read_apart` another login than the publisher's reads captured tables.
+    is none yet; `registry` is the one whose owner the log's owner is, and `functions` are what its
+    triggers run. With `read_apart` another login than the publisher's reads captured tables.
     """
 
     names: LogNames
@@ -77,6 +79,7 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     companions: tuple[str, ...]
     tables: tuple[CapturedTable, ...]
     registry: CapturedTable | None = None
+    functions: tuple[str, ...] = ()
     read_apart: bool = False
     given: frozenset[str] = frozenset()
 
@@ -254,7 +257,16 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_schema("installer_on_place", role, self._foreign())
         texts: list[str] = []
         # Nobody but its owner writes the registry.
-        for captured in (*filter(None, (site.registry,)), *site.tables):
+        registry = site.registry
+        if registry is not None and registry.power is not None and registry.owner != role:
+            for table in sorted(site.names.owners):
+                yield from self._on_table("installer_on_registry", role, table)
+            for function in site.functions:
+                called = self.dialect.qualified(site.names.schema, function)
+                yield from self._text("installer_on_function", role, function=called)
+        elif registry is not None:
+            texts += self._on_captured("installer_on_table", role, registry)
+        for captured in site.tables:
             texts += self._on_captured("installer_on_table", role, captured)
         yield from dict.fromkeys(texts)  # an owner of several tables is named once
         yield from self._on_sequence("installer_on_sequence", role)
@@ -299,7 +311,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
     def _refuse_powers(self, role: str) -> None:
         """Refuses to make an installer a member of a role that may do more than own tables."""
         owned: dict[tuple[str, str], list[str]] = {}
-        for captured in (*filter(None, (self.site.registry,)), *self.site.tables):
+        for captured in self.site.tables:
             if captured.owner is not None and captured.power is not None and captured.owner != role:
                 owned.setdefault((captured.owner, captured.power), []).append(captured.whole)
         if not owned:
@@ -389,15 +401,21 @@ def _site(
         known = {table.whole: table for table in classes}
         classes = _named(Classes(connection, schema), tables, log, known)
     powers: dict[str, str | None] = {}
+    registry, functions = None, list[str]()
+    if standing and has_setup(connection, log):
+        registry = _owned(connection, CapturedTable(schema=log.schema, name=log.registry["triggers"]), powers)
+        dialect = dialect_of(connection)
+        place = {"place": registry_place(dialect, log)}
+        rows = answers(connection, "registry_functions", place, **log_holes(dialect, log))
+        functions = [str(name) for (name,) in rows]
     in_scope = [captured for table in classes for captured in _captured_tables(connection, table, powers)]
     return RightsScope(
         names=log,
         standing=standing,
         companions=log.own[1:],
         tables=tuple(in_scope),
-        registry=_owned(connection, CapturedTable(schema=log.schema, name=log.registry["triggers"]), powers)
-        if standing and has_setup(connection, log)
-        else None,
+        registry=registry,
+        functions=tuple(functions),
         read_apart=read_apart or roles.reader is not None,
         given=frozenset(given(connection, log)) if standing else frozenset(),
     )

@@ -204,7 +204,13 @@ EACH = {
     "SELECT * FROM capture.event_log_mark": {"installer", "publisher"},
     "INSERT INTO capture.event_log_mark VALUES ('mine', 'x')": {"installer", "publisher"},
     "DELETE FROM capture.event_log_outcome": {"installer", "publisher"},
-    "DELETE FROM capture.event_log_schema": {"installer", "publisher"},
+    "DELETE FROM capture.event_log_seen": {"installer", "publisher"},
+    # What decides what is run, read or published is the log's owner's alone.
+    **{
+        statement.replace("TABLE", f"capture.event_log_{table}"): {"installer"}
+        for table in ("setup", "tracked", "trigger", "relation", "schema", "version")
+        for statement in ("DELETE FROM TABLE", "DROP TABLE TABLE", "LOCK TABLE TABLE IN SHARE MODE")
+    },
     "SELECT * FROM capture.event_log_version": {"installer", "publisher"},
     "UPDATE capture.event_log_version SET version_num = '9'": {"installer"},
     "CREATE TABLE capture.mine (id integer)": {"installer"},

@@ -15,6 +15,18 @@ GRANT USAGE ON SCHEMA /* schema */app TO /* role */installer;
 -- installer_on_table: only an owner of a table may comment on its triggers and drop them
 GRANT /* owner */app TO /* role */installer;
 
+-- installer_on_registry: only the log's owner says what is tracked; what a superuser installed, an installer takes over
+ALTER TABLE /* table */event_log_tracked OWNER TO /* role */installer;
+
+-- installer_on_function: what the registry's triggers run belongs to the log's owner
+ALTER FUNCTION /* function */event_log_usr_insert() OWNER TO /* role */installer;
+
+-- registry_functions: the functions of the log's owner that the registry names
+SELECT proname FROM /* triggers */event_log_trigger AS entered
+JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner
+ORDER BY proname;
+
 -- writer_on_log: none, whoever gave it: triggers write with the rights of who installed them
 REVOKE ALL ON /* table */event_log FROM PUBLIC, /* role */writer;
 

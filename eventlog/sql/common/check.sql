@@ -36,7 +36,7 @@ INSERT INTO /* seen */event_log_seen (table_name, table_version, seen_at)
 SELECT table_name, table_version, seen_at FROM /* seen */event_log_seen WHERE 1 = 0;
 
 -- attempt_table: reads every column of a captured table that is not left out
-SELECT /* columns */* FROM /* target */usr WHERE 1 = 0;
+SELECT /* columns */idu FROM /* target */usr WHERE 1 = 0;
 
 -- only_waiting: condition: rows that nobody has published
 /* status */status = 'N';

@@ -15,6 +15,7 @@ from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.databases.sqlite.dialect import SQLITE
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 
 ASKED = TriggerOptions(style=Style.FIELD, exclude=("salary",))
@@ -35,7 +36,7 @@ def test_options_are_said_as_people_type_them() -> None:
 
 @pytest.mark.parametrize("dialect", [POSTGRESQL, ORACLE, MYSQL, SQLITE], ids=lambda dialect: dialect.name)
 @given(table=st.text(min_size=1, max_size=20), when=st.none() | st.text(max_size=2000))
-def test_the_registry_is_written_with_constants(dialect, table: str, when: str | None) -> None:  # type: ignore[no-untyped-def]
+def test_the_registry_is_written_with_constants(dialect: Dialect, table: str, when: str | None) -> None:
     writer = RegistryWriter(dialect=dialect, names=LogNames(), schema="app", table=table, known=None)
     trigger = EnteredTrigger(name=f"event_log_{table}_insert", table=table, digest="0123456789abcdef")
     texts = [
