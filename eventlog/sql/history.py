@@ -120,7 +120,7 @@ def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
             before = newest.pop(version.follows, NOTHING_KNOWN)
         else:
             before = newest.pop(version.table, NOTHING_KNOWN)
-            known = replace(version, described=limit_seen(version.details, before.details))
+            known = replace(version, details=limit_seen(version.details, before.details))
         if version.noted and version.details.raw:
             described = derived(version.details, before.details, types)
             assert described.table is not None

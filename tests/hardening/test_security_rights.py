@@ -207,9 +207,9 @@ EACH = {
     "DELETE FROM capture.event_log_seen": {"installer", "publisher"},
     # What decides what is run, read or published is the log's owner's alone.
     **{
-        statement.replace("TABLE", f"capture.event_log_{table}"): {"installer"}
+        statement.format(f"capture.event_log_{table}"): {"installer"}
         for table in ("setup", "tracked", "trigger", "relation", "schema", "version")
-        for statement in ("DELETE FROM TABLE", "DROP TABLE TABLE", "LOCK TABLE TABLE IN SHARE MODE")
+        for statement in ("DELETE FROM {}", "DROP TABLE {}")
     },
     "SELECT * FROM capture.event_log_version": {"installer", "publisher"},
     "UPDATE capture.event_log_version SET version_num = '9'": {"installer"},
