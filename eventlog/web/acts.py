@@ -220,8 +220,10 @@ def can_be(action: RowAction, row: LogRow) -> bool:
 
 
 def _is_held(row: LogRow) -> bool:
-    """Whether somebody holds the row itself; others wait behind it."""
-    return row.reason == Reason.HELD and (row.note or "").startswith(HELD_SINCE)
+    """Whether somebody holds the row itself; others wait behind it. A hold without a note was
+    entered by hand.
+    """
+    return row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE)
 
 
 def _one(fields: Fields, name: str, longest: int) -> str:
