@@ -17,7 +17,6 @@ from eventlog.capture.plan import (
     VALUED,
     ChildPlan,
     Fact,
-    Fate,
     Side,
     Style,
     Test,
@@ -25,16 +24,12 @@ from eventlog.capture.plan import (
     When,
     child_facts,
     facts,
-    listed_kinds,
 )
 from eventlog.capture.words import Row, kind_text, parameters, present, same_key
-from eventlog.core.model import Kind
 from eventlog.core.schema import WHOLE_ROW, Column
 from eventlog.sql.dialect import Dialect, statement
 
 SEPARATOR = ";\n"
-NO_ROW = "-"
-"""Stands for a row that there is not, where the database lists columns."""
 ONE_ROW = "(VALUES (1)) AS one (row)"
 """The source of a row trigger's facts, which has its row already."""
 _mentioned = re.compile(r"\b(old|new|sets)_(\d+)\b")
@@ -120,74 +115,6 @@ class Bodies(Struct, frozen=True, kw_only=True):
         query = _writing("log_facts", hands=self.hands)
         together = "\nUNION ALL ".join(facts)
         return statement(self.dialect, query, **self.log, source=source, facts=together)
-
-    def listed(self, when: When) -> str:
-        """The body of a trigger whose columns the database itself puts in, where the table was
-        altered.
-        """
-        if isinstance(self, StatementBodies):
-            clauses = self._clauses("o", "n", outer=True)
-            source = self._source(clauses, when)
-        else:
-            clauses = self._clauses(*self.dialect.row_names)
-            source = ONE_ROW
-        style = self.plan.listed or Style.FIELD
-        old, new = clauses.old.alias, clauses.new.alias
-        image = "listed_image" if style == Style.IMAGE else "listed_nothing"
-        if when is When.INSERT:
-            old, image = NO_ROW, "listed_nothing"
-        if when not in (When.INSERT, When.UPDATE):
-            new = NO_ROW
-        columns = f"eventlog{{columns:{old}:{new}}}"
-        image_text = statement(self.dialect, image)
-        listed = statement(self.dialect, "listed_columns", columns=columns, image=image_text)
-        return self._log_facts(f"{source} {listed}", self._listed_facts(clauses, style, when))
-
-    def _listed_facts(self, clauses: Clauses, style: Style, when: When) -> list[dict[str, str]]:
-        # An update may move a row to another key, so that one object leaves and another comes.
-        moves, whole = when is When.UPDATE, style == Style.IMAGE
-        came, stayed = (kind_text(self.dialect, kind) for kind in listed_kinds(style))
-        old, new = ("NULL", "NULL") if style == Style.FIELD_BACK else ("image.old", "image.new")
-        facts: list[dict[str, str]] = []
-
-        def add(
-            side: Side,
-            fate: Fate,
-            kind: str,
-            column: str,
-            old: str,
-            new: str,
-            condition: Sequence[str],
-        ) -> None:
-            fates = clauses.fate(fate) if moves else []
-            facts.append(
-                {
-                    "key": clauses.key_text(side),
-                    "kind": kind,
-                    "column": column,
-                    "old": old,
-                    "new": new,
-                    "condition": all_of([*fates, *condition]),
-                }
-            )
-
-        if when is not When.INSERT:
-            kind, row = kind_text(self.dialect, Kind.DELETE_ROW), "image.row" if whole else "NULL"
-            # A delete is one row of the log, and the database lists a row for each column: the
-            # first stands for all.
-            add(Side.OLD, Fate.LEFT, kind, "NULL", row, "NULL", ["image.place = 1"])
-        if when in (When.INSERT, When.UPDATE):
-            filled = [] if whole else [statement(self.dialect, "listed_filled")]
-            add(Side.NEW, Fate.CAME, came, "image.name", "NULL", new, filled)
-        if moves:
-            changed = "image.changed" if whole else statement(self.dialect, "listed_changed")
-            add(Side.NEW, Fate.STAYED, stayed, "image.name", old, new, [changed])
-        if moves and self.plan.others:
-            only = ["image.place = 1", "NOT image.changed", clauses.rows_differ()]
-            # A column that is left out may have changed alone; then the row is read back.
-            kind = kind_text(self.dialect, Kind.UPDATE_ROW_BACK)
-            add(Side.NEW, Fate.STAYED, kind, "NULL", "NULL", "NULL", only)
-        return facts
 
 
 class RowBodies(Bodies, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
+from eventlog.capture.follower import FOLLOWED, name_follower, read_follower
 from eventlog.capture.plan import Style, TriggerOptions, captured, plan
 from eventlog.capture.registry import TrackedClass, read_registry, registry_place
 from eventlog.capture.render import Trigger, render
@@ -191,14 +191,14 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
 
 
 def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:
-    ddl_trigger = standing_ddl(connection, names)
+    ddl_trigger = read_follower(connection, names)
     note = None
     if ddl_trigger is None or not ddl_trigger.enabled:
         state = TriggerCondition.MISSING if ddl_trigger is None else TriggerCondition.DISABLED
         note = "nothing follows ALTER TABLE in its transaction"
     else:
         state = TriggerCondition.CURRENT if ddl_trigger.current else TriggerCondition.OUTDATED
-    name = ddl_trigger_name(dialect_of(connection), names)
+    name = name_follower(dialect_of(connection), names)
     return TriggerState(name=name, table="ALTER TABLE", owner=owner, state=state, note=note)
 
 
@@ -273,7 +273,7 @@ def _class_states(
         return [_described(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children, options.key)
-        wanted = render(needs.numbered(plan(table, needs.fitted(table, options))), dialect, names)
+        wanted = render(plan(table, needs.fitted(table, options)), dialect, names)
     except EventlogError as error:
         problem = str(error)
         states = [_described(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]
@@ -342,6 +342,8 @@ def _state(
     if is_current(trigger, standing):
         return _described(standing, TriggerCondition.CURRENT)
     note = None if standing.unchanged else "somebody has changed it"
+    if standing.owner.triggers[standing.entered].digest == FOLLOWED:
+        note = "its table was altered, and it logs rows to be read back since"
     return _described(standing, TriggerCondition.OUTDATED, note)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
+from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import given
 from eventlog.capture.installed import installed
 from eventlog.capture.render import dropping
@@ -54,8 +54,8 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
     dialect = dialect_of(connection)
     log = with_schema(connection, names)
     triggers = [f"{trigger.name} on {trigger.table}" for trigger in installed(connection, log)]
-    if standing_ddl(connection, log):
-        triggers.insert(0, f"{ddl_trigger_name(dialect, log)} on ALTER TABLE")
+    if read_follower(connection, log):
+        triggers.insert(0, f"{name_follower(dialect, log)} on ALTER TABLE")
     tables = present_companions(connection, names)
     if not adopted:
         tables.append(names.table)

@@ -158,6 +158,8 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     sa.Index(dialect.shortened(f"{tracked.name}_name"), tracked.c.schema_name, tracked.c.table_name, unique=True)
     relations = sa.Table(names.registry["relations"], metadata)
     sa.Index(dialect.shortened(f"{relations.name}_number"), relations.c.relation)
+    columns_known = sa.Table(names.registry["columns"], metadata)
+    sa.Index(dialect.shortened(f"{columns_known.name}_class"), columns_known.c.tracked)
     return metadata
 
 
@@ -353,6 +355,7 @@ def _of_registry(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("function_name", name),
             sa.Column("definer", name),
             sa.Column("digest", sa.String(16), nullable=False),
+            sa.Column("part", sa.String(10), nullable=False),
             sa.Column("fingerprint", types.fingerprint),
         ],
         "relations": [
@@ -361,6 +364,15 @@ def _of_registry(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("table_name", name, nullable=False),
             sa.Column("relation", number),
             sa.Column("role", sa.String(10), nullable=False),
+        ],
+        "columns": [
+            sa.Column("tracked", number, nullable=False),
+            sa.Column("relation", number, nullable=False),
+            sa.Column("number", number, nullable=False),
+            sa.Column("name", name, nullable=False),
+            sa.Column("type", number, nullable=False),
+            sa.Column("modifier", number, nullable=False),
+            sa.Column("key_place", number),
         ],
     }
 

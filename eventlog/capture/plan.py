@@ -83,38 +83,15 @@ class ChildPlan(Struct, frozen=True, kw_only=True):
     watched: tuple[Attribute, ...]
 
 
-class Numbered(Struct, frozen=True, kw_only=True):
-    """A table of a class as the catalog numbers it: its own number, and number and type of each key
-    column.
-
-    `shape` changes when something of it does that its triggers depend on, or of what else `watch`
-    names. `columns` are the numbers of what is watched, where that is not all of it.
-    """
-
-    number: int
-    keys: tuple[tuple[int, int], ...]
-    watch: str
-    shape: str
-    columns: tuple[int, ...] | None = None
-
-
 class TriggerPlan(Struct, frozen=True, kw_only=True):
-    """What the triggers of one class have to do; `numbered` are its table and child tables, where
-    DDL is followed.
-
-    With `listed` the database itself puts the columns into their text: it says in which style they
-    are logged. With `others` a row in which only columns have changed that are not logged is to be
-    read back: nobody has said whether they may be. `function_owner` is the log's owner, who is to own
-    what triggers run, where somebody else makes them.
+    """What the triggers of one class have to do. `function_owner` is the log's owner, who is to own what
+    triggers run, where somebody else makes them.
     """
 
     table: Table
     options: TriggerOptions
     watched: tuple[Attribute, ...]
     children: tuple[ChildPlan, ...] = ()
-    numbered: tuple[Numbered, ...] = ()
-    listed: Style | None = None
-    others: bool = False
     function_owner: str | None = None
 
     @property
@@ -433,11 +410,6 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
     valued = style != Style.FIELD_BACK
     field = replace(stayed, kind=_updated[style], old=valued, new=valued)
     return [replace(field, watched=(attribute,), column=attribute.name) for attribute in watched]
-
-
-def listed_kinds(style: Style) -> tuple[Kind, Kind]:
-    """The kinds of the columns of a row that came, and of one that stayed."""
-    return _inserted.get(style, Kind.INSERT_FIELD), _updated.get(style, Kind.UPDATE_FIELD)
 
 
 def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:

@@ -35,6 +35,7 @@ class EnteredTrigger(Struct, frozen=True, kw_only=True):
     table: str
     function: str | None = None
     digest: str = ""
+    part: str = "whole"
 
 
 class TrackedClass(Struct, frozen=True, kw_only=True):
@@ -185,6 +186,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             function="NULL" if trigger.function is None else self._text(trigger.function),
             definer=self._statement("definer"),
             digest=self._text(trigger.digest),
+            part=self._text(trigger.part),
         )
 
     def settle_trigger(self, trigger: EnteredTrigger, called: str) -> str:
@@ -214,9 +216,20 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         if offers(self.dialect, "ancestors_add"):
             yield self._statement("ancestors_add", **{"class": self.number})
 
+    def enter_columns(self, keys: Mapping[str, Sequence[str]]) -> Iterator[str]:
+        """Enter the columns of the tables by name, whose keys these are, so that the follower knows
+        them again by their numbers.
+        """
+        yield self._statement("columns_remove", **{"class": self.number})
+        for table, key in keys.items():
+            names = ", ".join(self.dialect.literal(name) for name in key)
+            place = self.dialect.literal(self.dialect.qualified(self.schema, table))
+            yield self._statement("columns_add", **{"class": self.number}, key=names, place=place)
+
     def remove_class(self) -> Iterator[str]:
         """Take the class off, with all that belongs to it."""
         yield self._statement("relations_remove", **{"class": self.number})
+        yield self._statement("columns_remove", **{"class": self.number})
         yield self._statement("triggers_remove", id=self.number)
         yield self._statement("class_remove", id=self.number)
 

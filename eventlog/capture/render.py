@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from eventlog.capture.bodies import RowBodies, StatementBodies, arguments, columns_of
 from eventlog.capture.clauses import logged_name, qualified
-from eventlog.capture.ddl import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
 from eventlog.capture.words import (
     Row,
@@ -24,7 +23,7 @@ from eventlog.capture.words import (
 )
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
-from eventlog.sql.dialect import BODY_QUOTE, Dialect, log_holes, offers, statement
+from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 
 ROWS = {
@@ -58,6 +57,7 @@ class Trigger(Struct, frozen=True, kw_only=True):
     schema: str | None
     function: str
     program: str | None
+    part: str
     create: tuple[str, ...]
     drop: tuple[str, ...]
     hash: str
@@ -111,8 +111,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
         table = child.child.name if child else self.plan.table.name
         function = "reading_function" if part is TriggerPart.READING else "function"
         holes = self._holes(child, events, name, table, part) | self._log()
-        if self.plan.numbered:
-            holes["body"] = f"{self._bridge(child, events, name, part)}\n{holes['body']}"
         form = self._form(events[0])
         body = ["function_body"] if offers(self.dialect, "function_body") else []
         made = (self._statement(query, **holes) for query in (function, *body, form))
@@ -144,6 +142,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             drop=tuple(text for text in drops if text),
             function=called,
             program=self._program(name, digest),
+            part=part.name.lower(),
             hash=digest,
         )
 
@@ -281,8 +280,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
             return self._reading(child, events[0], log)
         kind_of_bodies = StatementBodies if self._by_statement(events[0]) else RowBodies
         bodies = kind_of_bodies(dialect=self.dialect, plan=self.plan, child=child, log=log)
-        if self.plan.listed is not None:
-            return bodies.listed(events[0])
         return bodies.body(events[0])
 
     def _reading(self, child: ChildPlan | None, when: When, log: Mapping[str, str]) -> str:
@@ -291,8 +288,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
         dialect = replace(self.dialect, declared_constants=False)
         kind_of_bodies = StatementBodies if self._by_statement(when) else RowBodies
         bodies = kind_of_bodies(dialect=dialect, plan=self.plan, child=child, log=log, hands=True)
-        if self.plan.listed is not None:
-            return bodies.listed(when)
         is_sure = child is None or when in (When.INSERT, When.TRUNCATE)
         if is_sure or self.plan.options.when is not None:
             return bodies.body(when)
@@ -330,7 +325,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             queries.append("settings_of_pairs")
         # Dates and floats have another text in another session, and the database may list one of
         # them itself.
-        if self.plan.listed is not None or not settled(self.dialect, self._read(child)):
+        if not settled(self.dialect, self._read(child)):
             queries.append("settings")
         return " ".join(statement(self.dialect, query) for query in queries)
 
@@ -341,47 +336,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if self.plan.whole_rows and offers(self.dialect, "row_differs"):
             return self.plan.key
         return self.plan.key + tuple(attribute.column for attribute in self.plan.watched)
-
-    def _bridge(
-        self,
-        child: ChildPlan | None,
-        events: tuple[When, ...],
-        name: str,
-        part: TriggerPart,
-    ) -> str:
-        """A comment with what the database makes of this function when the table is altered: it
-        names the key only.
-        """
-        plan = bridge_plan(self.plan)
-        own = this = self.plan.numbered[0]
-        numbered_child = None
-        if child:
-            index = self.plan.children.index(child)
-            numbered_child, this = plan.children[index], self.plan.numbered[index + 1]
-        text = replace(self, plan=plan).bridging(numbered_child, events, name, part)
-        head, body, _ = text.split(BODY_QUOTE)
-        bridge = Bridge(
-            head=head,
-            body=body,
-            name=child.child.name if child else self.plan.table.name,
-            parent=own.number,
-            key=[number for number, _ in own.keys],
-            columns=None if own.columns is None else list(own.columns),
-        )
-        return bridge_comment(bridge, this, own)
-
-    def bridging(
-        self,
-        child: ChildPlan | None,
-        events: tuple[When, ...],
-        name: str,
-        part: TriggerPart,
-    ) -> str:
-        """The text of a trigger's function, with a place for the comment."""
-        function = "reading_function" if part is TriggerPart.READING else "function"
-        holes = self._holes(child, events, name, "", part) | self._log()
-        holes["body"] = f"{HERE}\n{holes['body']}"
-        return self._statement(function, **holes)
 
     def _program(self, name: str, digest: str) -> str | None:
         """Return the bare name of what the trigger runs, as the catalog has it."""

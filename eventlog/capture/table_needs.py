@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, inspect
 
-from eventlog.capture.ddl import numbered
-from eventlog.capture.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
+from eventlog.capture.plan import VALUED, Style, TriggerOptions, plan
 from eventlog.capture.registry import registry_place
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
@@ -58,10 +57,6 @@ class TableNeeds:
             deferred=self._is_deferred(table),
             repeated=tuple(repeated),
         )
-
-    def numbered(self, plan: TriggerPlan) -> TriggerPlan:
-        """The plan with what an event trigger has to know of its tables."""
-        return numbered(self._connection, plan)
 
     def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
         """What somebody should know who tracks a class: what was chosen for them, and what no

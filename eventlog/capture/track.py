@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from eventlog.capture.ddl import ddl_drops, ddl_needed, refused
+from eventlog.capture.follower import drop_follower, explain_refusal, write_follower
 from eventlog.capture.installed import (
     Capture,
     Installed,
@@ -144,7 +144,7 @@ def untrack(
         # The event trigger is one for the whole log, and goes with the last class that wants it.
         others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
         if not any(tracked.options.follow_ddl for tracked in others):
-            for text in ddl_drops(connection, log):
+            for text in drop_follower(connection, log):
                 _execute(connection, text)
         dialect = dialect_of(connection)
         for trigger in removed:
@@ -252,7 +252,7 @@ def all_drops(connection: Connection, names: LogNames) -> list[str]:
     for trigger in read_capture(connection, log).triggers:
         drops += _drops(dialect, log, trigger)
     # The event trigger first, which would follow what is dropped.
-    return ddl_drops(connection, log) + drops
+    return drop_follower(connection, log) + drops
 
 
 def located(connection: Connection, names: LogNames | None) -> LogNames:
@@ -302,7 +302,7 @@ def _needed(
     # Of classes that are not planned now, the registry tells whether they want the event trigger.
     others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
     followed = followed or any(tracked.options.follow_ddl for tracked in others)
-    yield from ddl_needed(connection, names, followed=followed)
+    yield from write_follower(connection, names, followed=followed)
 
 
 def _class_needed(
@@ -326,7 +326,9 @@ def _class_needed(
         return
     yield from writer.enter_class(planned.asked, planned.plan.remembered)
     for trigger in outdated:
-        entered = EnteredTrigger(name=trigger.name, table=trigger.table, function=trigger.program, digest=trigger.hash)
+        entered = EnteredTrigger(
+            name=trigger.name, table=trigger.table, function=trigger.program, digest=trigger.hash, part=trigger.part
+        )
         yield writer.enter_trigger(entered)
         there = mine.get(trigger.name)
         if there is not None or (trigger.table, trigger.name) in similar:
@@ -343,6 +345,9 @@ def _class_needed(
                 yield writer.remove_trigger(name)
     tables = {table.name: "table"} | {child.child.name: "child" for child in planned.plan.children}
     yield from writer.enter_relations(tables)
+    if planned.plan.options.follow_ddl:
+        keys = {table.name: table.key} | {child.child.name: child.child.parent_key for child in planned.plan.children}
+        yield from writer.enter_columns(keys)
 
 
 def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -> bool:
@@ -483,7 +488,7 @@ def _make(connection: Connection, sql: str) -> None:
         _execute(connection, sql)
     except DBAPIError as error:
         dialect = dialect_of(connection)
-        why = refused(dialect, sql, error.orig)
+        why = explain_refusal(dialect, sql, error.orig)
         if why is None and is_denied(dialect, error.orig) and _writes_registry.match(sql):
             message = "Only the log's owner says what is tracked: the registry belongs to another role."
             hint = "Run this as the role that ran `eventlog install`, or let it run what `--sql` prints."

@@ -129,7 +129,7 @@ def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
 def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
     """Refuses what an event trigger cannot follow."""
     dialect = dialect_of(connection)
-    if not offers(dialect, "ddl_function"):
+    if not offers(dialect, "follower_function"):
         message = f"{dialect.name} has no triggers on DDL that could follow an ALTER TABLE."
         raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
     if wanted.table.view:

@@ -125,7 +125,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
         """Companions that only the log's owner writes, by what queries call them: how the log was
         installed, which tables are tracked, by which triggers, and what these depend on.
         """
-        endings = {"setup": "setup", "tracked": "tracked", "triggers": "trigger", "relations": "relation"}
+        endings = {"setup": "setup", "tracked": "tracked", "triggers": "trigger"}
+        endings |= {"relations": "relation", "columns": "column"}
         return {hole: self._beside(f"_{ending}") for hole, ending in endings.items()}
 
     @property

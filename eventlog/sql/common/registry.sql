@@ -34,12 +34,12 @@ WHERE id = /* id */1;
 DELETE FROM /* tracked */event_log_tracked WHERE id = /* id */1;
 
 -- trigger_add: enters a trigger before it is made, so that none stands which nobody has entered
-INSERT INTO /* triggers */event_log_trigger (tracked, name, table_name, function_name, definer, digest)
-VALUES (/* class */1, /* name */'event_log_usr_insert', /* table */'usr', /* function */NULL, /* definer */NULL, /* digest */'');
+INSERT INTO /* triggers */event_log_trigger (tracked, name, table_name, function_name, definer, digest, part)
+VALUES (/* class */1, /* name */'event_log_usr_insert', /* table */'usr', /* function */NULL, /* definer */NULL, /* digest */'', /* part */'whole');
 
 -- trigger_change: enters that a trigger is to be made anew
 UPDATE /* triggers */event_log_trigger SET table_name = /* table */'usr', function_name = /* function */NULL,
-  definer = /* definer */NULL, digest = /* digest */'', fingerprint = NULL
+  definer = /* definer */NULL, digest = /* digest */'', part = /* part */'whole', fingerprint = NULL
 WHERE tracked = /* class */1 AND name = /* name */'event_log_usr_insert';
 
 -- trigger_remove: takes a trigger off that is gone
@@ -54,6 +54,9 @@ DELETE FROM /* triggers */event_log_trigger WHERE tracked = /* id */1;
 
 -- relations_remove: forgets what the triggers of a class depend on
 DELETE FROM /* relations */event_log_relation WHERE tracked = /* class */1;
+
+-- columns_remove: forgets the columns of a class
+DELETE FROM /* columns */event_log_column WHERE tracked = /* class */1;
 
 -- relation_add: enters a table on which a class's triggers depend
 INSERT INTO /* relations */event_log_relation (tracked, schema_name, table_name, relation, role)

@@ -1,0 +1,195 @@
+"""The follower: event triggers by which PostgreSQL keeps the triggers of a table working when somebody
+alters it, in the same transaction.
+
+It never fails anybody's DDL or writes. It renders functions from templates in its own body, which log
+rows to be read back by their key; `eventlog track`, or the publisher that follows, makes the exact
+triggers again. Its function runs as a superuser, so what it reads must be nobody's who could log in
+(decision 27).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from eventlog.capture.registry import registry_place
+from eventlog.capture.words import number_holes
+from eventlog.core.errors import InstallError
+from eventlog.sql.access import answers, is_denied
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.names import LogNames
+
+SCHEMA: Final = "eventlog_ddl"
+"""Where the follower's functions stand, and nobody else may create."""
+FOLLOWED: Final = "followed"
+"""The digest of a trigger whose function the follower made: it waits for `eventlog track`."""
+EVENTS: Final = ("ddl_command_end", "sql_drop")
+
+
+class Follower(Struct, frozen=True, kw_only=True):
+    """The event triggers of a log as the database tells of them; `current` says whether they would
+    be made so today.
+    """
+
+    enabled: bool
+    current: bool
+    owner: str
+    mine: bool
+
+
+def read_follower(connection: Connection, names: LogNames) -> Follower | None:
+    """Read how the follower of a log stands, which must carry its schema; None where there is none."""
+    dialect = dialect_of(connection)
+    altered, dropped = _trigger_names(dialect, names)
+    asked = {"altered": altered, "dropped": dropped, "follow": f"{_function_name(dialect, names)}_follow"}
+    rows = answers(connection, "standing_follower", asked)
+    if not rows:
+        return None
+    function, follow = _write_functions(dialect, names)
+    # The database keeps a function's body alone, which is a part of the statement.
+    current = len(rows) == len(EVENTS)
+    for row in rows:
+        current = current and row.whole and row.source.strip() in function
+        current = current and row.follow is not None and row.follow.strip() in follow
+    return Follower(
+        enabled=all(row.enabled for row in rows),
+        current=bool(current),
+        owner=rows[0].owner,
+        mine=all(row.mine for row in rows),
+    )
+
+
+def write_follower(connection: Connection, names: LogNames, *, followed: bool) -> Iterator[str]:
+    """Write what has to run so that the follower of a log stands where a table wants it, and nowhere
+    else.
+    """
+    if not followed:
+        yield from drop_follower(connection, names)
+        return
+    refuse_unsafe_owner(connection, names)
+    standing = read_follower(connection, names)
+    if standing is not None and not standing.mine:
+        # It runs as its owner, and its functions are not ours to replace.
+        follower = f"an event trigger of {standing.owner}, which only that role may change"
+        raise InstallError(
+            f"ALTER TABLE is followed by {follower}.",
+            hint=f"Run this as {standing.owner}, or leave out --follow-ddl.",
+        )
+    if standing is not None and standing.current and standing.enabled:
+        return
+    dialect, holes = dialect_of(connection), _holes(dialect_of(connection), names)
+    for trigger in _trigger_names(dialect, names) if standing is not None else ():
+        yield statement(dialect, "drop_follower_trigger", trigger=dialect.quoted(trigger))
+    yield statement(dialect, "follower_schema")
+    yield from reversed(_write_functions(dialect, names))
+    for trigger, event in zip(_trigger_names(dialect, names), EVENTS, strict=True):
+        yield statement(dialect, "follower_trigger", trigger=dialect.quoted(trigger), event=event, **holes)
+
+
+def drop_follower(connection: Connection, names: LogNames) -> list[str]:
+    """Write what takes the follower of a log off; nothing where none stands."""
+    if read_follower(connection, names) is None:
+        return []
+    dialect, holes = dialect_of(connection), _holes(dialect_of(connection), names)
+    drops = [
+        statement(dialect, "drop_follower_trigger", trigger=dialect.quoted(trigger))
+        for trigger in _trigger_names(dialect, names)
+    ]
+    queries = ("drop_follower_function", "drop_follow_function", "drop_follower_schema")
+    return [*drops, *(statement(dialect, query, **holes) for query in queries)]
+
+
+def refuse_unsafe_owner(connection: Connection, names: LogNames) -> None:
+    """Refuse to follow DDL where somebody who can log in, and is no superuser, owns the log's registry:
+    what everybody's DDL runs with a superuser's rights reads it.
+    """
+    place = {"place": registry_place(dialect_of(connection), names)}
+    for (role,) in answers(connection, "unsafe_owner", place):
+        message = f"{role}, which is no superuser, owns the registry of {names.whole} or may become its owner"
+        raise InstallError(
+            f"{message}: what follows everybody's DDL with a superuser's rights would read it.",
+            hint="Install the log as a superuser, or leave out --follow-ddl and set publisher.follow = true.",
+        )
+
+
+def explain_refusal(dialect: Dialect, sql: str, error: BaseException | None) -> InstallError | None:
+    """Say what to do where the follower itself is what somebody may not make."""
+    is_follower = sql.startswith(("CREATE EVENT TRIGGER", "CREATE SCHEMA IF NOT EXISTS eventlog_ddl"))
+    if not (is_follower and is_denied(dialect, error)):
+        return None
+    message = "Only a superuser may make the event trigger that follows ALTER TABLE."
+    hint = "Run this as one, or leave out --follow-ddl and set publisher.follow = true."
+    return InstallError(message, hint=hint)
+
+
+def name_follower(dialect: Dialect, names: LogNames) -> str:
+    """Name the first event trigger of a log; a database has one list of them, whatever the schema."""
+    return _trigger_names(dialect, names)[0]
+
+
+def _trigger_names(dialect: Dialect, names: LogNames) -> tuple[str, str]:
+    own = "_".join(filter(None, ("eventlog", names.schema, names.table)))
+    return dialect.shortened(f"{own}_ddl"), dialect.shortened(f"{own}_drop")
+
+
+def _function_name(dialect: Dialect, names: LogNames) -> str:
+    name = "_".join(filter(None, (names.schema, names.table)))
+    # Room for an ending, so that two logs never share a function.
+    return dialect.shortened(f"{name}_follow").removesuffix("_follow")
+
+
+def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    name = _function_name(dialect, names)
+    return {
+        "function": dialect.qualified(SCHEMA, name),
+        "follow": dialect.qualified(SCHEMA, f"{name}_follow"),
+    }
+
+
+def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
+    """Write the function that event triggers run, and the one that it calls for a class."""
+    if not offers(dialect, "follower_function"):
+        return "", ""
+    log, own = log_holes(dialect, names), _holes(dialect, names)
+    record_id = dialect.literal(names.column("record_id"))
+    place = dialect.literal(dialect.qualified(names.schema, names.table))
+    number = statement(dialect, "next_of_identity", log_name=place, column_name=record_id)
+    if names.sequence and dialect.next_number is not None:
+        number = dialect.next_number.format(sequence=dialect.qualified(names.schema, names.sequence))
+    follow = statement(
+        dialect,
+        "follow_function",
+        **log,
+        **own,
+        **_templates(dialect, names),
+        schema_name=dialect.literal(names.schema or ""),
+        registry=dialect.literal(registry_place(dialect, names)),
+        numbers=statement(dialect, "numbers_of"),
+        next=number,
+    )
+    return statement(dialect, "follower_function", **log, **own), follow
+
+
+_FIRST: Final = "eventlog\x01"
+_SECOND: Final = "eventlog\x02"
+
+
+def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    """Write the templates of a function's parts, each a text for format()."""
+    kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
+    forms = {f"{kind}_text": statement(dialect, f"text_of_{kind}", value=_FIRST) for kind in kinds}
+    forms["made_text"] = statement(dialect, "made_type", value=_FIRST)
+    forms["quoted"] = statement(dialect, "quoted", text=_FIRST)
+    log = dict(log_holes(dialect, names)) | number_holes(dialect, names)
+    log |= {"now": dialect.now, "user": dialect.user}
+    for part in ("write", "hand"):
+        forms[part] = statement(dialect, f"follower_{part}", **log, changes=_FIRST, called=_SECOND)
+    forms["take"] = statement(dialect, "follower_take", **log, called=_FIRST)
+    return {name: dialect.literal(_write_form(text)) for name, text in forms.items()}
+
+
+def _write_form(text: str) -> str:
+    return text.replace("%", "%%").replace(_FIRST, "%1$s").replace(_SECOND, "%2$s")
