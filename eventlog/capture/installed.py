@@ -279,8 +279,18 @@ def _class_states(
         states = [_described(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]
     else:
         states = compare(wanted, standing, owner, options)
+    # After a renaming the triggers stand under the former name: they are no strays, and those that
+    # would be made now are not missing.
+    if any(trigger.owner.triggers[trigger.entered].digest == FOLLOWED for trigger in standing):
+        states = [_renamed(state) for state in states if state.state is not TriggerCondition.STRAY]
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
     return [with_failure(state, texts.get(state.name, ""), table, dialect) for state in states]
+
+
+def _renamed(state: TriggerState) -> TriggerState:
+    if state.state is not TriggerCondition.MISSING:
+        return state
+    return replace(state, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
 
 
 def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:

@@ -46,7 +46,10 @@ from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.reflect import Classes, parts_of
 from eventlog.sql.shapes import Schema
 
-_writes_registry = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) \S*_(?:tracked|trigger|relation)\S* ")
+_is_owners = re.compile(
+    r"(?:INSERT INTO|UPDATE|DELETE FROM) \S*_(?:tracked|trigger|relation|column)\S* |ALTER FUNCTION \S+ OWNER TO"
+)
+"""Statements that only the log's owner may run."""
 
 STAMPS: Final = ("tracked", "holding")
 """The marks by which a publisher sees that what it knows of tables, and of the log, is old."""
@@ -489,7 +492,7 @@ def _make(connection: Connection, sql: str) -> None:
     except DBAPIError as error:
         dialect = dialect_of(connection)
         why = explain_refusal(dialect, sql, error.orig)
-        if why is None and is_denied(dialect, error.orig) and _writes_registry.match(sql):
+        if why is None and is_denied(dialect, error.orig) and _is_owners.match(sql):
             message = "Only the log's owner says what is tracked: the registry belongs to another role."
             hint = "Run this as the role that ran `eventlog install`, or let it run what `--sql` prints."
             why = InstallError(message, hint=hint)

@@ -21,6 +21,7 @@ from eventlog.capture import (
     untrack,
 )
 from eventlog.capture.install import install, uninstall, uninstall_sql
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.check.point import PointLevel
 from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import InstallError, UsageError
@@ -119,7 +120,7 @@ def test_after_an_alteration_everything_is_logged_and_no_writer_fails(
             track(postgresql, list({one.owner for one in trigger_states(postgresql)}))
             assert states(postgresql) == {TriggerCondition.CURRENT}, alteration
         run(postgresql, f"DROP TABLE {called['usr']}, {called['usr_phone']} CASCADE", "DROP SCHEMA IF EXISTS other")
-        run(postgresql, "DELETE FROM event_log_mark")
+        run(postgresql, "DELETE FROM event_log_tracked")
 
 
 def logs_all(engine: Engine, called: dict[str, str], alteration: str) -> None:
@@ -172,7 +173,38 @@ def test_values_of_domains_have_the_same_text_after_an_alteration(postgresql: En
         "ALTER TABLE held DROP gone",
     )
     assert TriggerCondition.OUTDATED in states(postgresql)
+    # Until they are made again, triggers log rows to be read back by their key.
+    assert [row[:2] for row in left_by(postgresql, *again)] == [(5, "id=1"), (6, "id=1"), (4, "id=1")]
+    track(postgresql, ["held"])
     assert sorted(left_by(postgresql, *again), key=str) == sorted(before, key=str)
+
+
+KEYS = {
+    "code bytea": "hello",
+    "code boolean": "true",
+    "code date": "2024-01-02",
+    "code timestamp": "2024-01-02 03:04:05",
+    "code timestamptz": "2024-01-02 03:04:05+01",
+    "code money": "1.50",
+    "code char(5)": "ab",
+    "code numeric(9, 2)": "1.5",
+    "code text": 'a,b="c" 100%s ',
+    "code uuid": "6b1f1fd6-a2d4-4b7e-9d6e-2b7a3a8f4f0e",
+}
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("column", KEYS)
+def test_a_key_is_written_as_before_when_its_table_is_altered(postgresql: Engine, column: str, rows: bool) -> None:
+    install(postgresql)
+    run(postgresql, f'CREATE TABLE held ({column}, "No %s" integer, a text, PRIMARY KEY (code, "No %s"))')
+    track(postgresql, ["held"], TriggerOptions(rows=rows, follow_ddl=True))
+    value = KEYS[column].replace("'", "''")
+    again = (f"INSERT INTO held VALUES ('{value}', 7)", "UPDATE held SET a = 'x'", "DELETE FROM held")
+    before = left_by(postgresql, *again)
+    assert len(before) == 3
+    run(postgresql, "ALTER TABLE held ADD COLUMN more text")
+    assert left_by(postgresql, *again) == before
 
 
 FUNCTION = "FUNCTION f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT $1'"
@@ -201,7 +233,7 @@ def test_a_column_that_goes_with_what_it_depends_on_fails_no_writer(
     run(postgresql, f"CREATE {needed}", f"CREATE TABLE held (id integer PRIMARY KEY, a integer, b {column})")
     track(postgresql, ["held"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
     run(postgresql, f"DROP {gone} CASCADE")
-    assert left_by(postgresql, "INSERT INTO held VALUES (1, 2)") == [(1, "id=1", "a", None, "2")]
+    assert left_by(postgresql, "INSERT INTO held VALUES (1, 2)") == [(5, "id=1", None, None, None)]
 
 
 def test_what_is_rolled_back_was_not_followed(usr: Engine) -> None:
@@ -229,20 +261,92 @@ def test_a_transaction_with_an_older_snapshot_is_not_lost(usr: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "alteration, said",
+    "alteration, left",
     [
-        ("ALTER TABLE usr DROP COLUMN idu CASCADE", "a column goes by which rows of public.usr are known"),
-        ("ALTER TABLE usr ALTER COLUMN idu TYPE numeric", "whose new type would give them other names"),
-        ('ALTER TABLE usr RENAME COLUMN idu TO "i=d"', "a name that a table_key cannot carry"),
-        ('ALTER TABLE usr RENAME TO "eventlog{1}"', "cannot be followed to the name"),
+        ("ALTER TABLE usr DROP COLUMN idu CASCADE", [(6, "eventlog_key_is_gone=1")]),
+        ('ALTER TABLE usr RENAME COLUMN idu TO "i=d"', [(6, "eventlog_key_is_gone=1")]),
+        ("ALTER TABLE usr ALTER COLUMN idu TYPE numeric", [(5, "idu=1")]),
+        ('ALTER TABLE usr RENAME TO "eventlog{1}"', [(5, "idu=1")]),
+        ('ALTER TABLE usr RENAME TO "/* eventlog ddl 1 2 3 */ %s"', [(5, "idu=1")]),
     ],
 )
-def test_what_cannot_be_followed_is_refused(usr: Engine, alteration: str, said: str) -> None:
+def test_nobodys_alteration_and_nobodys_write_fails(usr: Engine, alteration: str, left: list[tuple[int, str]]) -> None:
     track(usr, ["usr"], FOLLOWED)
-    with pytest.raises(DBAPIError, match=said):
-        run(usr, alteration)
+    run(usr, alteration)
+    called = found(usr, "SELECT relation::oid::regclass FROM event_log_relation WHERE role = 'table'")[0]
+    columns = found(
+        usr,
+        f"SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = '{called}'::regclass AND NOT attisdropped AND attnum IN (1, 3) ORDER BY attnum",
+    )
+    for row in ("SELECT 1", "SELECT 2"):
+        run(
+            usr,
+            "DELETE FROM event_log",
+            f"INSERT INTO {called} ({columns[0]}) {row}",
+        )
+        if row == "SELECT 1":
+            assert [one[:2] for one in logged(usr)] == left
+    run(
+        usr,
+        f"UPDATE {called} SET lname = 'x'",
+        f"DELETE FROM {called}",
+        f"TRUNCATE {called} CASCADE",
+        f"DROP TABLE {called} CASCADE",
+    )
+
+
+def test_who_wants_to_keep_the_key_has_their_own_alteration_refused(usr: Engine) -> None:
+    track(usr, ["usr"], FOLLOWED)
+    with pytest.raises(DBAPIError, match=r"eventlog\.keep_key is on"):
+        run(usr, "SET eventlog.keep_key = 'on'; ALTER TABLE usr DROP COLUMN idu CASCADE")
     assert states(usr) == {TriggerCondition.CURRENT}
-    run(usr, "DROP TABLE usr CASCADE")
+
+
+def test_partitions_inherited_tables_and_typed_ones_follow_what_names_their_parents_alone(postgresql: Engine) -> None:
+    install(postgresql)
+    run(
+        postgresql,
+        "CREATE TABLE whole (id integer, fname text, PRIMARY KEY (id)) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF whole FOR VALUES FROM (0) TO (9)",
+        "CREATE TABLE above (id integer PRIMARY KEY, fname text)",
+        "CREATE TABLE below (PRIMARY KEY (id)) INHERITS (above)",
+        "CREATE TYPE shape AS (id integer, fname text)",
+        "CREATE TABLE typed OF shape (PRIMARY KEY (id))",
+        "CREATE SCHEMA moved CREATE TABLE inside (id integer PRIMARY KEY, fname text)",
+    )
+    tables = ("low", "below", "typed", "moved.inside")
+    track(postgresql, tables, TriggerOptions(style=Style.FIELD, follow_ddl=True))
+    run(
+        postgresql,
+        "ALTER TABLE whole RENAME COLUMN fname TO called",
+        "ALTER TABLE above RENAME COLUMN fname TO called",
+        "ALTER TYPE shape RENAME ATTRIBUTE fname TO called CASCADE",
+        "ALTER SCHEMA moved RENAME TO gone",
+    )
+    for table in ("low", "below", "typed", "gone.inside"):
+        column = "fname" if "." in table else "called"
+        left = left_by(postgresql, f"INSERT INTO {table} (id, {column}) VALUES (1, 'Ann')")
+        assert [row[:2] for row in left] == [(5, "id=1")], table
+    assert {state.owner for state in trigger_states(postgresql) if state.state is TriggerCondition.OUTDATED} == {
+        *("public.low", "public.below", "public.typed", "gone.inside")
+    }
+
+
+def test_an_error_of_the_follower_fails_nobody_and_a_cancel_passes(usr: Engine) -> None:
+    track(usr, ["usr"], FOLLOWED)
+    run(usr, "ALTER TABLE event_log_schema RENAME TO elsewhere")
+    run(usr, "ALTER TABLE usr ADD COLUMN mail text", "ALTER TABLE event_log_relation RENAME TO nowhere")
+    run(usr, "ALTER TABLE usr ADD COLUMN more text", "CREATE TABLE other (a integer)", "DROP TABLE other")
+    run(usr, "ALTER TABLE nowhere RENAME TO event_log_relation", "ALTER TABLE elsewhere RENAME TO event_log_schema")
+    assert TriggerCondition.OUTDATED in states(usr)
+    with pytest.raises(DBAPIError, match="statement timeout"):
+        run(
+            usr,
+            "CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(9); END';"
+            " CREATE EVENT TRIGGER a_slow ON ddl_command_end EXECUTE FUNCTION slow();"
+            " SET statement_timeout = '300ms'; ALTER TABLE usr ADD COLUMN again text",
+        )
+    run(usr, "DROP EVENT TRIGGER IF EXISTS a_slow")
 
 
 def test_a_renamed_column_that_was_excluded_is_never_published(
@@ -287,20 +391,23 @@ def test_options_that_cannot_be_followed_are_refused(engine: Engine) -> None:
 def test_it_is_shown_checked_kept_and_taken_off(usr: Engine) -> None:
     track(usr, ["usr"], FOLLOWED)
     name = "eventlog_public_event_log_ddl"
-    assert found(usr, "SELECT evtname FROM pg_event_trigger") == [name]
+    assert found(usr, "SELECT evtname FROM pg_event_trigger ORDER BY 1") == [name, "eventlog_public_event_log_drop"]
     assert "--follow-ddl" in str({one.asked for one in trigger_states(usr)})
     assert {one.level for one in trigger_points(usr, LOG)} == {PointLevel.OK}
     assert track_sql(usr, ["usr"]) == ""
     for command, state in (
         (f"ALTER EVENT TRIGGER {name} DISABLE", TriggerCondition.DISABLED),
-        (f"DROP EVENT TRIGGER {name}", TriggerCondition.MISSING),
+        (f"DROP EVENT TRIGGER {name}", TriggerCondition.OUTDATED),
     ):
         run(usr, command)
         assert next(one.state for one in trigger_states(usr) if one.name == name) is state
-        assert PointLevel.FAILURE in {one.level for one in trigger_points(usr, LOG)}
+        assert {one.level for one in trigger_points(usr, LOG)} - {PointLevel.OK}
         track(usr, ["usr"])
         assert states(usr) == {TriggerCondition.CURRENT}
-    run(usr, "CREATE OR REPLACE FUNCTION event_log_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'")
+    run(
+        usr,
+        "CREATE OR REPLACE FUNCTION eventlog_ddl.public_event_log() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'",
+    )
     assert TriggerCondition.OUTDATED in states(usr)
     track(usr, ["usr"], TrackRequest(reset=True))
     assert found(usr, "SELECT evtname FROM pg_event_trigger") == []
@@ -328,16 +435,34 @@ def installer(usr: Engine) -> Iterator[Engine]:
     run(usr, "DROP OWNED BY installing CASCADE", "DROP ROLE installing")
 
 
+def untrack_as(engine: Engine) -> None:
+    """Take the triggers off whose functions belong to somebody else than the registry."""
+    run(
+        engine,
+        *(
+            f"DROP FUNCTION {name} CASCADE"
+            for name in found(engine, "SELECT oid::regprocedure FROM pg_proc WHERE proname LIKE 'event_log_usr%'")
+        ),
+    )
+
+
 def test_who_may_not_make_event_triggers_is_told_so_and_nothing_is_made(usr: Engine, installer: Engine) -> None:
-    with pytest.raises(InstallError, match="Only a superuser"):
+    with pytest.raises(InstallError, match="Only the log's owner"):
         track(installer, ["usr"], FOLLOWED)
     assert trigger_states(usr) == []
-    track(installer, ["usr"], TriggerOptions(style=Style.FIELD))
-    track(usr, ["usr"], FOLLOWED)
+    give_rights(usr, Roles(installer="installing"))
+    with pytest.raises(InstallError, match="installing, which is no superuser, owns the registry"):
+        track(installer, ["usr"], FOLLOWED)
+    with pytest.raises(InstallError, match="installing, which is no superuser, owns the registry"):
+        track(usr, ["usr"], FOLLOWED)
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     assert found(usr, "SELECT DISTINCT proowner::regrole FROM pg_proc WHERE proname LIKE 'event_log_usr%'") == [
-        "postgres"
+        "installing"
     ]
-    with pytest.raises(InstallError, match="event trigger of postgres"):
-        track(installer, ["usr"], TriggerOptions(style=Style.FIELD_BACK, follow_ddl=True))
+    assert {state.state for state in track(installer, ["usr"])} == {TriggerCondition.CURRENT}
+    for table in LOG.owners:
+        run(usr, f"ALTER TABLE {table} OWNER TO postgres")
+    untrack_as(usr)
+    track(usr, ["usr"], FOLLOWED)
     run(installer, "ALTER TABLE usr RENAME COLUMN fname TO called")
     assert left_by(usr, "INSERT INTO usr (idu) VALUES (1)") == [(5, "idu=1", None, None, None)]

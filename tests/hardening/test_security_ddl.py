@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
-from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.core.errors import InstallError
@@ -70,11 +67,10 @@ def test_names_are_names_and_never_code(stage: Stage, name: str) -> None:
         connection.exec_driver_sql(f"INSERT INTO app.{percent} (idu) VALUES (1)")
         connection.exec_driver_sql(f"ALTER TABLE app.{percent} RENAME COLUMN fname TO {percent}")
     renaming = f'ALTER TABLE app.{percent} RENAME COLUMN idu TO {percent[:-1]}2"'
-    refused: AbstractContextManager[Any] = (
-        nullcontext() if name == "%s %I %L" else pytest.raises(DBAPIError, match="table_key")
-    )
-    with stage.owner.connect() as connection, refused:
+    with stage.owner.connect() as connection:
         connection.exec_driver_sql(renaming)
+        connection.exec_driver_sql(f"DELETE FROM app.{percent}")
+        connection.rollback()
     assert stage.caught() == set()
     with stage.admin.connect() as connection:
         found = connection.execute(text("SELECT DISTINCT table_name FROM capture.event_log")).scalars().all()
