@@ -119,7 +119,8 @@ def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None,
     dialect = dialect_of(connection)
     if not offers(dialect, "log_owner"):
         return None, True
-    rows = answers(connection, "log_owner", {"place": registry_place(dialect, names)})
+    place = {"place": registry_place(dialect, names)}
+    rows = answers(connection, "log_owner", place, **log_holes(dialect, names))
     if not rows:
         return None, True
     return str(rows[0][0]), bool(rows[0][1])
@@ -137,6 +138,20 @@ def require_registry(connection: Connection, names: LogNames) -> None:
     if not inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
         message = f"The log {names.whole} has no registry, which says what is tracked."
         raise InstallError(message, hint="`eventlog install` makes it beside a log that is there.")
+
+
+def refuse_condition(connection: Connection, names: LogNames, called: str) -> None:
+    """Refuse to ask a kept condition (--when) with the rights of anybody but the log's owner, whose
+    code it is; superusers first, for it could do all that they may.
+    """
+    owner, is_owner = read_log_owner(connection, names)
+    if is_owner:
+        return
+    message = f"Rows of {called} are captured by a condition, which is code of {owner}, the log's owner"
+    raise InstallError(
+        f"{message}: nobody else runs it.",
+        hint=f"Run this as {owner}, or set source.reader to a login that may only read.",
+    )
 
 
 def registry_place(dialect: Dialect, names: LogNames) -> str:

@@ -298,7 +298,8 @@ def _needed(
     similar = {(state.table, state.name): state for state in similar_triggers(connection, names)}
     dialect = dialect_of(connection)
     for planned in wanted:
-        refuse_unfit(connection, planned.plan, names)
+        known = capture.classes.get(planned.former or planned.owner)
+        refuse_unfit(connection, planned.plan, names, None if known is None else known.options)
         yield from _class_needed(dialect, names, planned, capture, similar)
     owners = {planned.former or planned.owner for planned in wanted}
     followed = any(planned.plan.options.follow_ddl for planned in wanted)

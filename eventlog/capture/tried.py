@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.plan import TriggerPlan
+from eventlog.capture.plan import TriggerOptions, TriggerPlan
 from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
@@ -62,8 +62,12 @@ def _written(connection: Connection, names: LogNames) -> int:
     return int(connection.execute(verbatim(count)).scalar_one())
 
 
-def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:
-    """Refuses what would only fail when somebody writes to the table."""
+def refuse_unfit(
+    connection: Connection, wanted: TriggerPlan, names: LogNames, kept: TriggerOptions | None = None
+) -> None:
+    """Refuse what would only fail when somebody writes to the table. `kept` is what the registry says
+    already.
+    """
     table, dialect = wanted.table, dialect_of(connection)
     if table.view and not dialect.instead_of_triggers:
         message = f"{table.name} is a view, and this database has no triggers on views."
@@ -99,7 +103,9 @@ def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -
     if wanted.options.follow_ddl:
         _check_ddl(connection, wanted)
     _refuse_lossy(connection, wanted)
-    if wanted.options.when is not None:
+    # To plan a condition can run what it calls: one that is kept is the log owner's code, and was tried.
+    is_kept = kept is not None and kept.when == wanted.options.when
+    if wanted.options.when is not None and not (is_kept and wanted.function_owner is not None):
         _try_condition(connection, table, wanted.options.when)
     if (table.schema, table.name) == (names.schema, names.table):
         raise InstallError(f"{table.name} is the log itself; tracking it would never end.")

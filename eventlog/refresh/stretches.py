@@ -17,6 +17,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
+from eventlog.capture.registry import refuse_condition
 from eventlog.care.rows import stopped_by_lock
 from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
@@ -62,6 +63,9 @@ class Refresh:
             )
         self._log = log
         self._reading = reading or log.engine
+        if load.when is not None and self._reading is log.engine:
+            with log.transaction() as connection:
+                refuse_condition(connection, log.names, load.called)
         self._load = load
         self._pace = pace or RefreshPace()
         self._marks = Marks(log)

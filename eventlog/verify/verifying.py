@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.registry import read_registry
+from eventlog.capture.registry import read_registry, refuse_condition
 from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
 from eventlog.config.settings import Config
@@ -166,6 +166,9 @@ class Verifier:
         """What the output is to hold of a table, and what is not compared."""
         if source.table.whole_row:
             return None, (WITHOUT_KEY,)
+        if source.when and self._log is not None and self._reading is self._log.engine:
+            with self._log.transaction() as connection:
+                refuse_condition(connection, self._log.names, source.called)
         shape, table = None, source.table
         if self._policy is not None:
             shape = shape_of(source, self._policy)

@@ -28,6 +28,10 @@ NULLIF(schema_name, DATABASE());
 -- definer: the account with whose rights a trigger runs that is made now
 CURRENT_USER();
 
+-- log_owner: the account that made the triggers, and whether that is the connected one; the place is of no account
+SELECT definer, CAST(definer AS BINARY) = CAST(CURRENT_USER() AS BINARY) FROM /* triggers */event_log_trigger
+WHERE definer IS NOT NULL AND :place IS NOT NULL ORDER BY CAST(definer AS BINARY) = CAST(CURRENT_USER() AS BINARY) LIMIT 1;
+
 -- fingerprint: what changes when somebody changes a trigger
 (SELECT SHA2(action_statement, 256) FROM information_schema.triggers
  WHERE CAST(trigger_schema AS BINARY) = CAST(/* schema */'app' AS BINARY)

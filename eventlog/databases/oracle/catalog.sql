@@ -19,6 +19,10 @@ SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA');
 -- schema_of_class: the schema of a class as it is named
 schema_name;
 
+-- log_owner: whose schema the registry stands in, and whether that is the connected user's
+SELECT owner, CASE WHEN owner = USER THEN 1 ELSE 0 END FROM all_tables
+WHERE UPPER(:place) IN (UPPER(owner || '.' || table_name), UPPER(table_name)) AND ROWNUM = 1;
+
 -- fingerprint: what changes when somebody changes a trigger or its package
 (SELECT TO_CHAR(SUM(ORA_HASH(type || line || text))) || ' ' || COUNT(*) FROM all_source
  WHERE owner = /* schema */USER AND (type = 'TRIGGER' AND name = /* name */'EVENT_LOG_USR_CHANGE'
