@@ -91,12 +91,12 @@ class LaneThreads:
     def deliver(
         self,
         documents: Sequence[Document],
-        plan: str,
+        plans: Sequence[str],
         turns: Turns,
         holds: Callable[[int], bool],
         take: Callable[[int, Sequence[Outcome]], None],
     ) -> None:
-        """Sends each document when its turn has come, unless it is held; `take` gets the answers.
+        """Sends each document, under its plan, when its turn has come, unless it is held; `take` gets the answers.
 
         After a failure nothing more is sent, and what was on its way counts; then it is raised.
         """
@@ -113,7 +113,7 @@ class LaneThreads:
                 task = LaneTask(
                     number=number,
                     document=documents[number],
-                    plan=plan,
+                    plan=plans[number],
                     # A copy each, for Python lets no two threads be in one context.
                     context=copy_context(),
                 )

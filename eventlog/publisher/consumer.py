@@ -34,9 +34,9 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
 from eventlog.publisher.making import MadePlan, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
-from eventlog.publisher.sending import HandOver
+from eventlog.publisher.sending import Again, HandOver, may_go
 from eventlog.publisher.tables import Detail, OnTheWay
-from eventlog.publisher.take import BEHIND, Parking, Take, take
+from eventlog.publisher.take import BEHIND, NOTHING_SENT, Parking, Take, Unanswered, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
 from eventlog.publisher.unread import park_unread
 from eventlog.publisher.view import View
@@ -73,6 +73,8 @@ class Consumer:
         self._pulse = pulse
         self._tenure: Tenure | None = None
         self._resolved = False
+        self._unsent: set[tuple[str, int]] = set()
+        """Documents that were planned since the last error, and that nobody has begun to send."""
         self._after = ""
         self._most_wait = False
         """Whether most rows of the last take had to wait, as those behind them may have to."""
@@ -150,7 +152,7 @@ class Consumer:
             # It was decided by the tables as they were. Resolving sweeps what was prepared for it.
             self._forget_ahead()
             self._resolve()
-        step_taken: Turn | MadePlan | Sequence[OnTheWay]
+        step_taken: Turn | MadePlan | Again
         if self._ahead is not None:
             made, self._ahead = self._ahead, None
             step_taken = self._plan(made)
@@ -166,32 +168,32 @@ class Consumer:
             return self._hand_over(step_taken, now, is_new=False)
         if self.output.sink.capabilities.resolves:
             return self._commit(step_taken, now)
-        return self._hand_over(step_taken.plan.planned, now, is_new=True)
+        planned = step_taken.plan.planned
+        self._unsent.update(document.key for document in planned)
+        return self._hand_over(Again(planned, range(len(planned))), now, is_new=True)
 
-    def _next(self, now: int) -> Turn | MadePlan | Sequence[OnTheWay]:
+    def _next(self, now: int) -> Turn | MadePlan | Again:
         """Plans what comes next, finds what goes again, or why nothing goes."""
         began = time_ns()
         with self._journal.reading() as view:
             row = view.memory.output(self.name)
             if row.paused:
                 return Turn(paused=True)
-            on_the_way: Sequence[OnTheWay] = ()
-            # A target that can be asked has been: nothing is planned for it now.
-            if not self.output.sink.capabilities.resolves:
-                on_the_way = view.planned(self.name)
-                if any(document.due <= now for document in on_the_way):
-                    return on_the_way
-            taken = self._taken(view, on_the_way, now)
+            unanswered = self._unanswered(view)
+            until = view.retried_until(self.name) if self._stops else None
+            if until is None:
+                going = may_go(unanswered.documents, unanswered.again, now, stops=self._stops)
+                if going:
+                    return Again(unanswered.documents, going)
+            taken = self._taken(view, unanswered, now)
             self._most_wait = len(taken.parked) > len(taken.events)
             if taken.is_empty:
-                times = [document.due for document in on_the_way]
-                soonest = view.soonest(self.name)
-                if soonest is not None:
-                    times.append(soonest)
-                if not times:
-                    return Turn()
+                times = [document.due for document in unanswered.documents]
+                times += filter(None, [until, view.soonest(self.name)])
+                # What is due already waits for one of the others, or for somebody.
+                later = min([time for time in times if time > now], default=None)
                 # The journal goes by milliseconds.
-                return Turn(later=max(0, min(times) - now) / 1000)
+                return Turn(later=None if later is None else (later - now) / 1000)
             if not self._decider.knows_tables(view.memory, view.ask):
                 return Turn(stale=frozenset())
         self._trace = trace = self._joined_trace(taken, began)
@@ -207,15 +209,25 @@ class Consumer:
             if memory.output(self.name).paused or not memory.any_parked:
                 return False
             # With "stop" one answer holds up everything, and nothing may pass it unread either.
-            stops = self._settings.strictness.on_retry == "stop"
-            if stops and (view.retried_until(self.name) > now or view.planned(self.name)):
+            if self._stops and ((view.retried_until(self.name) or 0) > now or view.planned(self.name)):
                 return False
         return park_unread(self._journal, self._decider, self._settings.limit)
 
-    def _taken(self, view: View, on_the_way: Sequence[OnTheWay], now: int) -> Take:
+    @property
+    def _stops(self) -> bool:
+        """Whether an answer of `retry` stops everything."""
+        return self._settings.strictness.on_retry == "stop"
+
+    def _unanswered(self, view: View) -> Unanswered:
+        """What may be at a receiver; a target that can be asked has been."""
+        if self.output.sink.capabilities.resolves or not (documents := view.planned(self.name)):
+            return NOTHING_SENT
+        return Unanswered(documents, view.come_again(self.name), self._stops)
+
+    def _taken(self, view: View, unanswered: Unanswered, now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
-        if self._settings.strictness.on_retry == "stop":
-            until = max([view.retried_until(self.name), *map(attrgetter("due"), on_the_way)])
+        if self._stops:
+            until = max([view.retried_until(self.name) or 0, *map(attrgetter("due"), unanswered.documents)])
             if until > now:
                 return Take(stamp=view.memory.stamp)
         return take(
@@ -224,7 +236,7 @@ class Consumer:
             now=now,
             limit=self._settings.limit,
             identities=self._decider.identities,
-            on_the_way=on_the_way,
+            unanswered=unanswered,
             unreadable=self._maker.unreadable_at(now),
         )
 
@@ -282,7 +294,7 @@ class Consumer:
         if self._journal.outputs > 1 and not self._journal.is_behind(self.name):
             return None
         with self._journal.reading() as view:
-            taken = self._taken(view, (), now)
+            taken = self._taken(view, NOTHING_SENT, now)
             if taken.is_empty or not self._decider.knows_tables(view.memory, view.ask):
                 return None
         return taken
@@ -387,8 +399,9 @@ class Consumer:
 
     # --- a target that cannot be asked ------------------------------------------------------------
 
-    def _hand_over(self, planned: Sequence[OnTheWay], now: int, *, is_new: bool) -> Turn:
+    def _hand_over(self, again: Again, now: int, *, is_new: bool) -> Turn:
         """Sends documents in order. One without a readable answer keeps its plan and id."""
+        planned = again.documents
 
         def enter(over: Sequence[OnTheWay], freed: Sequence[OnTheWay], answers: Answers) -> None:
             objects: Mapping[int, str] = {}
@@ -401,7 +414,8 @@ class Consumer:
         sending = HandOver(
             self.output.sink,
             planned,
-            now=now,
+            going=again.going,
+            unsent=self._unsent,
             settings=self._settings,
             confirm=self._confirm,
             pulse=self._pulse,
@@ -438,6 +452,7 @@ class Consumer:
             row, waiting = view.memory.output(self.name), view.planned(self.name)
         if not sink.capabilities.resolves:
             self._after = sink.last()
+            self._unsent.clear()
             # Nobody has the bodies of what was planned for a target of this name that could be asked.
             bare = [document for document in waiting if document.body is None]
             if bare:

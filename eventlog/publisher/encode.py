@@ -266,7 +266,7 @@ def planned_documents(
             plan=plan,
             place=index,
             details=[detail],
-            objects=list(dict.fromkeys(taken.objects[record] for record in detail.records)),
+            objects={taken.objects[record]: record for record in sorted(detail.records, reverse=True)},
             covers=document.covers,
             body=document.body.decode(),
             route=document.route,

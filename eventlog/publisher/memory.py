@@ -74,7 +74,7 @@ class Memory(Struct, kw_only=True):
     """Batches above it are of a conversion that is not over: nobody takes them, nor new rows."""
     leader_gone: bool = True
     """Whether there may be an object of which rows wait and none may go first."""
-    retried: dict[str, int] = {}
+    retried: dict[str, int | None] = {}
     """When the last row is offered again that an output's receiver did not take, once asked."""
     seen_kept: int = 0
     """Of how many numbers it was last written down that nobody has to look for them."""

@@ -1,17 +1,17 @@
 """Documents on their way to a receiver that judges each of them, and cannot be asked what it has.
 
-Law: without an answer that can be read a document keeps its plan, its id and its body. A readable
-"again" frees its rows, and everything behind them in the same transaction. Documents with rows of
-one number are entered together.
+Law: without an answer that can be read a document keeps its plan, its id and its body, whatever
+becomes of others. A readable "again" parks its own rows, and frees what was never sent of their
+objects; all else behind them waits as it is. Documents with rows of one number are entered together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.core.seams import Sink
@@ -28,6 +28,30 @@ Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outc
 """Enters documents that are over, documents that are freed to be decided anew, and answers."""
 
 
+class Again(NamedTuple):
+    """Documents that may be at a receiver, in their order, and the numbers of those that go now."""
+
+    documents: Sequence[OnTheWay]
+    going: Collection[int]
+
+
+def may_go(documents: Sequence[OnTheWay], again: Mapping[str, int], now: int, *, stops: bool) -> list[int]:
+    """The numbers of the documents that may be sent now, in their order.
+
+    None goes behind one that waits, or behind a row of `again`; with `stops` none behind any.
+    """
+    going: list[int] = []
+    blocked: set[str] = set()
+    for number, document in enumerate(documents):
+        if document.due > now or touch(blocked, document.objects) or document.is_behind(again):
+            if stops:
+                break
+            blocked.update(document.objects)
+        else:
+            going.append(number)
+    return going
+
+
 class HandOver:
     """Sends documents in their order, side by side where the receiver has several lanes.
 
@@ -39,16 +63,19 @@ class HandOver:
         sink: Sink,
         waiting: Sequence[OnTheWay],
         *,
-        now: int,
+        going: Collection[int],
+        unsent: set[tuple[str, int]],
         settings: ConsumerSettings,
         confirm: Callable[[], None],
         pulse: Callable[[], None],
         enter: Enter,
     ) -> None:
+        """Takes what waits, the numbers of what is sent now, and the keys of what never was."""
         self.answered = 0
         self._sink = sink
         self._waiting = waiting
-        self._now = now
+        self._going = going
+        self._unsent = unsent
         self._strictness = settings.strictness
         self._stops = settings.strictness.on_retry == "stop"
         self._most_attempts = settings.max_attempts
@@ -59,7 +86,6 @@ class HandOver:
         self._enter = enter
         self.complaint: str | None = None
         """What was wrong with the last answer that nobody could read."""
-        self._begun: set[int] = set()
         self._unread: set[int] = set()
         self._finished: set[int] = set()
         self._over: list[OnTheWay] = []
@@ -86,7 +112,7 @@ class HandOver:
             objects = [frozenset(document.objects) for document in self._waiting]
             turns = Turns([frozenset[str]() if EVERY_ROW in names else names for names in objects])
             with LaneThreads(lanes[: len(documents)]) as crew:
-                crew.deliver(documents, self._waiting[0].plan, turns, self._holds, self._take)
+                crew.deliver(documents, [document.plan for document in self._waiting], turns, self._holds, self._take)
             return
         for number, document in enumerate(documents):
             if not self._holds(number):
@@ -122,16 +148,15 @@ class HandOver:
 
     def _holds(self, number: int) -> bool:
         """Whether a document is not sent now."""
-        if number in self._finished:
+        if number in self._finished or number not in self._going:
             return True
         document = self._waiting[number]
-        is_behind = touch(self._blocked, document.objects)
-        if self._all_blocked or is_behind or document.due > self._now:
+        if self._all_blocked or touch(self._blocked, document.objects):
             self._block(document)
             return True
         # The last moment to see that another publisher has the lock.
         self._confirm()
-        self._begun.add(number)
+        self._unsent.discard(document.key)
         return False
 
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
@@ -140,19 +165,18 @@ class HandOver:
         give_up = partial(given_up, self._most_attempts, attempts=document.attempts)
         outcomes = list(map(give_up, outcomes))
         if any(outcome.unread for outcome in outcomes):
-            # It stays begun: nobody knows whether the receiver has it, so that nothing frees it.
             self.complaint = outcomes[0].note
             self._unread.add(number)
             self._block(document)
             self._pulse()
             return
-        self._begun.discard(number)
         self._finished.add(number)
         self.answered += 1
         self._over.append(document)
         self._answers = worst_by(POSITION, [*self._answers.values(), *outcomes])
         if any(outcome.status is Status.NEW for outcome in outcomes):
             self._free_behind(number)
+            self._block(document)
         if any(self._strictness.ends(outcome.status) for outcome in outcomes):
             self._all_blocked = True
         if len(self._over) >= self._unentered_most:
@@ -165,14 +189,16 @@ class HandOver:
         self._all_blocked = self._all_blocked or self._stops
 
     def _free_behind(self, number: int) -> None:
-        """Frees what is behind a document that comes again: it was not sent, and must not come first."""
-        names = set(self._waiting[number].objects)
+        """Frees what is behind a document that comes again, of its objects, and was never sent: it
+        is read anew, behind what that one says then.
+        """
+        names, records = set(self._waiting[number].objects), set(self._waiting[number].records)
         for later in range(number + 1, len(self._waiting)):
             document = self._waiting[later]
-            # It may be at the receiver, or on its way in another lane.
-            if later in self._finished or later in self._begun:
-                continue
-            if self._stops or touch(names, document.objects):
+            is_unsent = document.key in self._unsent and later not in self._finished
+            if is_unsent and (touch(names, document.objects) or not records.isdisjoint(document.records)):
                 names.update(document.objects)
+                records.update(document.records)
+                self._unsent.discard(document.key)
                 self._finished.add(later)
                 self._freed.append(document)

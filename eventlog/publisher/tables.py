@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -12,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.core.model import Count, CutTransaction, Document, Outcome, Position, Reason, Status
+from eventlog.core.model import EVERY_ROW, Count, CutTransaction, Document, Outcome, Position, Reason, Status
 from eventlog.sources.marks import Run, Stretches, as_text
 
 NEVER: Final = 2**62
@@ -135,7 +134,8 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
     plan: str
     place: int
     details: Sequence[Detail]
-    objects: Sequence[str] = ()
+    objects: Mapping[str, int] = {}
+    """Its objects, each with the first row of it here."""
     covers: Mapping[str, tuple[Position, ...]] | None = None
     body: str | None = None
     route: str = ""
@@ -148,10 +148,20 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         return Stretches.of([record for detail in self.details for record in detail.records])
 
     @property
-    def first(self) -> int:
-        """The first row that it speaks of, whether that still waits or not."""
-        covered = chain.from_iterable((self.covers or {}).values())
-        return min(chain(self.records, [position[0] for position in covered]), default=NEVER)
+    def key(self) -> tuple[str, int]:
+        """What it is known by in the table, of one output."""
+        return self.plan, self.place
+
+    def is_behind(self, rows: Mapping[str, int]) -> bool:
+        """Whether one of these rows, by their objects, is before a row of that object here."""
+        if not rows:
+            return False
+        any_row, every_row = min(rows.values()), rows.get(EVERY_ROW, NEVER)
+        for name, first in self.objects.items():
+            before = any_row if name == EVERY_ROW else min(rows.get(name, NEVER), every_row)
+            if before < first:
+                return True
+        return False
 
     def again(self) -> Document:
         """The one document as it was."""
@@ -183,7 +193,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
             plan=str(plan),
             place=int(place),
             details=decoded(details, list[Detail], f"details {where}"),
-            objects=() if objects is None else decoded(objects, list[str], f"objects {where}"),
+            objects={} if objects is None else decoded(objects, dict[str, int], f"objects {where}"),
             covers=None if covers is None else decoded(covers, dict[str, tuple[Position, ...]], f"covers {where}"),
             body=body,
             route=route or "",

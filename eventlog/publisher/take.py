@@ -1,7 +1,7 @@
 """What an output may be given next: rows whose time has come, and rows that it has ahead of it.
 
 Law: waiting passes on. What waits blocks what comes after it of the same object, and is parked with
-it.
+it. So does a document that may be at a receiver, but for rows before it that are to come again.
 """
 
 from __future__ import annotations
@@ -93,6 +93,44 @@ class ObjectNames(Mapping[int, str]):
         return len(self._by_number)
 
 
+class Unanswered(Struct, frozen=True, dict=True):
+    """Documents that may be at a receiver which cannot be asked: what is behind them waits.
+
+    `again` is the first row of each object that the receiver wants again: it goes before what was
+    behind it. With `stops` nothing but such rows goes.
+    """
+
+    documents: Sequence[OnTheWay] = ()
+    again: Mapping[str, int] = {}
+    stops: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.documents)
+
+    @cached_property
+    def first_rows(self) -> Mapping[str, int]:
+        """The first row of each object that one of them has."""
+        first: dict[str, int] = {}
+        for document in self.documents:
+            for name, record in document.objects.items():
+                first[name] = min(record, first.get(name, record))
+        return first
+
+    def blocks(self, record: int, names: Collection[str], attempts: int) -> bool:
+        """Whether a row of these objects, offered so often, is behind one of them."""
+        if not self.documents:
+            return False
+        if self.stops and not attempts:
+            return True
+        if EVERY_ROW in names:
+            return not self.again or record > min(self.first_rows.values(), default=record)
+        known = [name for name in names if name in self.first_rows]
+        return any(name not in self.again or record > self.first_rows[name] for name in known)
+
+
+NOTHING_SENT: Final = Unanswered()
+
+
 class Parking(Struct):
     """Collects the rows of a take that wait. The first of each object says when it may go."""
 
@@ -162,13 +200,10 @@ def take(
     now: int,
     limit: int,
     identities: Identities,
-    on_the_way: Sequence[OnTheWay] = (),
+    unanswered: Unanswered = NOTHING_SENT,
     unreadable: Unreadable | None = None,
 ) -> Take:
-    """The next rows of an output; new ones that no batch has where it has nothing ahead of it.
-
-    `on_the_way` are documents that may be at a target which cannot be asked.
-    """
+    """The next rows of an output; new ones that no batch has where it has nothing ahead of it."""
     stamp = view.memory.stamp
     again, freed = view.due(output, now, limit)
     # What was left of transactions that go on takes nobody's room: it goes with what is behind it.
@@ -177,7 +212,7 @@ def take(
         room -= waited_row.reason != Reason.GOES_ON.value
     batches: dict[int, Sealed] = {}
     sealed = None
-    if room > 0:
+    if room > 0 and not (unanswered and unanswered.stops):
         batches = view.next_batches(output, room, view.settings.share)
         if not batches:
             sealed = view.new_rows(room)
@@ -192,8 +227,8 @@ def take(
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
     memory = view.memory
     others_wait = memory.any_held or (memory.any_parked and view.others_wait(output, again, now))
-    if on_the_way or unreadable or others_wait:
-        return _divided(view, output, taken, waited, freed, now, identities, on_the_way, unreadable or {})
+    if unanswered or unreadable or others_wait:
+        return _divided(view, output, taken, waited, freed, now, identities, unanswered, unreadable or {})
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
     if not again and not batches:  # new rows are all there
@@ -215,7 +250,7 @@ def _divided(
     freed: Collection[str],
     now: int,
     identities: Identities,
-    on_the_way: Sequence[OnTheWay],
+    unanswered: Unanswered,
     unreadable: Unreadable,
 ) -> Take:
     """Where rows wait: which of those that were taken go, and which wait or wait on."""
@@ -223,7 +258,7 @@ def _divided(
     for event in taken.events:
         by_number.setdefault(event.position[0], []).append(event)
     objects, new_names, shared = _named(by_number, waited, identities)
-    parking = _parking(view, output, new_names, waited, freed, on_the_way, by_number)
+    parking = _parking(view, output, new_names, waited, freed, unanswered, by_number)
     held = view.held(by_number)
     going: list[Event] = []
     unparked: list[Parked] = []
@@ -234,17 +269,22 @@ def _divided(
             # It has a time of its own, though another row of its object may go.
             parking.stays(number, former.object)
             continue
-        wait = _wait(alike, number in held, parking.is_behind(name, former), unreadable, now)
+        attempts = 0 if former is None else former.attempts
+        is_blocked = unanswered.blocks(number, shared.get(number) or (name,), attempts)
+        is_behind = parking.is_behind(name, former) or (is_blocked and name != EVERY_ROW)
+        wait = _wait(alike, number in held, is_behind, unreadable, now)
         # Rows behind one that speaks of a whole table wait with it, whatever their objects are.
         if number > parking.of_every_row:
             name = objects[number] = EVERY_ROW
             wait = wait or (BEHIND, now, None)
         may_stay = former is not None and former.object == name
         if wait is None and name == EVERY_ROW:
-            if number in shared:
+            if is_blocked or (parking.rows and number not in shared):
+                waits = True
+            elif number in shared:
                 waits = _waits_for_any(view, parking, number, shared[number], gone_on)
             else:  # nothing before it may wait, of whatever object
-                waits = bool(parking.rows or on_the_way) or view.parked_below(output, number) > gone_on
+                waits = view.parked_below(output, number) > gone_on
             wait = (BEHIND, now + round(EVERY_ROW_SECONDS * 1000), None) if waits else None
             may_stay = False
         # A row that waits on as it did stays as it is, with the time that it has.
@@ -255,7 +295,7 @@ def _divided(
             going.extend(alike)
             gone_on += former is not None
         else:
-            parking.add(number, name, *wait, 0 if former is None else former.attempts)
+            parking.add(number, name, *wait, attempts)
         if former is not None:
             unparked.append(former)
     return replace(
@@ -283,27 +323,25 @@ def _parking(
     names: Collection[str],
     waited: Mapping[int, Parked],
     freed: Collection[str],
-    on_the_way: Sequence[OnTheWay],
+    unanswered: Unanswered,
     here: Collection[int],
 ) -> Parking:
-    """What waits of these objects, and what may be on its way: rows behind that wait, too."""
+    """What waits of these objects: rows behind that wait, too."""
     known = view.waiting_objects(output, names)
     waiting = known.difference(freed)
     # The first that speaks of a whole table is among these, and leads the others of its kind.
     if any(row.object == EVERY_ROW for row in waited.values()):
         waiting.discard(EVERY_ROW)
-    unsent = {name for document in on_the_way for name in document.objects}
     # The first row that speaks of a whole table, and waits elsewhere or may be on its way.
-    of_every_row = [document.first for document in on_the_way if EVERY_ROW in document.objects]
+    of_every_row = [unanswered.first_rows.get(EVERY_ROW, NEVER)]
     if EVERY_ROW in known:
         rows = view.parked_of(output, [EVERY_ROW], len(here) + 1)
         of_every_row += [row.record for row in rows if row.record not in here]
     return Parking(
         output,
-        blocked=unsent - {EVERY_ROW},
         waiting=waiting - {EVERY_ROW},
         led=waiting,
-        of_every_row=min(of_every_row, default=NEVER),
+        of_every_row=min(of_every_row),
     )
 
 

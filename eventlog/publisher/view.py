@@ -7,6 +7,7 @@ released rows since.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -209,21 +210,32 @@ class View(Struct, frozen=True):
         return GoingOn(every=frozenset(every), soon=frozenset(soon))
 
     def planned(self, name: str) -> list[OnTheWay]:
-        """The documents of an output that may be on their way, in their order."""
+        """The documents of an output that may be on their way, in their order.
+
+        Those of a later plan go first: one that shares an object with an earlier plan is of rows
+        that came again, as all others wait for that plan.
+        """
         if name not in self.memory.planned:
             return []
         documents = [OnTheWay.read(row) for row in self.ask("planned_read", output=name)]
         # Memory keeps the entry while documents are there, also where all their rows have gone.
         if not documents:
             del self.memory.planned[name]
-        return documents
+        return sorted(documents, key=attrgetter("plan"), reverse=True)
 
-    def retried_until(self, name: str) -> int:
-        """When the last row is offered again that a receiver did not take; 0 where none is."""
+    def come_again(self, name: str) -> Mapping[str, int]:
+        """The first row of each object that a receiver did not take, and that waits."""
         if not self.memory.any_parked:
-            return 0
+            return {}
+        return {str(waiting): int(record) for waiting, record in self.ask("parked_again", output=name)}
+
+    def retried_until(self, name: str) -> int | None:
+        """When the last row is offered again that a receiver did not take; None where none is."""
+        if not self.memory.any_parked:
+            return None
         if name not in self.memory.retried:
-            self.memory.retried[name] = int(self.ask("parked_retried", output=name)[0][0] or 0)
+            due = self.ask("parked_retried", output=name)[0][0]
+            self.memory.retried[name] = None if due is None else int(due)
         return self.memory.retried[name]
 
     def soonest(self, name: str) -> int | None:

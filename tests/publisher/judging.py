@@ -274,12 +274,13 @@ def _order(world: World, name: str, target: Target) -> None:
 
 
 def _readings(world: World, name: str, target: Target) -> None:
-    """Of no object an earlier reading came behind a later one."""
-    latest: dict[str, int] = {}
+    """Of no object an earlier reading came behind a later one, but in a document that was planned before it."""
+    latest: dict[str, tuple[int, str]] = {}
     for one in target.came:
-        if one.read < latest.get(one.object, 0):
-            world.fail("an earlier reading", name, one.object, one.uid, one.read, "after", latest[one.object])
-        latest[one.object] = one.read
+        read, plan = latest.get(one.object, (0, ""))
+        if one.read < read and one.plan >= plan:
+            world.fail("an earlier reading", name, one.object, one.uid, one.read, "after", read)
+        latest[one.object] = one.read, one.plan
 
 
 def _letter(world: World, uid: int, row: Row, letter: str) -> None:

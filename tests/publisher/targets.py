@@ -21,6 +21,7 @@ class Surroundings(Protocol):
     """What a target has to do with the rest of a history."""
 
     rng: Random
+    more: Random
     now: int
     quiet: bool
     stubborn: float
@@ -31,6 +32,8 @@ class Surroundings(Protocol):
     """How likely a database or a bus refuses a document."""
     odd: float
     """How likely a receiver takes a document, and warns of its last change."""
+    undoing: float
+    """How likely a receiver has undone a document that comes again, and wants it once more."""
 
     def point(self, what: str) -> None:
         """A publisher is here; perhaps it dies, perhaps something goes wrong."""
@@ -234,6 +237,9 @@ class ModelReceiver(ModelSink):
         draw = 2.0 if world.quiet else world.rng.random()
         taken_from = 0.18 + world.odd
         answer = self.target.known.get((plan, one.id))
+        if answer is not None and self.undoes(plan, one):
+            answer = None
+            draw = world.unreadable
         if answer is None:
             if draw < world.unreadable:
                 return self.unread(one)
@@ -259,6 +265,16 @@ class ModelReceiver(ModelSink):
         if taken_from <= draw < taken_from + world.unreadable:
             return self.unread(one, answer)
         return answer
+
+    def undoes(self, plan: str, document: Document) -> bool:
+        """Whether it has taken nothing of a document after all: no answer to that has been read."""
+        world = self.world
+        if world.quiet or not world.undoing or world.more.random() >= world.undoing:
+            return False
+        del self.target.known[plan, document.id]
+        for _, _, uids, *_ in json.loads(document.body):
+            self.target.repeats.update(uids)
+        return True
 
     def unread(self, document: Document, answer: Sequence[Outcome] = ()) -> Sequence[Outcome]:
         """An answer that nobody can read, or none; what it says is to come again was counted when it was given."""

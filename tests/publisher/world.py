@@ -164,6 +164,13 @@ class World:
             self.commits, self.transaction_rows, self.busiest, self.last_key = 0.25, [2, 3, 4], 0, 1
             self.stubborn, self.unreadable, self.several = 0.6, 0.05, 0
             self.keepers, self.hesitant, self.max_attempts = 0, 0, 0
+        self.undoing = 0.3 if self.seed % 7 == 3 else 0.0
+        """How likely a receiver has undone a document that comes again, and wants it once more."""
+        if self.undoing:
+            # Many documents are at the receiver when the publisher dies before it enters an answer.
+            self.kills, self.faults, self.limit, self.slow = 0.03, 0, 20, ""
+            self.commits, self.transaction_rows = 0.25, [9, 20]
+            self.first = ["r", *[name for name in self.first if name != "r"]]
         if self.engine.dialect.name != "postgresql" and more.random() < 0.5:
             self.names = replace(self.names, transaction=None)
         self.shares = 0.0

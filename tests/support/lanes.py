@@ -20,7 +20,7 @@ def success(_identity: str) -> None:
 class LanedSink(UnaskedSink):
     """Documents meet here: each waits until so many are on their way, or until no other comes any more.
 
-    `came` and `answered` are ids in their order, `together` what was on its way when one came.
+    `came` and `answered` are ids in their order, `together` what was on its way when one came; `plans` whose they were.
     """
 
     @property
@@ -33,6 +33,7 @@ class LanedSink(UnaskedSink):
         self.meet = meet
         self.came: list[str] = []
         self.answered: list[str] = []
+        self.plans: list[str] = []
         self.together: list[frozenset[str]] = []
         self.closed = 0
         self._here: set[str] = set()
@@ -42,7 +43,7 @@ class LanedSink(UnaskedSink):
         return max(self.answered, default="")
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        return self.lanes[0].commit("", documents)
+        return self.lanes[0].commit(plan, documents)
 
     def close(self) -> None:
         for lane in self.lanes:
@@ -84,6 +85,7 @@ class LanedSink(UnaskedSink):
         def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
             assert not self._busy, "two threads use one lane"
             self._busy = True
+            self._sink.plans += [plan for _ in documents]
             try:
                 return [said for document in documents for said in self._sink.take(document, lambda: self.broken)]
             finally:

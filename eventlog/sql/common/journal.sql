@@ -105,6 +105,10 @@ GROUP BY output, object HAVING COUNT(due) = 0;
 -- parked_retried: when the last row may be offered again that a receiver did not take
 SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND reason = 'retry';
 
+-- parked_again: the first row of each object that a receiver did not take
+SELECT object, MIN(record_id) FROM /* parked */event_log_parked
+WHERE output = :output AND due IS NOT NULL AND attempts > 0 GROUP BY object;
+
 -- parked_readable: rows that nobody might read are tried again
 UPDATE /* parked */event_log_parked SET due = 0 WHERE reason = 'no right' AND due IS NOT NULL;
 

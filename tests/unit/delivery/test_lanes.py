@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from typing import Literal
 
 import pytest
 
@@ -37,16 +38,19 @@ class Sent:
         strictness: Strictness | None = None,
         pulse: Callable[[], None] = lambda: None,
         most_attempts: int = 0,
+        *,
+        unsent: bool = True,
+        plans: Sequence[str] = (),
     ) -> None:
         self.over: list[int] = []
         self.freed: list[int] = []
         self.answers: dict[Position, Outcome] = {}
         waiting = [
             OnTheWay(
-                plan="p",
+                plan=plans[number - 1] if plans else "p",
                 place=number,
                 details=[Detail(str(number), (number,))],
-                objects=[EVERY_ROW if letter == "*" else f"usr/idu={letter}"],
+                objects={EVERY_ROW if letter == "*" else f"usr/idu={letter}": number},
                 covers={str(number): ((number,),)},
                 body="x",
             )
@@ -55,7 +59,8 @@ class Sent:
         self.hand_over = HandOver(
             sink,
             waiting,
-            now=0,
+            going=range(len(waiting)),
+            unsent={document.key for document in waiting} if unsent else set(),
             settings=ConsumerSettings(strictness=strictness or Strictness(), max_attempts=most_attempts),
             confirm=lambda: None,
             pulse=pulse,
@@ -135,7 +140,7 @@ def test_what_is_on_its_way_counts_though_an_answer_stops_the_rest(status: Statu
     assert sorted(sink.came) == ["1", "2", "3"]
     assert made.done == ([1, 3] if status is Status.NEW else [1, 2, 3])
     assert made.answers[2,].status is status
-    assert set(made.freed) == ({4, 5, 6} if status is Status.NEW else set())
+    assert made.freed == [], "what is behind it keeps its plan, and waits"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +153,22 @@ def test_what_was_not_taken_lets_nothing_pass_that_must_not(
 ) -> None:
     made = delivered(objects, LanedSink(3, fated(**{refused: Status.NEW})), BY_OBJECT)
     assert (sorted(made.freed), made.done) == (freed, done)
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("on_retry", ["stop", "object"])
+def test_what_may_be_at_the_receiver_is_neither_freed_nor_sent(lanes: int, on_retry: Literal["stop", "object"]) -> None:
+    sink = LanedSink(lanes, fated(_1=Status.NEW))
+    made = Sent("aabac", sink, Strictness(on_retry=on_retry), unsent=False)
+    made.run()
+    assert made.freed == []
+    assert not {"2", "4"}.intersection(sink.came)
+
+
+def test_each_document_goes_under_its_own_plan() -> None:
+    sink = LanedSink(2, fated())
+    Sent("abc", sink, plans=["2", "1", "1"]).run()
+    assert sorted(sink.plans) == ["1", "1", "2"]
 
 
 def test_nothing_waits_for_a_document_that_is_given_up() -> None:

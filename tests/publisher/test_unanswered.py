@@ -1,0 +1,182 @@
+"""What may be at a receiver keeps its plan until the receiver has answered it, whatever becomes of others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from time import sleep
+from typing import Literal
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from eventlog.capture.log_tables import journal_tables
+from eventlog.core.backoff import Backoff
+from eventlog.core.model import Document, Outcome, Reason, Status
+from eventlog.core.rules import Options, Round
+from eventlog.delivery.answers import Strictness
+from eventlog.delivery.output import Output
+from eventlog.publisher.books import ConsumerSettings, Turn
+from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.decide import Decider
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.memory import Memory
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import LogTable, installed
+from tests.support.memory import OneEach, UnaskedSink
+
+ROWS = 30
+Stops = Literal["stop", "object"]
+
+
+class Killed(BaseException):
+    """The process dies."""
+
+
+class Receiver(UnaskedSink):
+    """Takes each document once, by its plan and id, as it may; what it has was not lost with a publisher."""
+
+    def __init__(self) -> None:
+        self.known: set[tuple[str, str]] = set()
+        self.came: list[int] = []
+        """The rows that it took, in order."""
+        self.retries: Counter[int] = Counter()
+        """How often it still wants which row again."""
+        self.dies_after = 0
+        self.is_publisher_dead = False
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        [document] = documents
+        [row] = [position[0] for covered in document.covers.values() for position in covered]
+        if self.retries[row]:
+            self.retries[row] -= 1
+            self.known.discard((plan, document.id))
+            return [Outcome(position=(row,), status=Status.NEW, reason=Reason.RETRY)]
+        if (plan, document.id) not in self.known:
+            self.known.add((plan, document.id))
+            self.came.append(row)
+        if len(self.came) == self.dies_after:
+            self.is_publisher_dead = True
+            raise Killed
+        return ()
+
+
+class MortalJournal(Journal):
+    """Nobody writes it any more whose process is dead."""
+
+    receiver: Receiver
+
+    @contextmanager
+    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
+        if self.receiver.is_publisher_dead:
+            raise Killed
+        with super().transaction(soon=soon) as joined:
+            yield joined
+
+
+class Process:
+    """One publisher of a receiver: all that it has in memory."""
+
+    def __init__(self, table: LogTable, receiver: Receiver, on_retry: Stops, *, seconds: float = 0.001) -> None:
+        log = Log(table.engine, table.names)
+        self.lock = LogLock(log, 60.0)
+        assert self.lock.take()
+        self.journal = MortalJournal(log, self.lock, LogSettings(backoff=Backoff(first=seconds, longest=seconds)))
+        self.journal.receiver = receiver
+        self.journal.serve([("far", ())])
+        output = Output(format=OneEach(), sink=receiver, name="far")
+        settings = ConsumerSettings(limit=100, strictness=Strictness(on_retry=on_retry))
+        self.consumer = Consumer(self.journal, output, Decider(Round(options=Options())), settings)
+
+    def turn(self) -> Turn:
+        assert self.lock.tenure is not None
+        return self.consumer.turn(self.lock.tenure)
+
+    def publish(self) -> None:
+        for _ in range(300):
+            turn = self.turn()
+            sleep(turn.later or 0)
+            if not turn.moved and turn.later is None:
+                return
+        raise AssertionError("it never comes to rest")
+
+    def die(self, table: LogTable) -> None:
+        self.lock.drop()
+        table.run("DELETE FROM event_log_mark WHERE name = 'publisher'")  # its lease has run out
+
+
+@pytest.fixture
+def table(sqlite: Engine) -> LogTable:
+    made = installed(sqlite)
+    journal_tables(made.names, dialect_of(sqlite)).create_all(sqlite)
+    return made
+
+
+def write(table: LogTable, rows: int, objects: int) -> None:
+    for number in range(1, rows + 1):
+        table.write(number, key=f"idu={number % objects}", new_value=f"value-{number}")
+
+
+def killed(table: LogTable, receiver: Receiver, on_retry: Stops) -> Process:
+    """A publisher that begins after another one was killed before its last answer of 30 was entered."""
+    receiver.dies_after = ROWS
+    first = Process(table, receiver, on_retry)
+    with suppress(Killed):
+        first.publish()
+    first.die(table)
+    assert len(receiver.came) == ROWS
+    receiver.dies_after, receiver.is_publisher_dead = 0, False
+    return Process(table, receiver, on_retry)
+
+
+@pytest.mark.parametrize("objects", [ROWS, 4])
+@pytest.mark.parametrize("on_retry", ["stop", "object"])
+def test_a_retry_in_a_repeat_doubles_nothing_that_is_behind_it(table: LogTable, on_retry: Stops, objects: int) -> None:
+    write(table, ROWS, objects)
+    receiver = Receiver()
+    second = killed(table, receiver, on_retry)
+    receiver.retries[10] = 3
+    second.publish()
+    assert set(table.statuses().values()) == {"S"}
+    # What the receiver wanted again is all that came again.
+    assert sorted(receiver.came) == sorted([*range(1, ROWS + 1), 10])
+    second.die(table)
+
+
+@pytest.mark.parametrize("objects", [ROWS, 4])
+@pytest.mark.parametrize("on_retry", ["stop", "object"])
+def test_a_retry_writes_no_body_anew_that_is_not_of_its_object(
+    table: LogTable, on_retry: Stops, objects: int
+) -> None:
+    write(table, ROWS, objects)
+    receiver = Receiver()
+    process = Process(table, receiver, on_retry)
+    receiver.retries.update({3: 5, 10: 5, 20: 5})
+    process.publish()
+    assert set(table.statuses().values()) == {"S"}
+    assert sorted(receiver.came) == [*range(1, ROWS + 1)]
+    for first in range(objects):
+        of_object = [number for number in receiver.came if number % objects == first]
+        assert of_object == sorted(of_object)
+    if on_retry == "stop" and objects == ROWS:
+        assert receiver.came == sorted(receiver.came)
+    # Each retry makes a plan, and the first look one; what it frees may take one more.
+    assert table.ask("SELECT plans FROM event_log_output")[0][0] <= 1 + 2 * 15
+    process.die(table)
+
+
+def test_nobody_looks_in_vain_until_a_row_is_offered_again(table: LogTable) -> None:
+    write(table, 5, 1)
+    receiver = Receiver()
+    process = Process(table, receiver, "stop", seconds=60.0)
+    receiver.retries[1] = 1
+    process.turn()
+    turn = process.turn()
+    assert not turn.moved
+    assert turn.later is not None
+    assert turn.later > 1
+    process.die(table)
