@@ -12,9 +12,10 @@ after a crash, at any point, finds what is still to be marked, and no publisher 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -79,20 +80,22 @@ def conversion_name(target: str) -> str:
 def read_kept(journal: JournalReader) -> Kept:
     """What a conversion does not take now."""
     with journal.reading() as view:
-        memory = view.memory
-        waiting = [part for planned in memory.planned.values() for part in planned.parts]
-        for row in memory.outputs.values():
-            if not _gets_all(memory, row):
-                waiting += lacking(memory, row.name).parts
-        waits = Stretches(waiting)
-        if memory.any_parked:
-            waits |= Stretches.of(int(number) for (number,) in view.ask("parked_numbers"))
-        held = Stretches()
-        if memory.any_held:
-            everything = {"first": -(2**63), "last": 2**63 - 1, "limit": ALL}
-            numbers = view.ask("hold_numbers", **everything)
-            held = Stretches.of(int(number) for (number,) in numbers)
-        return Kept(stamp=memory.stamp, taken=memory.taken, waiting=waits, held=held)
+        return _kept(view.memory, view.ask)
+
+
+def _kept(memory: Memory, ask: Callable[..., Iterable[Sequence[Any]]]) -> Kept:
+    waiting = [part for planned in memory.planned.values() for part in planned.parts]
+    for row in memory.outputs.values():
+        if not _gets_all(memory, row):
+            waiting += lacking(memory, row.name).parts
+    waits = Stretches(waiting)
+    if memory.any_parked:
+        waits |= Stretches.of(int(number) for (number,) in ask("parked_numbers"))
+    held = Stretches()
+    if memory.any_held:
+        everything = {"first": -(2**63), "last": 2**63 - 1, "limit": ALL}
+        held = Stretches.of(int(number) for (number,) in ask("hold_numbers", **everything))
+    return Kept(stamp=memory.stamp, taken=memory.taken, waiting=waits, held=held)
 
 
 def _gets_all(memory: Memory, row: JournalRow) -> bool:
@@ -203,25 +206,38 @@ class ConversionJournal(FreeingJournal):
                 return True
         return False
 
-    def reserve(self, batches: Sequence[Sealed], stamp: str) -> None:
+    def reserve(self, batches: Sequence[Sealed], kept: Kept) -> None:
         """Makes it durable that these rows are the conversion's, or that none is.
 
-        HoldsChangedError where somebody has held or released rows, or paused or resumed an output,
-        since the mark `holding` was the stamp.
+        HoldsChangedError where one of them has been kept back since, or is behind one that has.
         """
         try:
             for start in range(0, len(batches), RESERVED_BATCHES):
-                self._reserve_some(batches, start, stamp)
+                self._reserve_some(batches, start, kept)
         except HoldsChangedError:
             self.give_back()
             raise
 
-    def _reserve_some(self, batches: Sequence[Sealed], start: int, stamp: str) -> None:
+    def _reserve_some(self, batches: Sequence[Sealed], start: int, kept: Kept) -> None:
         end = start + RESERVED_BATCHES
+        some = batches[start:end]
         with self.transaction() as (connection, memory):
-            if memory.stamp != stamp:
-                raise HoldsChangedError("Rows were held or released at the same time.")
-            self._reserve(connection, memory, batches[start:end], whole=end >= len(batches))
+            # Somebody may hold rows all the time: it matters whether they are these.
+            if memory.stamp != kept.stamp:
+                for batch in some:
+                    self._confirm_free(connection, memory, batch.records, kept)
+            self._reserve(connection, memory, some, whole=end >= len(batches))
+
+    def _confirm_free(self, connection: Connection, memory: Memory, records: Stretches, kept: Kept) -> None:
+        now = _kept(memory, partial(self.ask, connection))
+        since = (now.taken | now.waiting | now.held) - (kept.taken | kept.waiting | kept.held)
+        if since and records:
+            # Those behind what was held before are none of these: they were left out.
+            span = {"first": records.parts[0][0], "last": records.parts[-1][1]}
+            since |= self.numbers(connection, "behind_held", **span)
+        since |= records - self.numbers(connection, "still_waiting", ids=id_list([*records]))
+        if since.meets(records):
+            raise HoldsChangedError("Rows were held or taken at the same time.")
 
     def _reserve(
         self,

@@ -37,7 +37,7 @@ from eventlog.core.plural import counted
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
-    from eventlog.care.conversions import ConversionJournal
+    from eventlog.care.conversions import ConversionJournal, Kept
     from eventlog.convert.partitions import PartitionFile
     from eventlog.sql.log import Log
 
@@ -87,7 +87,7 @@ class Marking:
         self._log = log
         self._journal = journal
         self._order = order_of(conversion) or ""
-        self._stamp = ""
+        self._kept: Kept | None = None
         self._is_empty = False
 
     @property
@@ -118,9 +118,8 @@ class Marking:
 
         # Before holds are read: rows that an output lacks are parked for it, and can be passed then.
         self._journal.park_lagging()
-        kept = read_kept(self._journal)
-        self._stamp = kept.stamp
-        self.withheld = withheld_by(kept, self._log, self._conversion.catalog)
+        self._kept = read_kept(self._journal)
+        self.withheld = withheld_by(self._kept, self._log, self._conversion.catalog)
 
     def reserve(self, ended: Sequence[PartitionFile], row_bytes: int) -> None:
         """Reserves the rows that have outcomes, in files."""
@@ -139,9 +138,10 @@ class Marking:
 
         self._is_empty = not numbers
         for _ in range(TRIES):
-            # The stamp is that of the holds as they were read; somebody may hold a row meanwhile.
+            assert self._kept is not None
+            # Somebody may have held one of them since holds were read.
             with suppress(HoldsChangedError):
-                self._journal.reserve(batches_of(numbers, row_bytes), self._stamp)
+                self._journal.reserve(batches_of(numbers, row_bytes), self._kept)
                 return
             self._look()
             free, _ = self._free()

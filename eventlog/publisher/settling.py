@@ -32,10 +32,11 @@ def settle(
     ended: Mapping[int, Outcome],
     settings: LogSettings,
 ) -> None:
-    """Records reasons of rows that were not simply published; then marks all, or deletes them."""
+    """Records reasons of rows that stay and were not simply published; then marks all, or deletes them."""
+    deleted = DELETED if settings.delete_from_log else frozenset[Status]()
     records: list[dict[str, Any]] = []
     for number, outcome in ended.items():
-        if is_noted(outcome):
+        if is_noted(outcome) and outcome.status not in deleted:
             record = {"id": number, "status": outcome.status.value, "reason": outcome.reason.value}
             note = note_of(outcome)
             # Without a note the key is left out: not every database takes JSON's null for NULL.
@@ -46,7 +47,7 @@ def settle(
         connection.execute(log.query("note_outcome"), {"records": as_text(records)})
     for status, alike in by_status(rows, ended).items():
         verb, values = "mark", {"status": status.value}
-        if settings.delete_from_log and status in DELETED:
+        if status in deleted:
             verb, values = "delete", {}
         # Marking by the ends of a range is twice as fast as by a list. Only numbers without a gap
         # have no room for a row that was committed late.

@@ -232,6 +232,26 @@ def test_rows_that_are_held_while_they_are_converted_are_not_marked(
     assert (scene.waiting(), converted(tmp_path / "two"), scene.left()) == ([7, 8, 9], [], {"hold": 1})
 
 
+def test_who_holds_other_rows_all_the_time_keeps_no_conversion_from_its_end(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 6)
+    reserve = conversions.ConversionJournal.reserve
+
+    def held_meanwhile(self: Any, *given: Any) -> None:
+        last = max(scene.waiting())
+        scene.write(last + 1, last + 1, objects=1)
+        hold(scene.log, [(last + 1, last + 1)], by="ann")
+        reserve(self, *given)
+
+    monkeypatch.setattr(conversions.ConversionJournal, "reserve", held_meanwhile)
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "out"))
+    assert marked is not None
+    assert (marked.rows, scene.waiting()) == (6, [7])
+
+
 def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(engine: Engine, tmp_path: Path) -> None:
     scene = Scene(engine, "one", "two")
     scene.write(1, 3)
