@@ -69,6 +69,7 @@ class Consumer:
         self.decider = self._decider = decider
         self._journal = journal
         self._settings = settings
+        self._stops = settings.strictness.on_retry == "stop"
         self._confirm = confirm
         self._pulse = pulse
         self._tenure: Tenure | None = None
@@ -164,7 +165,7 @@ class Consumer:
                 step_taken = self._next(now)
         if isinstance(step_taken, Turn):
             return step_taken
-        if not isinstance(step_taken, MadePlan):
+        if isinstance(step_taken, Again):
             return self._hand_over(step_taken, now, is_new=False)
         if self.output.sink.capabilities.resolves:
             return self._commit(step_taken, now)
@@ -182,8 +183,7 @@ class Consumer:
             unanswered = self._unanswered(view)
             until = view.retried_until(self.name) if self._stops else None
             if until is None:
-                going = may_go(unanswered.documents, unanswered.again, now, stops=self._stops)
-                if going:
+                if going := may_go(unanswered.documents, unanswered.again, now, stops=self._stops):
                     return Again(unanswered.documents, going)
             taken = self._taken(view, unanswered, now)
             self._most_wait = len(taken.parked) > len(taken.events)
@@ -212,11 +212,6 @@ class Consumer:
             if self._stops and ((view.retried_until(self.name) or 0) > now or view.planned(self.name)):
                 return False
         return park_unread(self._journal, self._decider, self._settings.limit)
-
-    @property
-    def _stops(self) -> bool:
-        """Whether an answer of `retry` stops everything."""
-        return self._settings.strictness.on_retry == "stop"
 
     def _unanswered(self, view: View) -> Unanswered:
         """What may be at a receiver; a target that can be asked has been."""

@@ -191,6 +191,7 @@ class Journal(JournalReader):
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
                 position = self._seal(connection, memory, name, plan.sealed)
+                memory.proven.seal(plan.sealed.records)
             if plan.unparked:
                 self._unpark(connection, memory, plan.unparked)
             if plan.planned:
@@ -394,6 +395,7 @@ class Journal(JournalReader):
                 self._tell(connection, "batch_less", [less])
                 memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
+        memory.proven.numbers -= gone
         memory.leader_gone = True
         memory.retried.clear()
         for output, records in memory.planned.items():

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
+from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, JournalRow, Parked, stretches_of, whole
 from eventlog.sources.marks import CONVERTED, SEEN, TRACKED, Marks, Stretches
 from eventlog.sql.log import Log
@@ -78,6 +79,8 @@ class Memory(Struct, kw_only=True):
     """When the last row is offered again that an output's receiver did not take, once asked."""
     seen_kept: int = 0
     """Of how many numbers it was last written down that nobody has to look for them."""
+    proven: Proven = field(default_factory=Proven)
+    """Numbers of which no row comes any more that is not known."""
     in_take: dict[str, dict[int, Sealed]] = {}
     """The batches that each output has read last, and may be about to plan."""
 
@@ -96,6 +99,12 @@ class Memory(Struct, kw_only=True):
             return Stretches()
         sealed = [batch.records for batch in self.batches.values()]
         return Stretches.union([*sealed, *self.planned.values()])
+
+    @property
+    def known(self) -> Stretches:
+        """Numbers that nobody looks for."""
+        several = [numbers for numbers in (self.taken, self.seen, self.proven.numbers) if numbers]
+        return Stretches.union(several) if several else Stretches()
 
     @property
     def last_batch(self) -> int:

@@ -201,4 +201,4 @@ class JournalReader:
             # Rows of a conversion that is not over: nobody else may take them.
             if self._memory.reserved_above is not None:
                 return False
-            return bool(self.rows.first_numbers(connection, self._memory, 1))
+            return self.rows.anything(connection, self._memory)

@@ -22,6 +22,7 @@ from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
 from eventlog.publisher.beside import beside
 from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
@@ -110,12 +111,11 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
-        known, room = memory.taken, self.reader.share
+        settled = self._settled(connection, memory)
+        known, room = memory.known, self.reader.share
         # What was read ahead counts once, if it is this and nobody has changed anything since.
         ahead, self._ahead = self._ahead, None
         is_new = True
-        if memory.seen:
-            known |= memory.seen
         if not known and not memory.any_parked:
             request = Request(limit=limit, room=room)
             portion = self.reader.next(connection, request)
@@ -130,14 +130,17 @@ class UnsealedRows:
             if ahead is not None:
                 portion_ahead = ahead.portion(request, memory)
                 is_new = portion_ahead is None or ahead.is_fresh
+            if portion_ahead is not None:
+                settled = Stretches()  # it was read before anybody was asked who writes
             portion = portion_ahead or self.reader.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
-            if self._late(connection, memory, known, 1):
+            if not _has_no_gap(memory, known) and self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
                 # are wanted, for the end may be among rows of one change.
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
                 portion, is_new = self.reader.next(connection, _noted(numbers, limit, room)), True
         rows = portion.rows
+        memory.proven.look(settled, [event.position[0] for event in rows[:1]])
         if not rows:
             return None
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
@@ -191,7 +194,7 @@ class UnsealedRows:
         Rows of a change that goes on behind them are left out. None come where others are to be
         taken first, or where two have one number.
         """
-        known = memory.taken | memory.seen
+        known = memory.known
         if not (known or memory.any_parked) or self._settings.handle_future_events:
             return []
         asked = limit + NEAR_ROWS
@@ -213,15 +216,35 @@ class UnsealedRows:
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
         """Numbers of rows that wait and that nobody has taken: so many of the first ones."""
-        taken, known = memory.taken, memory.taken | memory.seen
+        taken, known = memory.taken, memory.known
         by_time = self._settings.handle_future_events
-        if by_time or not (known or memory.any_parked):
-            among = "among_due_unparked" if by_time else "among_all"
+        if by_time or not memory.any_parked and (not known or _has_no_gap(memory, known)):
+            among, beyond = ("among_due_unparked", EVER) if by_time else ("among_all", _edge(memory, known))
             query = self._log.query("oldest_waiting", among=among, kept="kept_any")
-            values = {"beyond": EVER, "limit": limit + len(taken)}
+            values = {"beyond": beyond, "limit": limit + len(taken)}
             waiting = self._log.rows(connection, query, values)
             return [int(row[0]) for row in waiting if int(row[0]) not in taken][:limit]
         return self._late(connection, memory, known, limit, above=True)
+
+    def anything(self, connection: Connection, memory: Memory) -> bool:
+        """Whether rows wait that nobody has taken."""
+        settled = self._settled(connection, memory)
+        numbers = self.first_numbers(connection, memory, 1)
+        memory.proven.look(settled, numbers)
+        if not numbers and memory.proven.is_whole_look_due():
+            kept, memory.proven.numbers = memory.proven.numbers, Stretches()
+            began, numbers = monotonic(), self.first_numbers(connection, memory, 1)
+            if numbers:  # somebody has set them back, or the numbers begin again
+                memory.proven = Proven(unproven=0)
+            else:
+                memory.proven.look_whole(kept, began)
+        return bool(numbers)
+
+    def _settled(self, connection: Connection, memory: Memory) -> Stretches:
+        """Numbers of which the next look sees all that will ever come."""
+        if self._settings.handle_future_events:  # rows of any number may be due any time
+            return Stretches()
+        return memory.proven.settled(connection, self._log)
 
     def events(self, connection: Connection, memory: Memory, numbers: Sequence[int]) -> Sequence[Event]:
         """The events of these rows, as far as they still wait."""
@@ -268,8 +291,9 @@ class UnsealedRows:
         beyond = NEVER
         if not above:
             beyond = _edge(memory, known) + 1
-        ends = [*known.parts, (beyond, NEVER)]
-        gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise([(EVER, EVER), *ends])]
+        ends = [(EVER, EVER), *known.parts, (beyond, NEVER)]
+        gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise(ends)]
+        gaps = [(first, last) for first, last in gaps if first <= last]
         most_gaps = SLOTS if self._log.dialect.constant_ranges else MOST_GAPS
         asked = fewer(gaps, most_gaps)
         query = self._log.query("late_numbers")
@@ -294,6 +318,11 @@ def _above(number: int, limit: int, room: int) -> Request:
 def _noted(numbers: Sequence[int], limit: int = ALL, room: int = ALL) -> Request:
     """Rows with these numbers."""
     return Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(numbers)})
+
+
+def _has_no_gap(memory: Memory, known: Stretches) -> bool:
+    """Whether all numbers up to the last one are known."""
+    return len(known.parts) == 1 and known.parts[0] == (EVER + 1, _edge(memory, known))
 
 
 def _edge(memory: Memory, known: Stretches) -> int:

@@ -42,6 +42,7 @@ class Log:
         self.dialect = dialect_of(engine)
         self.name = names.whole
         self._holes = {hole: in_text(text) for hole, text in log_holes(self.dialect, names).items()}
+        self._holes["log_text"] = self.dialect.literal(self._holes["log"])
         self.zone = zone_of(names.clock)
         self._clock = clock or self.dialect.now
         self._holes |= {"now": self.dialect.now, "clock": self._clock}

@@ -142,8 +142,8 @@ FAULTS = [
     JournalFault(
         "a document without an answer is over",
         SENDING,
-        "        self._begun.add(number)\n",
-        "        self._begun.add(number)\n        self._over.append(document)\n",
+        "        self._unsent.discard(document.key)\n        return False\n",
+        "        self._over.append(document)\n        return False\n",
     ),
     JournalFault(
         "a document without an answer goes again at once under another plan",
@@ -157,8 +157,20 @@ FAULTS = [
     JournalFault(
         "what is behind a retried document goes",
         SENDING,
-        "            self._free_behind(number)\n",
+        "            self._free_behind(number)\n            self._block(document)\n",
         "            pass\n",
+    ),
+    JournalFault(
+        "what may be at a receiver is freed",
+        SENDING,
+        "is_unsent = document.key in self._unsent and later not in self._finished",
+        "is_unsent = later not in self._finished",
+    ),
+    JournalFault(
+        "documents pass a row that comes again",
+        CONSUMER,
+        "Unanswered(documents, view.come_again(self.name), self._stops)",
+        "Unanswered(documents, {}, self._stops)",
     ),
     JournalFault(
         "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
@@ -179,7 +191,7 @@ FAULTS = [
     JournalFault(
         "on_retry = stop reads on",
         CONSUMER,
-        'if self._settings.strictness.on_retry == "stop":\n            until',
+        "if self._stops:\n            until",
         "if False:\n            until",
     ),
     JournalFault("on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"),
@@ -191,8 +203,8 @@ FAULTS = [
     JournalFault(
         "holds of what waited are not asked",
         TAKE,
-        "number in held, parking.",
-        "number in held and former is None, parking.",
+        "number in held, is_behind",
+        "number in held and former is None, is_behind",
     ),
     JournalFault(
         "release lets nothing go", COMMON, "SET due = 0\nWHERE reason = 'held'", "SET due = due\nWHERE reason = 'held'"
@@ -224,7 +236,7 @@ FAULTS = [
         "if False:",
     ),
     JournalFault("next passes what is parked", TAKE, "        waiting=waiting - {EVERY_ROW},\n", ""),
-    JournalFault("next passes documents that wait", TAKE, "blocked=unsent - {EVERY_ROW}", "blocked=set()"),
+    JournalFault("next passes documents that wait", TAKE, "if not self.documents:\n", "if True:\n"),
     JournalFault(
         "waiting does not pass on",
         TAKE,

@@ -20,6 +20,12 @@ CROSS JOIN LATERAL (
 ) AS waiting
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
 
+-- log_writers: the transactions that may have drawn a number of the log and not committed their row yet, and whether they
+-- are prepared and draw no more
+SELECT DISTINCT virtualtransaction, pid IS NULL FROM pg_locks
+WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND relation = CAST(/* log_text */'event_log' AS regclass) AND mode = 'RowExclusiveLock' AND granted;
+
 -- still_waiting: which of these rows wait, held or not
 SELECT tried./* record_id */record_id
 FROM /* log */event_log AS tried
