@@ -7,6 +7,7 @@ Numbers are the order of an object's changes, unless sessions keep some in hand.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -46,6 +47,12 @@ from eventlog.sql.names import STANDARD, LogNames
 TABLE = "The table "
 
 
+MANY_VERSIONS: Final = 10_000
+"""From so many versions of rows on that nobody needs it is said who has the server keep them."""
+OLD_TRANSACTIONS: Final = 1_000
+"""So many transactions ago a snapshot is old."""
+
+
 def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     """The points of one log; without the log itself there is nothing more to ask."""
     try:
@@ -71,6 +78,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("index", lambda: index_points(engine, log))
     yield from points("newest rows", lambda: newest_points(engine, log))
     yield from number_points(engine, log, config)
+    yield from snapshot_points(engine, log)
     yield from points("rights", lambda: _rights(engine, log, config))
     yield from owner_points(engine, log, config)
     yield from unseen_points(engine, log)
@@ -222,6 +230,14 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     if bad:
         mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
         yield warning("rows", f"{counted(bad, 'row ended as an error', 'rows ended as errors')}.", mend)
+
+
+def snapshot_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """Who has the server keep what no longer is."""
+    log = dialect_of(engine).qualified(names.schema, names.table)
+    known = {"log": log, "dead": MANY_VERSIONS, "transactions": OLD_TRANSACTIONS}
+    nothing = "nobody has the server keep many old versions of the log's rows"
+    yield from findings(engine, "snapshots", "old_snapshots", nothing, known)
 
 
 def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:

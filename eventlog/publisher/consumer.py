@@ -182,9 +182,8 @@ class Consumer:
                 return Turn(paused=True)
             unanswered = self._unanswered(view)
             until = view.retried_until(self.name) if self._stops else None
-            if until is None:
-                if going := may_go(unanswered.documents, unanswered.again, now, stops=self._stops):
-                    return Again(unanswered.documents, going)
+            if until is None and (going := may_go(unanswered, now)):
+                return Again(unanswered.documents, going)
             taken = self._taken(view, unanswered, now)
             self._most_wait = len(taken.parked) > len(taken.events)
             if taken.is_empty:

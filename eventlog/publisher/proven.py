@@ -5,8 +5,8 @@ rows, and each look from the beginning reads all that was published since.
 
 Law: who inserts into the log locks it before a number is drawn, and until the end of the
 transaction. So when all that had it locked after a number was seen are over, a look that begins then
-sees every row below that number which will ever come. A prepared transaction draws no more numbers:
-only those below what was there when it was seen first may be its own.
+sees every row below that number which will ever come. A prepared transaction draws no more numbers: only
+those may be its own that were drawn when it was seen first.
 
 Rows that somebody sets back by SQL are none of these: a look at everything finds them, which takes a
 hundredth of the time at most.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.publisher.tables import EVER
+from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -38,6 +38,7 @@ PAUSE_SECONDS: Final = 1.0
 PART: Final = 100
 """A look at everything takes at most such a part of the time."""
 
+
 class Proven(Struct):
     """What is proven of the numbers of a log, as long as nobody else has written to the journal."""
 
@@ -51,7 +52,7 @@ class Proven(Struct):
     writers: AbstractSet[str] = frozenset()
     """Who could still commit a lower one then."""
     prepared: dict[str, int] = {}
-    """The highest number that was there when a prepared transaction was seen first."""
+    """The last number that was drawn when a prepared transaction was seen first."""
     next_ask: float = 0.0
     next_whole_look: float = 0.0
 
@@ -73,7 +74,11 @@ class Proven(Struct):
         # All numbers up to the highest were drawn before it is asked who writes.
         rows = [(str(name), bool(is_prepared)) for name, is_prepared in log.rows(connection, log.query("log_writers"))]
         prepared = [name for name, is_prepared in rows if is_prepared]
-        self.prepared = {name: self.prepared.get(name, self.highest) for name in prepared}
+        if not self.prepared.keys() >= set(prepared):
+            drawn = [number for (number,) in log.rows(connection, log.query("last_drawn"))]
+            last = NEVER if not drawn or drawn[0] is None else int(drawn[0])
+            self.prepared |= {name: last for name in prepared if name not in self.prepared}
+        self.prepared = {name: self.prepared[name] for name in prepared}
         writers = {name for name, is_prepared in rows if not is_prepared}
         settled = Stretches()
         if is_asked and self.writers.isdisjoint(writers):

@@ -19,6 +19,7 @@ from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.letters import POSITION, given_up, worst_by
 from eventlog.publisher.tables import OnTheWay
+from eventlog.publisher.take import Unanswered
 from eventlog.publisher.unsealed import touch
 
 ANSWERED_DOCUMENTS: Final = 50
@@ -35,16 +36,16 @@ class Again(NamedTuple):
     going: Collection[int]
 
 
-def may_go(documents: Sequence[OnTheWay], again: Mapping[str, int], now: int, *, stops: bool) -> list[int]:
+def may_go(unanswered: Unanswered, now: int) -> list[int]:
     """The numbers of the documents that may be sent now, in their order.
 
-    None goes behind one that waits, or behind a row of `again`; with `stops` none behind any.
+    None goes behind one that waits, or behind a row that comes again.
     """
     going: list[int] = []
     blocked: set[str] = set()
-    for number, document in enumerate(documents):
-        if document.due > now or touch(blocked, document.objects) or document.is_behind(again):
-            if stops:
+    for number, document in enumerate(unanswered.documents):
+        if document.due > now or touch(blocked, document.objects) or document.is_behind(unanswered.again):
+            if unanswered.stops:
                 break
             blocked.update(document.objects)
         else:

@@ -218,7 +218,7 @@ class UnsealedRows:
         """Numbers of rows that wait and that nobody has taken: so many of the first ones."""
         taken, known = memory.taken, memory.known
         by_time = self._settings.handle_future_events
-        if by_time or not memory.any_parked and (not known or _has_no_gap(memory, known)):
+        if by_time or (not memory.any_parked and (not known or _has_no_gap(memory, known))):
             among, beyond = ("among_due_unparked", EVER) if by_time else ("among_all", _edge(memory, known))
             query = self._log.query("oldest_waiting", among=among, kept="kept_any")
             values = {"beyond": beyond, "limit": limit + len(taken)}

@@ -43,6 +43,7 @@ class Log:
         self.name = names.whole
         self._holes = {hole: in_text(text) for hole, text in log_holes(self.dialect, names).items()}
         self._holes["log_text"] = self.dialect.literal(self._holes["log"])
+        self._holes["number_text"] = self.dialect.literal(in_text(names.column("record_id")))
         self.zone = zone_of(names.clock)
         self._clock = clock or self.dialect.now
         self._holes |= {"now": self.dialect.now, "clock": self._clock}

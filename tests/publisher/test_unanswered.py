@@ -11,7 +11,6 @@ from typing import Literal
 import pytest
 from sqlalchemy import Connection, Engine
 
-from eventlog.capture.log_tables import journal_tables
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.core.rules import Options, Round
@@ -24,7 +23,6 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.memory import Memory
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.memory import OneEach, UnaskedSink
@@ -111,9 +109,7 @@ class Process:
 
 @pytest.fixture
 def table(sqlite: Engine) -> LogTable:
-    made = installed(sqlite)
-    journal_tables(made.names, dialect_of(sqlite)).create_all(sqlite)
-    return made
+    return installed(sqlite)
 
 
 def write(table: LogTable, rows: int, objects: int) -> None:
@@ -149,9 +145,7 @@ def test_a_retry_in_a_repeat_doubles_nothing_that_is_behind_it(table: LogTable, 
 
 @pytest.mark.parametrize("objects", [ROWS, 4])
 @pytest.mark.parametrize("on_retry", ["stop", "object"])
-def test_a_retry_writes_no_body_anew_that_is_not_of_its_object(
-    table: LogTable, on_retry: Stops, objects: int
-) -> None:
+def test_a_retry_writes_no_body_anew_that_is_not_of_its_object(table: LogTable, on_retry: Stops, objects: int) -> None:
     write(table, ROWS, objects)
     receiver = Receiver()
     process = Process(table, receiver, on_retry)

@@ -23,7 +23,7 @@ SELECT 'warning', format('What the subscription %s repeats from another server f
 FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid AND datname = current_database();
 
 -- long_transactions: findings about transactions whose rows, or the end of whose snapshot, the publisher waits for
-SELECT 'warning', format('Process %s of %s has had a transaction open for %s s (%s).', pid, usename,
+SELECT 'warning', format('Process %s of %s%s has had a transaction open for %s s (%s).', pid, usename, ' in ' || nullif(application_name, ''),
        round(EXTRACT(EPOCH FROM clock_timestamp() - xact_start)), state),
        'What it wrote is published when it commits, and no vacuum cleans the log before; end it.'
 FROM pg_stat_activity
@@ -40,6 +40,31 @@ SELECT 'ok', format('sessions of other users that are hidden from this one: %s',
 FROM pg_stat_activity
 WHERE datname = current_database() AND usename <> current_user AND backend_type IS NULL
 HAVING count(*) > 0;
+
+-- old_snapshots: findings about who has the server keep versions of rows of the log, where these are many; and how many
+WITH kept AS (
+    SELECT format('Process %s of %s%s (%s)', pid, usename, ' in ' || nullif(application_name, ''), state) AS who,
+           age(backend_xmin) AS transactions, format('End it: SELECT pg_terminate_backend(%s).', pid) AS mend
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
+    UNION ALL
+    SELECT format('The prepared transaction %s of %s', gid, owner), age(transaction),
+           format('End it: COMMIT PREPARED %L or ROLLBACK PREPARED %L.', gid, gid)
+    FROM pg_prepared_xacts WHERE database = current_database()
+    UNION ALL
+    SELECT format('The replication slot %s%s', slot_name, CASE WHEN NOT active THEN ', which nobody uses,' END), age(xmin),
+           format('Where nobody needs it: SELECT pg_drop_replication_slot(%L).', slot_name)
+    FROM pg_replication_slots WHERE xmin IS NOT NULL
+    UNION ALL
+    SELECT format('The standby %s, by hot_standby_feedback,', coalesce(nullif(application_name, ''), host(client_addr))),
+           age(backend_xmin), 'End the long transaction there.'
+    FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
+)
+SELECT 'warning', format('%s keeps what rows were for the last %s transactions: %s versions in the log that nobody needs. Looks for waiting rows pass over them.',
+       who, transactions, n_dead_tup), mend
+FROM kept CROSS JOIN pg_stat_all_tables
+WHERE relid = to_regclass(:log) AND n_dead_tup >= :dead AND transactions >= :transactions
+ORDER BY transactions DESC;
 
 -- numbers: findings about sequences from which sessions take several numbers at once: a later change gets a lower one
 WITH log AS (
