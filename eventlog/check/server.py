@@ -20,6 +20,7 @@ from eventlog.sql.clocks import offset_name
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from eventlog.sql.pooler import is_pooled
 
 SKEW_SECONDS: Final = 1.0
 """Seconds; more than a network makes of clocks that somebody sets."""
@@ -38,6 +39,7 @@ def server_points(
     long: int = LONG_SECONDS,
 ) -> Iterator[Point]:
     yield from points("server", lambda: [_version(engine)])
+    yield from points("pooler", lambda: _pooler(engine))
     yield from findings(engine, "writing", "server_states", "the server writes, and triggers fire")
     yield from findings(
         engine, "tracking", "making_triggers", "no setting of the server keeps triggers from being made"
@@ -45,6 +47,11 @@ def server_points(
     yield from points("clock", lambda: [_clock(engine, clock)])
     nothing = f"no transaction has been open for more than {long} s"
     yield from findings(engine, "transactions", "long_transactions", nothing, {"seconds": long})
+
+
+def _pooler(engine: Engine) -> Iterator[Point]:
+    if is_pooled(engine):
+        yield ok("pooler", "a pooler is between: each transaction has a session of its own, and NOTIFY wakes nobody")
 
 
 def version_point(dialect: Dialect, version: tuple[int, ...], product: str) -> Point:

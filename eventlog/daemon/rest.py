@@ -34,6 +34,7 @@ from eventlog.publisher.reader import JournalReader
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.dialect import offers, statement
 from eventlog.sql.log import Log
+from eventlog.sql.pooler import IS_POOLED
 
 FAILURES: Final = Backoff(first=0.5, longest=30.0)
 """How long whoever failed waits, when trying again makes sense."""
@@ -281,6 +282,10 @@ class Wakeup:
         """Whether the server said something within that time; the next look reads what."""
         with self._words():
             session = self._opened()
+            if IS_POOLED in session.info:
+                self._channel = None  # whose session would hear it?
+                select([], [], [], seconds)
+                return False
             driver: Any = session.connection.driver_connection
             if not self._listens:
                 # Else the driver keeps all that nobody asks it for.

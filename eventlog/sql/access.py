@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import EventlogError, SourceError, shortened
 from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
+from eventlog.sql.pooler import is_pooled
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -44,7 +45,7 @@ def transaction(
     dialect = dialect or dialect_of(engine)
     begun: AbstractContextManager[Connection]
     with in_our_words(engine, what):
-        if lone and dialect.lone_statements:
+        if lone and dialect.lone_statements and not is_pooled(engine):
             begun = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         else:
             begun = engine.begin()

@@ -13,6 +13,7 @@ from eventlog.core.registry import names
 from eventlog.core.secrets import masked
 from eventlog.sql.access import IS_SET, WrongValue, is_lasting, statements_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
+from eventlog.sql.pooler import IS_POOLED, set_at_begin, watch
 from eventlog.sql.url_options import refuse_unknown
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         hint = f"Begin the URL with {_usual_name(dialect)}: instead."
         raise ConfigError(f"There is no driver {parsed.drivername}.", hint=hint) from None
     _advise_who_cannot_connect(engine, dialect)
+    if dialect.behind_pooler is not None:
+        watch(engine, dialect.behind_pooler, statements_of(dialect, "session"), IS_SET)
     if dialect.untaught_words:
         # SQLAlchemy may make another preparer when it connects, so the class knows the words too.
         usual = engine.dialect.preparer
@@ -267,7 +270,11 @@ def limit_sessions(
     if dialect.answer_argument is not None:
         arguments[dialect.answer_argument] = ceil(seconds) + ANSWER_SECONDS
 
+    set_at_begin(engine, settings)
+
     def limit(connection: Any, record: Any) -> None:
+        if IS_POOLED in record.info:
+            return
         if dialect.limits_calls:
             connection.call_timeout = round(seconds * 1000)
         if dialect.names_sessions:

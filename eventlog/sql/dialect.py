@@ -170,6 +170,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Statements that are transactions of their own are two round trips cheaper than in one."""
     fetch_at_once: Callable[..., list[tuple[Any, ...]]] | None = None
     """Reads what a lone statement finds without holding up other threads."""
+    behind_pooler: Callable[[Any], bool] | None = None
+    """Whether a pooler, which gives each transaction another session, is behind a driver's connection."""
     refusals: tuple[str, ...] = ()
     """Words with which a server turns somebody away, where its driver has no number for that."""
     latin_driver: str | None = None

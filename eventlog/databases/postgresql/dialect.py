@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog.databases.postgresql.keys import ArrayLookup, fetched_at_once
+from eventlog.databases.postgresql.pooled import is_behind_pooler
 from eventlog.databases.postgresql.types import TYPES
 from eventlog.sql.dialect import Dialect
 
@@ -47,6 +48,7 @@ POSTGRESQL = Dialect(
     transactional_ddl=True,
     lone_statements=True,
     fetch_at_once=fetched_at_once,
+    behind_pooler=is_behind_pooler,
     denied_codes=frozenset({"42501"}),
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     later="({now} + INTERVAL '{seconds} seconds')",

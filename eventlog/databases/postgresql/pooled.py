@@ -1,0 +1,24 @@
+"""Whether a connection leads to a session of the server's, or to a pooler that has several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_behind_pooler(driver: Any) -> bool:
+    """Whether the process that answers is another one than the connection was told of.
+
+    psycopg prepares what is asked often by a name, which another client's session may have: not so
+    behind a pooler.
+    """
+    if not hasattr(driver, "prepare_threshold"):
+        return False  # another driver than the one that our extra brings
+    cursor = driver.cursor()
+    cursor.execute("SELECT pg_backend_pid()", prepare=False)
+    [pid] = cursor.fetchone()
+    cursor.close()
+    driver.rollback()
+    if pid == driver.info.backend_pid:
+        return False
+    driver.prepare_threshold = None
+    return True

@@ -1,0 +1,60 @@
+"""A pooler between us and the server, such as PgBouncer, that gives each transaction another session.
+
+Law: behind one nothing is left in a session. What a session would be prepared with is said at the
+begin of each transaction, for that alone; no statement stands alone; nothing is prepared by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection, Engine
+
+IS_POOLED: Final = "eventlog pooled"
+"""What a connection's info holds behind a pooler."""
+
+_setting = re.compile(r"set_config\('(\w+)',\s*(?:'([^']*)'|CAST\((\d+) AS text\)), false\)")
+
+_begins: WeakKeyDictionary[Engine, str] = WeakKeyDictionary()
+"""What is said at the begin of each transaction, by engine."""
+_pooled: WeakKeyDictionary[Engine, bool] = WeakKeyDictionary()
+
+
+def watch(engine: Engine, asks: Callable[[Any], bool], settings: Sequence[str], is_set: str) -> None:
+    """Asks of each new connection whether a pooler is behind it, and prepares its transactions then."""
+    from sqlalchemy import event
+
+    set_at_begin(engine, settings)
+
+    def note(driver: Any, record: Any) -> None:
+        _pooled[engine] = asks(driver)
+        if _pooled[engine]:
+            record.info[IS_POOLED] = record.info[is_set] = True
+
+    def prepare(connection: Connection) -> None:
+        driver: Any = connection.connection.driver_connection
+        if IS_POOLED in connection.info and not driver.autocommit:
+            connection.exec_driver_sql(_begins[engine])
+
+    event.listen(engine, "connect", note)
+    event.listen(engine, "begin", prepare)
+
+
+def set_at_begin(engine: Engine, settings: Sequence[str]) -> None:
+    """Says these settings at the begin of each transaction, should there be a pooler."""
+    found = [match for setting in settings for match in _setting.finditer(setting)]
+    # No SELECT: it would decide what the transaction sees.
+    _begins[engine] = "; ".join(f"SET LOCAL {match[1]} = '{match[2] or match[3]}'" for match in found)
+
+
+def is_pooled(engine: Engine) -> bool:
+    """Whether a pooler is behind the engine's connections."""
+    if engine not in _pooled and engine in _begins:
+        engine.connect().close()  # which asks
+    return _pooled.get(engine, False)
