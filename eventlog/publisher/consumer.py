@@ -69,7 +69,6 @@ class Consumer:
         self.decider = self._decider = decider
         self._journal = journal
         self._settings = settings
-        self._stops = settings.strictness.on_retry == "stop"
         self._confirm = confirm
         self._pulse = pulse
         self._tenure: Tenure | None = None
@@ -211,6 +210,10 @@ class Consumer:
             if self._stops and ((view.retried_until(self.name) or 0) > now or view.planned(self.name)):
                 return False
         return park_unread(self._journal, self._decider, self._settings.limit)
+
+    @property
+    def _stops(self) -> bool:
+        return self._settings.strictness.on_retry == "stop"
 
     def _unanswered(self, view: View) -> Unanswered:
         """What may be at a receiver; a target that can be asked has been."""

@@ -273,11 +273,14 @@ FAULTS = [
     JournalFault(
         "taken rows are sealed again",
         UNSEALED,
-        "known, room = memory.taken,",
+        "known, room = memory.known,",
         "known, room = memory.seen - memory.seen,",
     ),
     JournalFault(
-        "late commits are not looked for", UNSEALED, "if self._late(connection, memory, known, 1):", "if False:"
+        "late commits are not looked for",
+        UNSEALED,
+        "if not _has_no_gap(memory, known) and self._late(connection, memory, known, 1):",
+        "if False:",
     ),
     JournalFault(
         "late rows are taken without those above them", UNSEALED, "limit + NEAR_ROWS, above=True)", "limit + NEAR_ROWS)"
