@@ -5,7 +5,7 @@ a database.
 from __future__ import annotations
 
 import datetime as dt
-import pickle
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -26,6 +26,7 @@ from eventlog.convert.forms import (
     in_parts,
     table_numbers,
 )
+from eventlog.convert.packed_rows import RowPacker, unpack_rows
 from eventlog.convert.settings import SentTables, TableFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Refusal
@@ -44,6 +45,7 @@ SCHEMA: Final = pa.schema(
         ("position", pa.int64()),
         (STAMP, pa.string()),
         ("table", pa.int32()),
+        ("letters", pa.string()),
         ("rows", pa.large_binary()),
         (ROUTE, pa.string()),
     ]
@@ -71,6 +73,7 @@ class PackedRows:
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
         number_of = table_numbers(catalog) if numbers is None else numbers
+        packers: dict[ChangeTable, RowPacker] = defaultdict(RowPacker)
 
         def cells(written: WrittenRows) -> tuple[object, ...]:
             table, route = written.table.source, written.table.route
@@ -79,17 +82,18 @@ class PackedRows:
                 # Not minus: table number 0 has rows of a full load too.
                 number = ~number
             # Values have the types of Python, which Arrow would need a column each for.
-            return written.stamp, number, pickle.dumps(written.rows, 5), route
+            letters, packed = packers[written.table].pack(written.rows)
+            return written.stamp, number, letters, packed, route
 
         return Rendering(self.schema, self.writer(catalog), cells)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenRows]:
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         covers = columns.get(COVERS) or [(position,) for position in columns["position"]]
-        names = (STAMP, "rows", ROUTE)
+        names = (STAMP, "letters", "rows", ROUTE)
         cells = zip(columns["table"], covers, *[columns[name] for name in names], strict=True)
-        for number, positions, stamp, packed, route in cells:
-            rows = pickle.loads(packed)  # noqa: S301  # a stage of this conversion wrote them
+        for number, positions, stamp, letters, packed, route in cells:
+            rows = unpack_rows(letters, packed)
             yield WrittenRows(self._table(number, route), covered(positions), stamp, rows)
 
     def _table(self, number: int, route: str) -> ChangeTable:
