@@ -16,6 +16,7 @@ from eventlog.core.errors import UsageError
 from eventlog.core.packages import require
 
 PART_EVENTS: Final = 100_000
+LINE_BYTES: Final = 64_000_000
 
 Decorator = Callable[[Any], Any]
 
@@ -102,6 +103,14 @@ of_the_log = several(
     click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON."),
     click.option("--database", metavar="URL", help="The database that answers query-backs."),
     click.option("--snapshot", metavar="DIR", help="Files that answer query-backs."),
+    click.option(
+        "--line-limit",
+        type=click.IntRange(1_000_000, 2_000_000_000),
+        default=LINE_BYTES,
+        show_default=True,
+        metavar="BYTES",
+        help="The longest line of JSON or record of CSV that is read; it takes several times as much memory.",
+    ),
     click.option("--coalesce", is_flag=True, help="One change for each life of an object."),
 )
 

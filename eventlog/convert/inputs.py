@@ -14,7 +14,7 @@ from typing import IO, Any, Final, cast
 
 from msgspec import Struct
 
-from eventlog.convert.settings import FilesInput
+from eventlog.convert.settings import LINE_BYTES, FilesInput
 from eventlog.core.errors import DataError, UsageError
 from eventlog.sql.names import STANDARD, TRANSACTION
 
@@ -24,6 +24,7 @@ UNIT_BYTES: Final = 32_000_000
 
 LONGEST_HEADER_BYTES: Final = 1 << 16
 BUFFER_BYTES: Final = 1 << 18
+BATCH_BYTES: Final = 2_000_000
 KINDS: Final = {".parquet": "parquet", ".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv": "csv"}
 
 
@@ -39,6 +40,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     end: int | None = None
     rows: int | None = None
     size: int = 0
+    line_limit: int = LINE_BYTES
 
 
 def units(files: FilesInput) -> list[Unit]:
@@ -46,6 +48,7 @@ def units(files: FilesInput) -> list[Unit]:
     such file.
     """
     all_units: list[Unit] = []
+    limit = files.line_limit
     for path in input_files(files):
         kind, packed, size = kind_of_file(path) or "", path.suffix == ".gz", path.stat().st_size
         if kind == "csv":
@@ -57,11 +60,14 @@ def units(files: FilesInput) -> list[Unit]:
             # such a file is one unit; a packed one can be read only from its beginning.
             for start in range(0, max(size, 1), UNIT_BYTES):
                 end = min(start + UNIT_BYTES, size)
-                all_units.append(Unit(path=str(path), kind=kind, start=start, end=end, size=end - start))
+                size_here = end - start
+                unit = Unit(path=str(path), kind=kind, start=start, end=end, size=size_here, line_limit=limit)
+                all_units.append(unit)
         else:
             # Rows of a log are about a quarter when they are packed.
             unpacked_size = size * 4 if packed else size
-            all_units.append(Unit(path=str(path), kind=kind, packed=packed, size=unpacked_size))
+            unit = Unit(path=str(path), kind=kind, packed=packed, size=unpacked_size, line_limit=limit)
+            all_units.append(unit)
     return all_units
 
 
@@ -165,6 +171,36 @@ def opened(unit: Unit) -> IO[bytes]:
     if unit.packed:
         return cast("IO[bytes]", gzip.GzipFile(unit.path, "rb"))
     return Path(unit.path).open("rb", buffering=BUFFER_BYTES)
+
+
+def rows_at_once(groups: Sequence[Any], most: int) -> int:
+    """How many rows of these groups of Parquet are read together: fewer where they are long."""
+    rows = sum(group.num_rows for group in groups) or 1
+    row_bytes = sum(group.total_byte_size for group in groups) / rows
+    return max(1, min(most, int(BATCH_BYTES / max(row_bytes, 1))))
+
+
+def end_line(file: IO[bytes], begun: bytes, limit: int) -> bytes | None:
+    """Reads what was begun to the end of its last line; None where that line has more bytes than `limit`."""
+    read = begun + file.readline(limit + 1)
+    length = len(read) - read.rfind(b"\n", 0, len(begun)) - 1
+    return None if length > limit + 1 else read
+
+
+def line_number(unit: Unit, place: int) -> int:
+    """Counts in which line, from 1, a byte of the unit's file stands: nobody does until one is wrong."""
+    number = 1
+    with opened(unit) as file:
+        while place > 0 and (read := file.read(min(place, BUFFER_BYTES))):
+            number += read.count(b"\n")
+            place -= len(read)
+    return number
+
+
+def too_long(origin: str, line: int, limit: int) -> DataError:
+    """What to tell of a line that would take all memory."""
+    hint = "--line-limit allows longer ones; if it is damaged, correct it. Nothing was published."
+    return DataError(f"{origin}, line {line}: it has more than {limit:,} bytes.", hint=hint)
 
 
 def damaged(path: Path | str, error: Exception) -> DataError:

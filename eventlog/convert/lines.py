@@ -13,28 +13,27 @@ from typing import IO, Any, Final
 
 import msgspec
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from eventlog.convert.inputs import Unit, opened, places_of
+from eventlog.convert.inputs import Unit, end_line, line_number, places_of, too_long
 from eventlog.convert.rows import NUMBERS, json_number, text_of
 from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD, TRANSACTION
 
 BLOCK_BYTES: Final = 1 << 20
 NULL: Final = "\\N"
-VALUE_BYTES: Final = 1 << 28
-"""Characters of a record; a quote that is never closed would make one of the rest of the file."""
 
-_field = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|([^",]*)(?=,|\Z)').match
+# Possessive: a group that can give back what it took keeps a hundred bytes for each letter.
+_field = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"(?=,|\Z)|([^",]*)(?=,|\Z)').match
 
 Record = Sequence[str | None]
 
 
-def csv_columns(file: IO[bytes], origin: str) -> Iterator[dict[str, pa.Array]]:
+def csv_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
     """The ten columns of the rows, block by block."""
-    records = Records(file, origin)
+    records = Records(file, unit.path, unit.line_limit)
     header = records.header()
-    places = places_of(header, origin)
+    places = places_of(header, unit.path)
     for rows in records.blocks(len(header)):
         # Turned around at once: a loop over rows and names would take several times as long.
         columns = list(zip(*rows, strict=True))
@@ -49,17 +48,19 @@ def no_header(origin: str) -> DataError:
 class Records:
     """The records of a CSV file, and in which line they stand."""
 
-    def __init__(self, file: IO[bytes], origin: str) -> None:
+    def __init__(self, file: IO[bytes], origin: str, limit: int) -> None:
         self._file = file
         self._origin = origin
+        self._limit = limit
         self._line = 0
-        # The lines of a record whose quote is still open, and the line where it begins.
-        self._open = ""
+        # The lines of a record whose quote is still open, how long they are, and where it begins.
+        self._open: list[str] = []
+        self._held = 0
         self._opened = 0
 
     def header(self) -> list[str]:
         # Programs on Windows begin a file with a byte order mark, and end lines with \r\n.
-        line = self._text(self._file.readline()).removeprefix("\ufeff")
+        line = self._text(self._end_line(b"")).removeprefix("\ufeff")
         line = line.removesuffix("\n").removesuffix("\r")
         if not line:
             raise no_header(self._origin)
@@ -71,7 +72,7 @@ class Records:
         while read := self._file.read(BLOCK_BYTES):
             # A block ends with a line: no letter of several bytes is cut in two.
             if not read.endswith(b"\n"):
-                read += self._file.readline()
+                read = self._end_line(read)
             text = self._text(read)
             has_quotes = self._open or '"' in text
             records = self._split(text, width) if has_quotes else self._plain(text, width)
@@ -100,17 +101,33 @@ class Records:
             self._line += 1
             if not self._open:
                 self._opened = self._line
-            self._open += line
-            # A doubled quote counts twice, so an odd number says that the last one is still open.
-            if self._open.count('"') % 2:
-                self._open += "\n"
-                if len(self._open) > VALUE_BYTES:
-                    raise self._damaged("a quote that opens here is never closed", self._opened)
+            # A doubled quote counts twice, so with an odd number the text in quotes begins or ends.
+            goes_on = line.count('"') % 2 != bool(self._open)
+            if self._open or goes_on:
+                self._hold(line)
+            if goes_on:
                 continue
-            record, self._open = self._open.removesuffix("\r"), ""
+            record = line
+            if self._open:
+                record = "\n".join(self._open)
+                self._open, self._held = [], 0
+            record = record.removesuffix("\r")
             if record:
                 records.append(self._checked(self._fields(record), width))
         return records
+
+    def _hold(self, line: str) -> None:
+        """Keeps a line of a record that goes on: where a quote is never closed, that is the rest of the file."""
+        self._open.append(line)
+        self._held += len(line) + 1
+        if self._held > self._limit:
+            raise too_long(self._origin, self._opened, self._limit)
+
+    def _end_line(self, begun: bytes) -> bytes:
+        read = end_line(self._file, begun, self._limit)
+        if read is None:
+            raise too_long(self._origin, self._line + 1 + begun.count(b"\n"), self._limit)
+        return read
 
     def _fields(self, record: str) -> list[str | None]:
         if '"' not in record:
@@ -173,42 +190,106 @@ class JsonLine(Struct, frozen=True, kw_only=True):
     eventlog_transaction: Any = None
 
 
+ABSENT: Final = Raw()
+
+
+class LongLine(Struct, frozen=True, kw_only=True):
+    """The same where nothing is read yet: lists and objects would take thirty times as much memory."""
+
+    record_id: Raw = ABSENT
+    status: Raw = ABSENT
+    event_type: Raw = ABSENT
+    event_time: Raw = ABSENT
+    perpetrator: Raw = ABSENT
+    table_name: Raw = ABSENT
+    table_key: Raw = ABSENT
+    column_name: Raw = ABSENT
+    old_value: Raw = ABSENT
+    new_value: Raw = ABSENT
+    eventlog_transaction: Raw = ABSENT
+
+
 COLUMNS: Final = (*STANDARD, TRANSACTION)
 _decoder = msgspec.json.Decoder(JsonLine, float_hook=json_number)
+_long_decoder = msgspec.json.Decoder(LongLine)
+_value_decoder = msgspec.json.Decoder(Any, float_hook=json_number)
+_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
     """The columns of the lines that begin in the unit, block by block."""
-    for block, start in blocks_of_lines(file, unit.start, unit.end):
+    for block, start in blocks_of_lines(file, unit):
         try:
-            lines = _decoder.decode_lines(block)
+            lines = [_read_line(block)] if is_long(block) else _decoder.decode_lines(block)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             lines = list(_one_by_one(block, start, unit))
         if lines:
             yield {name: column_of([getattr(line, name) for line in lines], name in NUMBERS) for name in COLUMNS}
 
 
-def blocks_of_lines(file: IO[bytes], start: int = 0, end: int | None = None) -> Iterator[tuple[bytes, int]]:
-    """Whole lines that begin between two places, in blocks, each with its own place in the file."""
-    at = start
-    if start > 0:
-        # A line that begins exactly at `start` is ours: the byte before it, its neighbour's last,
-        # is read with it.
-        file.seek(start - 1)
-        at = start - 1 + len(file.readline())
-    while end is None or at < end:
-        read = file.read(BLOCK_BYTES if end is None else min(BLOCK_BYTES, end - at))
+def blocks_of_lines(file: IO[bytes], unit: Unit) -> Iterator[tuple[bytes, int]]:
+    """Whole lines that begin in the unit, in blocks, each with its own place in the file. A long
+    line is a block by itself.
+    """
+    at = unit.start
+    if at > 0:
+        # A line that begins exactly there is ours: the byte before it, its neighbour's last, is
+        # read with it.
+        file.seek(at - 1)
+        at = at - 1 + _pass_line(file)
+    while unit.end is None or at < unit.end:
+        read = file.read(BLOCK_BYTES if unit.end is None else min(BLOCK_BYTES, unit.end - at))
         if not read:
             break
         if not read.endswith(b"\n"):
             # The line that begins here is of this stretch, however far it goes into the next one.
-            read += file.readline()
-        block = read
-        if at == 0:
-            # Without the byte order mark that programs on Windows begin a file with.
-            block = read.removeprefix(b"\xef\xbb\xbf")
-        yield block, at
+            whole = end_line(file, read, unit.line_limit)
+            if whole is None:
+                raise too_long(unit.path, line_number(unit, at + len(read)), unit.line_limit)
+            last = read.rfind(b"\n") + 1
+            read = whole
+            if last and is_long(read):
+                yield _without_mark(read[:last], at), at
+                read, at = read[last:], at + last
+        yield _without_mark(read, at), at
         at += len(read)
+
+
+def _without_mark(block: bytes, at: int) -> bytes:
+    """The block without the byte order mark that programs on Windows begin a file with."""
+    return block if at else block.removeprefix(b"\xef\xbb\xbf")
+
+
+def _pass_line(file: IO[bytes]) -> int:
+    """Passes over the rest of a line, which may be long; how many bytes that were."""
+    passed = 0
+    while read := file.readline(BLOCK_BYTES):
+        passed += len(read)
+        if read.endswith(b"\n"):
+            break
+    return passed
+
+
+def is_long(text: bytes) -> bool:
+    """Whether it is one long line, and no block of several."""
+    return len(text) > 2 * BLOCK_BYTES
+
+
+def _read_line(line: bytes) -> JsonLine:
+    if not is_long(line):
+        return _decoder.decode(line)
+    raw = _long_decoder.decode(line)
+    return JsonLine(**{name: read_value(getattr(raw, name)) for name in COLUMNS})
+
+
+def read_value(raw: Raw) -> Any:
+    """Reads a value of a long line; lists and objects become texts at once."""
+    text = bytes(raw)
+    if not text:
+        return None
+    return (
+        msgspec.json.format(text, indent=-1).decode() if text.startswith((b"[", b"{")) else _value_decoder.decode(text)
+    )
 
 
 def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
@@ -216,17 +297,10 @@ def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
     for number, line in enumerate(block.splitlines()):
         try:
             if line.strip():
-                yield _decoder.decode(line)
+                yield _read_line(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            # Nobody counts lines until one is wrong; then those before this stretch are read once
-            # more.
-            lines_before = 0
-            if start:
-                with opened(unit) as file_again:
-                    lines_before = file_again.read(start).count(b"\n")
-            line_number = lines_before + number + 1
             cause = str(error).rstrip(".")
-            message = f"{unit.path}, line {line_number}: {cause}."
+            message = f"{unit.path}, line {line_number(unit, start) + number}: {cause}."
             hint = "Each line holds one JSON object; nothing was published."
             raise DataError(message, hint=hint) from error
 
@@ -243,5 +317,5 @@ def column_of(values: list[Any], number: bool = False) -> pa.Array:
 
 def _text(value: Any) -> str:
     if isinstance(value, dict | list):
-        return msgspec.json.encode(value).decode()
+        return _encoder.encode(value).decode()
     return text_of(value)

@@ -251,7 +251,7 @@ class LocalEngine:
                 buckets=self._buckets,
                 folder=self._folder,
             )
-            for file in snapshot_files(source.folder, catalog)
+            for file in snapshot_files(source, catalog)
         ]
         return self.run("placing the snapshot", place, tasks, PlacedTable)
 

@@ -338,7 +338,7 @@ def _wherever_asked(url: str) -> str:
 
 def _files(order: ConversionOrder, clock: str = UTC) -> FilesInput:
     places = tuple(str(Path(pattern).absolute()) for pattern in order.inputs)
-    return FilesInput(places=places, statuses=order.statuses or "", clock=clock)
+    return FilesInput(places=places, statuses=order.statuses or "", clock=clock, line_limit=order.line_limit)
 
 
 def _clock_of_files(order: ConversionOrder, config: Config) -> str:
@@ -366,7 +366,8 @@ def _read_back(order: ConversionOrder) -> DatabaseRows | SnapshotRows | None:
     if order.snapshot is not None:
         # An address is the same one from every folder.
         is_address = "--snapshot" in order.addresses
-        return SnapshotRows(folder=order.snapshot if is_address else order.snapshot.absolute())
+        folder = order.snapshot if is_address else order.snapshot.absolute()
+        return SnapshotRows(folder=folder, line_limit=order.line_limit)
     if order.database is not None or order.from_database:
         return DatabaseRows(url=_wherever_asked(order.database or order.inputs[0]))
     return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened, places_of
+from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened, places_of, rows_at_once
 from eventlog.convert.lines import column_of, csv_columns, line_columns
 from eventlog.convert.partitions import BATCH_ROWS
 from eventlog.convert.rows import NUMBERS, shaped, times_in_utc
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from eventlog.sql.dialect import Dialect
     from eventlog.sql.names import LogNames
-
-BATCH_BYTES: Final = 2_000_000
 
 
 def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
@@ -56,10 +54,7 @@ def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
         wanted = {name: names[index] for name, index in places.items()}
         groups = list(range(unit.start, unit.end or 0))
         described = [file.metadata.row_group(group) for group in groups]
-        rows = sum(group.num_rows for group in described) or 1
-        row_bytes = sum(group.total_byte_size for group in described) / rows
-        # Fewer rows at once where they are long.
-        at_once = max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(row_bytes, 1))))
+        at_once = rows_at_once(described, BATCH_ROWS)
         # One thread: the processes share the cores among them.
         batches = file.iter_batches(at_once, row_groups=groups, columns=list(wanted.values()), use_threads=False)
         for batch in batches:
@@ -69,7 +64,7 @@ def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
 def _text(unit: Unit) -> Iterator[dict[str, pa.Array]]:
     with opened(unit) as file:
         if unit.kind == "csv":
-            yield from csv_columns(file, unit.path)
+            yield from csv_columns(file, unit)
         else:
             yield from line_columns(file, unit)
 

@@ -43,6 +43,8 @@ Columns = (
 
 PART_EVENTS = 100_000
 """Changes in a part file by default."""
+LINE_BYTES = 64_000_000
+"""How long a line of JSON or a record of CSV may be by default: as long as a publisher's `value_limit`."""
 
 
 class TableFiles(Struct, frozen=True, kw_only=True):
@@ -93,6 +95,7 @@ class FilesInput(Struct, frozen=True, kw_only=True):
     places: tuple[str, ...]
     statuses: str = ""
     clock: str = UTC
+    line_limit: int = LINE_BYTES
 
 
 class LogInput(Struct, frozen=True, kw_only=True):
@@ -130,6 +133,7 @@ class SnapshotRows(Struct, frozen=True, kw_only=True):
     """Read-backs are answered by a folder of Parquet or JSON lines files, one for each table."""
 
     folder: Path
+    line_limit: int = LINE_BYTES
 
 
 class Conversion(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import datetime as dt
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -22,11 +23,11 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from pyarrow import parquet
 
-from eventlog.convert.inputs import Unit, damaged, opened
-from eventlog.convert.lines import blocks_of_lines, column_of
+from eventlog.convert.inputs import Unit, damaged, opened, rows_at_once
+from eventlog.convert.lines import blocks_of_lines, column_of, is_long, read_value
 from eventlog.convert.partitions import BATCH_ROWS, PartitionFile
 from eventlog.convert.rows import json_number, object_number, text_of
-from eventlog.convert.settings import Conversion, DatabaseRows
+from eventlog.convert.settings import LINE_BYTES, Conversion, DatabaseRows, SnapshotRows
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Cell, ReadBack, RowId
 from eventlog.core.rules.prefer import NOBODY_READS
@@ -53,10 +54,12 @@ class SnapshotFile(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]
     table: int
     child: int | None = None
+    line_limit: int = LINE_BYTES
 
 
-def snapshot_files(folder: Path, catalog: Catalog) -> list[SnapshotFile]:
+def snapshot_files(rows: SnapshotRows, catalog: Catalog) -> list[SnapshotFile]:
     """The files that the catalog's tables have in the folder, named `table` or `schema.table`."""
+    folder = rows.folder
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", hint="--snapshot names one with a file for each table.")
     present = {catalog.fold(entry.name): entry for entry in sorted(folder.iterdir())}
@@ -68,7 +71,8 @@ def snapshot_files(folder: Path, catalog: Catalog) -> list[SnapshotFile]:
             paths = _paths(present, catalog, table.schema, name)
             if paths:
                 task = f"snapshot-{number}-{child}"
-                files.append(SnapshotFile(name=task, paths=paths, table=number, child=child))
+                limit = rows.line_limit
+                files.append(SnapshotFile(name=task, paths=paths, table=number, child=child, line_limit=limit))
     if not files:
         message = f"{folder} has no file of a table of the schema."
         raise UsageError(message, hint="They are called like usr.parquet.")
@@ -83,7 +87,7 @@ def placed_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch
     columns = wanted_columns(table, file.child)
     schema = None
     for path in file.paths:
-        for rows in placed_batches(_batches(path, columns, catalog), table, file.child):
+        for rows in placed_batches(_batches(path, columns, catalog, file.line_limit), table, file.child):
             schema = schema or rows.schema
             try:
                 typed = rows.cast(schema)
@@ -142,12 +146,15 @@ def _paths(
     return ()
 
 
-def _batches(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
+def _batches(path: str, columns: Sequence[str], catalog: Catalog, line_limit: int) -> Iterator[pa.RecordBatch]:
     """The columns of a file by the names that the catalog has for them."""
     try:
-        read = _of_parquet if path.lower().endswith(".parquet") else _of_lines
-        yield from read(path, columns, catalog)
-    except (pa.ArrowException, EOFError, OSError, msgspec.DecodeError) as error:
+        if path.lower().endswith(".parquet"):
+            yield from _of_parquet(path, columns, catalog)
+        else:
+            unit = Unit(path=path, kind="lines", packed=path.lower().endswith(".gz"), line_limit=line_limit)
+            yield from _of_lines(unit, columns, catalog)
+    except (pa.ArrowException, EOFError, OSError, zlib.error, msgspec.DecodeError, UnicodeError) as error:
         raise damaged(path, error) from error
 
 
@@ -161,7 +168,8 @@ def _of_parquet(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator
                 hint="The schema file says that it has; export the table again, or correct the schema.",
             )
         chosen = [spelled[catalog.fold(name)] for name in columns]
-        for batch in file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False):
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        for batch in file.iter_batches(rows_at_once(groups, BATCH_ROWS), columns=chosen, use_threads=False):
             arrays = [_plain(batch.column(name)) for name in chosen]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
@@ -175,16 +183,21 @@ def _plain(column: pa.Array) -> pa.Array:
     return column
 
 
-def _of_lines(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
+def _of_lines(unit: Unit, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
     """Every value as text; it is read by its column's type, as a log's is. An absent key is
     NULL.
     """
     # A float would lose digits of a decimal number.
     decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
+    raw_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     folded_names = [catalog.fold(name) for name in columns]
-    with opened(Unit(path=path, kind="lines", packed=path.lower().endswith(".gz"))) as file:
-        for block, _ in blocks_of_lines(file):
-            lines = decoder.decode_lines(block)
+    with opened(unit) as file:
+        for block, _ in blocks_of_lines(file, unit):
+            if is_long(block):
+                raw = raw_decoder.decode(block)
+                lines = [{name: read_value(value) for name, value in raw.items()}]
+            else:
+                lines = decoder.decode_lines(block)
             rows = [{catalog.fold(name): value for name, value in line.items()} for line in lines]
             if rows:
                 arrays = [column_of([row.get(name) for row in rows]) for name in folded_names]

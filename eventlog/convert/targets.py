@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eventlog.config.build import name_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
-from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
+from eventlog.convert.settings import LINE_BYTES, MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.core.errors import UsageError
 from eventlog.core.outputs import PlaceKind
 from eventlog.core.suggest import did_you_mean
@@ -56,6 +56,7 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     dirty: bool = False
     database: str | None = None
     snapshot: Path | None = None
+    line_limit: int = LINE_BYTES
     file_format: str | None
     metadata_topic: str | None
     to_database: str | None

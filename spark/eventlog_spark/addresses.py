@@ -204,7 +204,7 @@ def _events(
             if sizes[file] == 0 and kind_of_file(Path(PurePosixPath(file).name)) == "csv":
                 raise no_header(file)
         whole = spark.read.format("binaryFile").load([as_named(file) for file in lines])
-        read_lines = named(_lines, source.clock)
+        read_lines = named(_lines, source.clock, source.line_limit)
         frames.append(whole.select("path", "content").mapInArrow(read_lines, ddl(EVENTS)))
         rows += sum(sizes[file] for file in lines) // ROW_BYTES
     all_rows = reduce(lambda frame, other: frame.unionByName(other), frames)
@@ -214,7 +214,7 @@ def _events(
     return all_rows, Cut(pieces=(), rows=rows, size=size)
 
 
-def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _lines(clock: str, line_limit: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of whole files of lines, by the local engine's readers."""
     with travelling(), local_folder() as folder:
         for batch in batches:
@@ -223,7 +223,7 @@ def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
                 file = folder / name
                 file.write_bytes(content.as_py())
                 kind, packed = kind_of_file(file) or "", name.endswith(".gz")
-                unit = Unit(path=str(file), kind=kind, packed=packed)
+                unit = Unit(path=str(file), kind=kind, packed=packed, line_limit=line_limit)
                 if not packed:
                     unit = replace(unit, end=file.stat().st_size)
                 # Who reads the message knows the file by its address.

@@ -240,6 +240,6 @@ def _absolute(conversion: Conversion) -> Conversion:
         source = replace(source, places=places)
     read_back = conversion.read_back
     if isinstance(read_back, SnapshotRows):
-        read_back = SnapshotRows(folder=read_back.folder.absolute())
+        read_back = replace(read_back, folder=read_back.folder.absolute())
     destination = conversion.destination.absolute()
     return replace(conversion, input=source, destination=destination, read_back=read_back)

@@ -116,7 +116,7 @@ def _tables(conversion: Conversion) -> list[SnapshotFile]:
     source, catalog = conversion.read_back, conversion.catalog
     if not isinstance(source, SnapshotRows) or catalog is None:
         return []
-    return snapshot_files(source.folder, catalog)
+    return snapshot_files(source, catalog)
 
 
 @contextmanager

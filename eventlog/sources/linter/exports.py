@@ -26,6 +26,9 @@ KINDS: Final = {".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv":
 CHUNK_ROWS: Final = 1000
 """Rows of a sorted run that are in memory at once."""
 
+LINE_BYTES: Final = 64_000_000
+"""How long a line may be; DATA of an operation goes over several rows."""
+
 Columns = Mapping[str, Any]
 
 
@@ -52,7 +55,7 @@ def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
     try:
         for number, record in records:
             yield _row(record, number, settings)
-    except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError, RecursionError) as error:
+    except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError, RecursionError, OverflowError) as error:
         # A DataError is about the row that was read last, any other error about the one behind it.
         at = number if isinstance(error, DataError) else number + 1
         raise DataError(f"{path}, row {at}: {str(error).rstrip('.')}.") from error
@@ -184,7 +187,7 @@ def _typed(name: str, value: Any) -> Any:
 def _lines(path: Path) -> Iterator[tuple[int, Columns]]:
     decoder = msgspec.json.Decoder(dict[str, Any])
     with _opened(path) as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_each_line(file), 1):
             if line.strip():
                 yield number, decoder.decode(line)
 
@@ -192,10 +195,17 @@ def _lines(path: Path) -> Iterator[tuple[int, Columns]]:
 def _csv(path: Path) -> Iterator[tuple[int, Columns]]:
     with _opened(path) as file:
         # Editors on Windows begin a text with a mark.
-        texts = (line.decode("utf-8-sig") for line in file)
+        texts = (line.decode("utf-8-sig") for line in _each_line(file))
         for number, record in enumerate(csv.DictReader(texts, strict=True), 1):
             # A field behind the last column has no name.
             yield number, {name: None if value == NULL else value for name, value in record.items() if name}
+
+
+def _each_line(file: IO[bytes]) -> Iterator[bytes]:
+    while line := file.readline(LINE_BYTES + 1):
+        if len(line) > LINE_BYTES:
+            raise OverflowError(f"the line has more than {LINE_BYTES:,} bytes")
+        yield line
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, Columns]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import pickle
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,14 @@ class Malice:
 def test_a_file_of_rows_that_somebody_wrote_runs_no_code(tmp_path: Path, letters: str | None) -> None:
     made = tmp_path / "made"
     table = Table(name="t", columns=(Column(name="id", type="integer", key=1),))
-    row = {"position": 1, "stamp": "0" * 16, "table": 0, "letters": letters, "rows": pickle.dumps(Malice(made)), "route": ""}
+    row = {
+        "position": 1,
+        "stamp": "0" * 16,
+        "table": 0,
+        "letters": letters,
+        "rows": pickle.dumps(Malice(made)),
+        "route": "",
+    }
     batch = pa.RecordBatch.from_pylist([row], schema=SCHEMA)
     with pytest.raises(MachineError, match="work folder of the conversion are damaged"):
         list(TableForm(TableFiles(), {0: table}).written(batch))

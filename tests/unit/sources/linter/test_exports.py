@@ -88,6 +88,7 @@ def test_a_receiving_queue_comes_as_it_arrived(tmp_path: Path) -> None:
             "row 1: .*SYSLOG_ADDR None",
         ),
         ("b.jsonl", '{"DATA": ' + "[" * 99_999, "row 1: maximum recursion depth"),
+        ("b.jsonl", "[" * 64_000_001, "row 1: the line has more than 64,000,000 bytes"),
         ("e.jsonl.gz", "no gzip", "cannot be read: Not a gzipped file"),
         ("f.parquet", "no parquet", "cannot be read"),
     ],
