@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -67,7 +67,7 @@ class RowPacker:
             is_long = [isinstance(cell, int) and cell.bit_length() > 63 for cell in row]
             cells = zip(row, word, is_long, strict=True)
             words.append("".join([LONG if long else letter for _, letter, long in cells]))
-            packed.append([f"{cell:x}" if long else cell for cell, long in zip(row, is_long, strict=True)])
+            packed.append([hex(cast("int", cell)) if long else cell for cell, long in zip(row, is_long, strict=True)])
         return BETWEEN_ROWS.join(words), _encode(packed)
 
 

@@ -73,6 +73,8 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     _advise_who_cannot_connect(engine, dialect)
     if dialect.behind_pooler is not None:
         watch(engine, dialect.behind_pooler, statements_of(dialect, "session"), IS_SET)
+    if dialect.prepare is not None:
+        dialect.prepare(engine)
     if dialect.untaught_words:
         # SQLAlchemy may make another preparer when it connects, so the class knows the words too.
         usual = engine.dialect.preparer

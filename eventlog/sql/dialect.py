@@ -172,6 +172,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Reads what a lone statement finds without holding up other threads."""
     behind_pooler: Callable[[Any], bool] | None = None
     """Whether a pooler, which gives each transaction another session, is behind a driver's connection."""
+    prepare: Callable[[Any], None] | None = None
+    """Teaches an engine what its driver does not know."""
     refusals: tuple[str, ...] = ()
     """Words with which a server turns somebody away, where its driver has no number for that."""
     latin_driver: str | None = None

@@ -12,6 +12,8 @@ NOBODY_READS = Unreadable(
 )
 """What is found of an object whose table nobody can read."""
 
+NO_TEXT = "table_key has bytes that are no UTF-8 text, so its row cannot be read back."
+
 
 def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list[Event]:
     """The events that remain; every other event of the lifetime has its outcome afterwards.
@@ -25,6 +27,9 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
         closed = f"the object was deleted by event {written(lifetime.closing.position)}."
         return _without_back(screened, events, Reason.VANISHED, closed)
     if row is None:
+        # A database that keeps any bytes has the row, and nobody can ask for it.
+        if not all(_is_text(event.key or "") for event in events):
+            return _without_back(screened, events, Reason.INVALID, NO_TEXT)
         return _without_back(screened, events, Reason.VANISHED, "reading back found no such row.")
     if isinstance(row, Unreadable):
         # All of the lifetime waits, not only what is read back: later events must not overtake it.
@@ -65,6 +70,15 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
         else:
             _supersede(screened, event, winners[event.column], "which reads the column back")
     return remaining
+
+
+def _is_text(key: str) -> bool:
+    """Whether Unicode can carry the key: bytes that are no text have become halves of surrogate pairs."""
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _without_back(screened: Screened, events: list[Event], reason: Reason, note: str) -> list[Event]:

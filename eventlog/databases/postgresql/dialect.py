@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from eventlog.databases.postgresql.any_bytes import read_any_bytes
 from eventlog.databases.postgresql.keys import ArrayLookup, fetched_at_once
 from eventlog.databases.postgresql.pooled import is_behind_pooler
 from eventlog.databases.postgresql.types import TYPES
@@ -49,6 +50,7 @@ POSTGRESQL = Dialect(
     lone_statements=True,
     fetch_at_once=fetched_at_once,
     behind_pooler=is_behind_pooler,
+    prepare=read_any_bytes,
     denied_codes=frozenset({"42501"}),
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     later="({now} + INTERVAL '{seconds} seconds')",

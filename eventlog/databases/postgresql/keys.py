@@ -35,6 +35,7 @@ from eventlog.databases.lookups import (
     text_of,
     truth_of,
 )
+from eventlog.databases.postgresql.any_bytes import keeps_any_bytes
 from eventlog.databases.postgresql.types import READ_AS_TEXT
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect, statement
@@ -279,7 +280,7 @@ def fetched_at_once(
     driver: Any = connection.connection.driver_connection
     plain = all(isinstance(value, int | str) for value in parameters.values())
     # In a transaction the library's answer would pass by the state that the driver keeps of it.
-    if not plain or not hasattr(driver, "pgconn") or not driver.autocommit:
+    if not plain or not hasattr(driver, "pgconn") or not driver.autocommit or keeps_any_bytes(driver):
         return fetched(connection, query, parameters)
     # As the driver writes it: the session's encoding is the database's own.
     encoding, values = driver.info.encoding, list[bytes]()
