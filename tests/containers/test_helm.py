@@ -70,7 +70,7 @@ def test_with_everything_on_it_follows_the_schema_of_kubernetes(
     linters = found("linters", "linters")
     resources = [one for one in yaml.safe_load_all(rendered(tmp_path, EVERYTHING)) if one]
     by_kind = {one["kind"]: one for one in resources}
-    assert set(by_kind) == {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", *OPERATORS}
+    assert set(by_kind) == {"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", *OPERATORS}
     alerts = yaml.safe_load((CHART / "files" / "alerts.yml").read_text())
     assert by_kind["PrometheusRule"]["spec"] == alerts
     [dashboard] = [one for one in resources if one["metadata"]["name"] == "eventlog-dashboard"]
@@ -94,7 +94,44 @@ def test_another_configuration_makes_new_pods_and_one_publisher_needs_no_budget(
     assert "PodDisruptionBudget" in other
 
 
-@pytest.mark.parametrize("wrong", [{"replica": 2}, {"replicas": "two"}, {"config": ""}, {"service": {"port": 0}}])
+def policy_of(home: Path, values: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    resources = [one for one in yaml.safe_load_all(rendered(home, values)) if one]
+    return next((one["spec"] for one in resources if one["kind"] == "NetworkPolicy"), None)
+
+
+def test_publishers_reach_databases_receivers_and_names_and_are_reached_on_one_port(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path)
+    assert policy is not None
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["ingress"] == [{"from": [{"podSelector": {}}], "ports": [{"protocol": "TCP", "port": "http"}]}]
+    ports = [(port["protocol"], port["port"]) for rule in policy["egress"] for port in rule["ports"]]
+    assert ports == [("UDP", 53), ("TCP", 53), ("TCP", 5432), ("TCP", 443)]
+
+
+def test_what_publishers_reach_is_said_by_values(tmp_path: Path) -> None:
+    database = {"to": [{"ipBlock": {"cidr": "192.0.2.7/32"}}], "ports": [{"protocol": "TCP", "port": 3306}]}
+    policy = policy_of(tmp_path, {"networkPolicy": {"from": [], "egress": [database]}})
+    assert policy is not None
+    assert "ingress" not in policy  # of a policy for Ingress that is: from nobody
+    assert policy["egress"][1:] == [database]
+    assert policy_of(tmp_path, {"networkPolicy": {"enabled": False}}) is None
+
+
+def test_the_database_must_prove_who_it_is(tmp_path: Path) -> None:
+    [url] = re.findall(r'^ +url = "(postgresql.+?)"', rendered(tmp_path), re.MULTILINE)
+    assert "?sslmode=verify-full&sslrootcert=/run/secrets/eventlog/ca.crt" in url
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"replica": 2},
+        {"replicas": "two"},
+        {"config": ""},
+        {"service": {"port": 0}},
+        {"networkPolicy": {"egress": "all"}},
+    ],
+)
 def test_values_that_are_none_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(wrong), encoding="utf-8")
