@@ -466,3 +466,25 @@ def test_who_may_not_make_event_triggers_is_told_so_and_nothing_is_made(usr: Eng
     track(usr, ["usr"], FOLLOWED)
     run(installer, "ALTER TABLE usr RENAME COLUMN fname TO called")
     assert left_by(usr, "INSERT INTO usr (idu) VALUES (1)") == [(5, "idu=1", None, None, None)]
+
+
+def test_a_command_about_an_untracked_table_reads_through_no_table_of_the_registry(usr: Engine) -> None:
+    """With 10,000 tracked tables, whose columns and relations stand in the registry."""
+    track(usr, ["usr"], FOLLOWED)
+    numbers = "FROM generate_series(1000000, 1009999) AS n"
+    run(
+        usr,
+        f"INSERT INTO event_log_tracked SELECT n, 'app', 't' || n, n, '{{}}', '[]' {numbers}",
+        f"INSERT INTO event_log_relation SELECT n, 'app', 't' || n, n, 'table' {numbers}",
+        f"INSERT INTO event_log_column SELECT n, n, 1, 'id', 23, -1, 1 {numbers}",
+        "ANALYZE event_log_relation",
+        "ANALYZE event_log_column",
+        "CREATE TABLE other (a integer)",
+    )
+    read = "SELECT sum(seq_tup_read) FROM pg_stat_xact_user_tables WHERE relname LIKE 'event_log_%'"
+    with usr.begin() as connection:
+        for number in range(20):
+            connection.execute(text(f"ALTER TABLE other ADD COLUMN b{number} integer"))
+        connection.execute(text("CREATE TEMPORARY TABLE brief (a integer)"))
+        connection.execute(text("DROP TABLE brief"))
+        assert connection.execute(text(read)).scalar_one() < 10_000
