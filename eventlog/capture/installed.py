@@ -10,6 +10,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.follower import FOLLOWED, name_follower, read_follower
 from eventlog.capture.plan import Style, TriggerOptions, captured, plan
@@ -19,7 +20,7 @@ from eventlog.capture.requests import words
 from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.core.schema import Table
-from eventlog.sql.access import answers
+from eventlog.sql.access import answers, is_denied
 from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes
 from eventlog.sql.findlog import log_columns
@@ -178,7 +179,7 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     # All triggers of a class may be gone, and the registry still says that it is tracked.
     owners = [owner for owner in capture.classes if capture.of(owner) or _sees(connection, capture.classes[owner])]
     classes, needs, dialect = Classes(connection), TableNeeds(connection, names), dialect_of(connection)
-    classes.read(owners)
+    owners = _readable(connection, classes, owners)
     found: list[TriggerState] = []
     for owner in owners:
         found += _class_states(classes, needs, dialect, names, capture.classes[owner], capture.of(owner))
@@ -227,9 +228,9 @@ def tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table,
     """Return the tracked classes that are there, each with what the registry says of it."""
     capture = read_capture(connection, names)
     classes = Classes(connection)
-    classes.read(capture.classes)
     tables = []
-    for owner, tracked in capture.classes.items():
+    for owner in _readable(connection, classes, capture.classes):
+        tracked = capture.classes[owner]
         options = tracked.options
         try:
             table = _present(classes, owner, options.children, options.key)
@@ -238,6 +239,25 @@ def tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table,
             continue
         tables.append((table, tracked))
     return tables
+
+
+def _readable(connection: Connection, classes: Classes, owners: Iterable[str]) -> list[str]:
+    """Read the columns of classes at once, and return those that the connected user may see; some
+    databases tell nobody of a table who may not read it.
+    """
+    owners = list(owners)
+    try:
+        classes.read(owners)
+        return owners
+    except SQLAlchemyError as error:
+        if not is_denied(dialect_of(connection), error):
+            raise
+    seen = []
+    for owner in owners:
+        with suppress(SQLAlchemyError):
+            classes.read([owner])
+            seen.append(owner)
+    return seen
 
 
 def _present(classes: Classes, name: str, children: Sequence[str], key: Sequence[str] = ()) -> Table:

@@ -328,19 +328,34 @@ def _class_needed(
     stray = [trigger for trigger in mine.values() if trigger.entered not in wanted_names]
     if known is not None and not (outdated or stray or planned.former) and _is_entered(planned, known, wanted_names):
         return
-    yield from writer.enter_class(planned.asked, planned.plan.remembered)
+    if known is None:
+        yield from writer.enter_class(planned.asked, planned.plan.remembered)
     for trigger in outdated:
         entered = EnteredTrigger(
-            name=trigger.name, table=trigger.table, function=trigger.program, digest=trigger.hash, part=trigger.part
+            name=trigger.name,
+            table=trigger.table,
+            function=trigger.program,
+            digest=trigger.hash,
+            part=trigger.part,
         )
-        yield writer.enter_trigger(entered)
+        is_known = known is not None and trigger.name in known.triggers
+        if not is_known:
+            yield writer.enter_trigger(entered)
         there = mine.get(trigger.name)
+        target = dialect.qualified(table.schema, trigger.table)
+        if (trigger.table, name_trial(dialect, trigger)) in similar:
+            # Left of an attempt that was broken off.
+            yield statement(dialect, "drop_trigger", trigger=_trial(dialect, trigger), target=target)
         if there is not None or (trigger.table, trigger.name) in similar:
-            target = dialect.qualified(table.schema, trigger.table)
             yield from _replace(dialect, names, trigger, there, target)
         else:
             yield from filter(None, trigger.create)
+        # What stands already is entered when it is replaced: one that cannot be stays as it is said.
+        if is_known:
+            yield writer.enter_trigger(entered)
         yield writer.settle_trigger(entered, trigger.function)
+    if known is not None:
+        yield from writer.enter_class(planned.asked, planned.plan.remembered)
     for gone in stray:
         yield from _drops(dialect, names, gone)
     if known is not None:
@@ -369,6 +384,15 @@ def _stands(trigger: Trigger, there: Installed | None) -> bool:
     return there is not None and there.table == trigger.table and is_current(trigger, there)
 
 
+def name_trial(dialect: Dialect, trigger: Trigger) -> str:
+    """Name the trigger that is made and taken off first, where a trigger is replaced in two steps."""
+    return dialect.shortened(f"{trigger.name}_tried")
+
+
+def _trial(dialect: Dialect, trigger: Trigger) -> str:
+    return dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, name_trial(dialect, trigger))
+
+
 def _replace(
     dialect: Dialect,
     names: LogNames,
@@ -385,11 +409,9 @@ def _replace(
         yield held
         # Made under another name and taken off again first: who may not make it has not lost the
         # former one.
-        schema = trigger.schema if dialect.triggers_in_schemas else None
-        name = dialect.qualified(schema, trigger.name)
-        tried_name = dialect.qualified(schema, dialect.shortened(f"{trigger.name}_tried"))
+        name = dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name)
         for text in filter(None, (*trigger.create, *trigger.drop)):
-            yield text.replace(name, tried_name, 1)
+            yield text.replace(name, _trial(dialect, trigger), 1)
     # Where CREATE OR REPLACE puts one trigger in the place of another, the former function goes
     # after it.
     if not dialect.procedural_triggers:

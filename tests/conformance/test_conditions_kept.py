@@ -20,8 +20,8 @@ TRAP = (
     "CREATE TABLE owners.caught (who text)",
     "GRANT ALL ON owners.caught TO PUBLIC",
     "GRANT USAGE ON SCHEMA owners TO PUBLIC",
-    "CREATE FUNCTION owners.trap() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS"
-    " 'BEGIN INSERT INTO owners.caught VALUES (current_user); RETURN true; EXCEPTION WHEN OTHERS THEN RETURN true; END'",
+    """CREATE FUNCTION owners.trap() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS 'BEGIN
+    INSERT INTO owners.caught VALUES (current_user); RETURN true; EXCEPTION WHEN OTHERS THEN RETURN true; END'""",
 )
 
 

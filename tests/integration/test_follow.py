@@ -116,15 +116,6 @@ def test_triggers_that_somebody_took_off_stay_off(usr: Engine, follower: Site) -
 
 
 @pytest.mark.in_turn
-def test_what_log_and_triggers_tell_differently_is_not_guessed(usr: Engine, follower: Site) -> None:
-    run(usr, "UPDATE event_log_mark SET value = REPLACE(value, 'age', 'lname') WHERE name LIKE 'asked: %'")
-    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
-    said = [one for one in follower.poll() if one["event"] == "triggers_behind"]
-    assert ["is not clear" in one["why"] for one in said] == [True]
-    assert left_by(usr, "UPDATE usr SET age = 31 WHERE idu = 1") == []
-
-
-@pytest.mark.in_turn
 def test_without_follow_the_journal_and_the_figures_say_that_writers_fail(usr: Engine) -> None:
     track(usr, ["usr"], FIELDS)
     site = Site(usr, follow=False)

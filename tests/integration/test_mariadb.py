@@ -195,7 +195,7 @@ def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
     track(usr, [f"{other}.t"], names=names)
     assert left_by(usr, f"INSERT INTO {other}.t VALUES (1)") == [(5, "k=1", None, None, None)]
     assert {state.state for state in trigger_states(usr, names)} == {TriggerCondition.CURRENT}
-    assert {state.state for state in trigger_states(usr)} == {TriggerCondition.MISSING}  # by the log's bare name
+    assert {state.state for state in trigger_states(usr)} == {TriggerCondition.OUTDATED}  # by the log's bare name
 
 
 def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine) -> None:
