@@ -65,7 +65,7 @@ class Installed(Struct, frozen=True, kw_only=True):
         return self.fires in "OA"
 
 
-class Capture(Struct, frozen=True, kw_only=True):
+class RegistryState(Struct, frozen=True, kw_only=True):
     """What the registry says is tracked, by the name of the class, and the triggers that stand."""
 
     classes: Mapping[str, TrackedClass]
@@ -96,14 +96,14 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     entered: bool = True
 
 
-def read_capture(connection: Connection, names: LogNames) -> Capture:
+def read_capture(connection: Connection, names: LogNames) -> RegistryState:
     """Read the registry and the triggers that it names; names must carry the log's schema where the
     database has schemas.
     """
     dialect = dialect_of(connection)
     classes = read_registry(connection, names)
     if not classes:
-        return Capture(classes={}, triggers=())
+        return RegistryState(classes={}, triggers=())
     by_number = {tracked.id: tracked for tracked in classes.values()}
     triggers = []
     place = {"place": registry_place(dialect, names)}
@@ -123,7 +123,7 @@ def read_capture(connection: Connection, names: LogNames) -> Capture:
             relation=row.relation,
         )
         triggers.append(trigger)
-    return Capture(classes=classes, triggers=triggers)
+    return RegistryState(classes=classes, triggers=triggers)
 
 
 def installed(connection: Connection, names: LogNames) -> Sequence[Installed]:

@@ -100,7 +100,7 @@ def _decode(number: int, schema: Any, table: str, relation: Any, options: str, w
         found = msgspec.json.decode(options, type=TriggerOptions)
         names = msgspec.json.decode(watched, type=list[str])
     except msgspec.DecodeError as error:
-        fault = f"The registry is damaged there: {error}"
+        fault = f"the registry is damaged there ({error})"
     return TrackedClass(
         id=number,
         schema=None if schema is None else str(schema),
@@ -278,5 +278,5 @@ def _statement(dialect: Dialect, names: LogNames, query: str, **holes: str) -> s
 def refuse_fault(tracked: TrackedClass) -> None:
     """Refuse to go by what the registry says of a class where it is damaged."""
     if tracked.fault is not None:
-        message = f"What {tracked.whole} is tracked with cannot be read. {tracked.fault}"
+        message = f"What {tracked.whole} is tracked with cannot be read: {tracked.fault}."
         raise InstallError(message, hint="Say the options again, together with --reset.")

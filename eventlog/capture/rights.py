@@ -372,7 +372,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
         owner = self.dialect.quoted(captured.owner or "")
         columns = ""
         if captured.columns:
-            columns = f" ({', '.join(map(self.dialect.quoted, captured.columns))})"
+            named = ", ".join(map(self.dialect.quoted, captured.columns))
+            columns = f" {statement(self.dialect, 'columns_read', names=named)}"
         yield from self._text(query, role, table=table, owner=owner, columns=columns)
 
     def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Final
@@ -17,23 +17,21 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from eventlog.capture.follower import drop_follower, explain_refusal, write_follower
+from eventlog.capture.follower import drop_follower, explain_refusal
 from eventlog.capture.installed import (
-    Capture,
-    Installed,
+    RegistryState,
     TriggerState,
     compare,
-    is_current,
     read_capture,
-    similar_triggers,
     states,
 )
 from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.plan import TriggerOptions, captured
-from eventlog.capture.registry import EnteredTrigger, RegistryWriter, TrackedClass, require_registry
-from eventlog.capture.render import Trigger, dropping, render
+from eventlog.capture.registry import RegistryWriter, TrackedClass, require_registry
+from eventlog.capture.render import render
 from eventlog.capture.requests import TrackRequest, exactly
-from eventlog.capture.tried import refuse_unfit, try_log, try_triggers
+from eventlog.capture.statements import drop_trigger, write_needed
+from eventlog.capture.tried import try_log, try_triggers
 from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import is_denied, verbatim
@@ -90,7 +88,7 @@ def track(
             wanted = _kept_as_planned(connection, tables, request, log, schema, note, leave)
             # All of it is known before the first of it runs, for not every database takes back what
             # ran before a refusal.
-            for statement_text in list(_needed(connection, wanted, log)):
+            for statement_text in list(write_needed(connection, wanted, log)):
                 _make(connection, statement_text)
             _enter_definitions(connection, log, wanted, since)
             _tell_publisher(connection, engine, log)
@@ -118,7 +116,7 @@ def track_sql(
         log = located(connection, names)
         require_registry(connection, log)
         wanted = wanted_classes(connection, tables, _request(options), log, schema, note, leave)
-        return script([*_needed(connection, wanted, log)], dialect_of(connection))
+        return script([*write_needed(connection, wanted, log)], dialect_of(connection))
 
 
 def untrack(
@@ -151,7 +149,7 @@ def untrack(
                 _execute(connection, text)
         dialect = dialect_of(connection)
         for trigger in removed:
-            for text in _drops(dialect, log, trigger):
+            for text in drop_trigger(dialect, log, trigger):
                 _execute(connection, text)
         # Last: a trigger that stands is always one that the registry names.
         for owner in owners:
@@ -219,7 +217,7 @@ def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
 
 def _owners_meant(
     connection: Connection,
-    capture: Capture,
+    capture: RegistryState,
     log: LogNames,
     tables: Sequence[str],
     schema: str | None,
@@ -247,13 +245,13 @@ def trigger_states(engine: Engine, names: LogNames | None = None) -> list[Trigge
         return states(connection, located(connection, names))
 
 
-def all_drops(connection: Connection, names: LogNames) -> list[str]:
+def alldrop_trigger(connection: Connection, names: LogNames) -> list[str]:
     """The statements that take off every trigger of a log."""
     log = with_schema(connection, names)
     dialect = dialect_of(connection)
     drops: list[str] = []
     for trigger in read_capture(connection, log).triggers:
-        drops += _drops(dialect, log, trigger)
+        drops += drop_trigger(dialect, log, trigger)
     # The event trigger first, which would follow what is dropped.
     return drop_follower(connection, log) + drops
 
@@ -284,146 +282,6 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
     return head + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
 
 
-def _needed(
-    connection: Connection,
-    wanted: Sequence[WantedClass],
-    names: LogNames,
-) -> Iterator[str]:
-    """Write what has to run so that the classes are tracked as planned.
-
-    Each trigger is entered before it is made and settled afterwards, so that none stands which the
-    registry does not name, wherever it ends between two statements.
-    """
-    capture = read_capture(connection, names)
-    similar = {(state.table, state.name): state for state in similar_triggers(connection, names)}
-    dialect = dialect_of(connection)
-    for planned in wanted:
-        known = capture.classes.get(planned.former or planned.owner)
-        refuse_unfit(connection, planned.plan, names, None if known is None else known.options)
-        yield from _class_needed(dialect, names, planned, capture, similar)
-    owners = {planned.former or planned.owner for planned in wanted}
-    followed = any(planned.plan.options.follow_ddl for planned in wanted)
-    # Of classes that are not planned now, the registry tells whether they want the event trigger.
-    others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
-    followed = followed or any(tracked.options.follow_ddl for tracked in others)
-    yield from write_follower(connection, names, followed=followed)
-
-
-def _class_needed(
-    dialect: Dialect,
-    names: LogNames,
-    planned: WantedClass,
-    capture: Capture,
-    similar: Mapping[tuple[str, str], TriggerState],
-) -> Iterator[str]:
-    """Write what has to run for one class; nothing where all of it stands."""
-    known = capture.classes.get(planned.former or planned.owner)
-    table = planned.plan.table
-    # A trigger that went along with its renamed table still belongs to the class's former name.
-    mine = {} if known is None else {trigger.entered: trigger for trigger in capture.of(known.whole)}
-    writer = RegistryWriter(dialect=dialect, names=names, schema=table.schema, table=table.name, known=known)
-    triggers = render(planned.plan, dialect, names)
-    outdated = [trigger for trigger in triggers if not _stands(trigger, mine.get(trigger.name))]
-    wanted_names = {trigger.name for trigger in triggers}
-    stray = [trigger for trigger in mine.values() if trigger.entered not in wanted_names]
-    if known is not None and not (outdated or stray or planned.former) and _is_entered(planned, known, wanted_names):
-        return
-    if known is None:
-        yield from writer.enter_class(planned.asked, planned.plan.remembered)
-    for trigger in outdated:
-        entered = EnteredTrigger(
-            name=trigger.name,
-            table=trigger.table,
-            function=trigger.program,
-            digest=trigger.hash,
-            part=trigger.part,
-        )
-        is_known = known is not None and trigger.name in known.triggers
-        if not is_known:
-            yield writer.enter_trigger(entered)
-        there = mine.get(trigger.name)
-        target = dialect.qualified(table.schema, trigger.table)
-        if (trigger.table, name_trial(dialect, trigger)) in similar:
-            # Left of an attempt that was broken off.
-            yield statement(dialect, "drop_trigger", trigger=_trial(dialect, trigger), target=target)
-        if there is not None or (trigger.table, trigger.name) in similar:
-            yield from _replace(dialect, names, trigger, there, target)
-        else:
-            yield from filter(None, trigger.create)
-        # What stands already is entered when it is replaced: one that cannot be stays as it is said.
-        if is_known:
-            yield writer.enter_trigger(entered)
-        yield writer.settle_trigger(entered, trigger.function)
-    if known is not None:
-        yield from writer.enter_class(planned.asked, planned.plan.remembered)
-    for gone in stray:
-        yield from _drops(dialect, names, gone)
-    if known is not None:
-        for name in known.triggers:
-            if name not in wanted_names:
-                yield writer.remove_trigger(name)
-    tables = {table.name: "table"} | {child.child.name: "child" for child in planned.plan.children}
-    yield from writer.enter_relations(tables)
-    if planned.plan.options.follow_ddl:
-        keys = {table.name: table.key} | {child.child.name: child.child.parent_key for child in planned.plan.children}
-        yield from writer.enter_columns(keys)
-
-
-def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -> bool:
-    """Tell whether the registry says all of a class that it would say now."""
-    options = known.fault is None and known.options == planned.asked
-    return (
-        options
-        and known.watched == planned.plan.remembered
-        and known.relation == planned.relation
-        and {*known.triggers} == triggers
-    )
-
-
-def _stands(trigger: Trigger, there: Installed | None) -> bool:
-    return there is not None and there.table == trigger.table and is_current(trigger, there)
-
-
-def name_trial(dialect: Dialect, trigger: Trigger) -> str:
-    """Name the trigger that is made and taken off first, where a trigger is replaced in two steps."""
-    return dialect.shortened(f"{trigger.name}_tried")
-
-
-def _trial(dialect: Dialect, trigger: Trigger) -> str:
-    return dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, name_trial(dialect, trigger))
-
-
-def _replace(
-    dialect: Dialect,
-    names: LogNames,
-    trigger: Trigger,
-    there: Installed | None,
-    target: str,
-) -> Iterator[str]:
-    """Put a trigger in the place of one that stands: what is in the way goes before what is new
-    comes.
-    """
-    # Keeps writers from the table while its trigger is replaced, where that is not one transaction.
-    held = statement(dialect, "hold_table", target=target)
-    if held:
-        yield held
-        # Made under another name and taken off again first: who may not make it has not lost the
-        # former one.
-        name = dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name)
-        for text in filter(None, (*trigger.create, *trigger.drop)):
-            yield text.replace(name, _trial(dialect, trigger), 1)
-    # Where CREATE OR REPLACE puts one trigger in the place of another, the former function goes
-    # after it.
-    if not dialect.procedural_triggers:
-        yield from filter(None, trigger.drop)
-    yield from filter(None, trigger.create)
-    former = None if there is None else _function_of(dialect, names, there)
-    if dialect.procedural_triggers and former not in (None, trigger.function):
-        yield statement(dialect, "drop_function", **dropping(dialect, str(former)))
-    if held:
-        yield statement(dialect, "release_table")
-
-
 def _enter_definitions(
     connection: Connection, names: LogNames, wanted: Sequence[WantedClass], since: int | None
 ) -> None:
@@ -436,24 +294,6 @@ def _enter_definitions(
         if planned.former is not None:
             former[planned.owner] = planned.former
     enter_versions(connection, names, tables, former, since)
-
-
-def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
-    schema = trigger.schema if dialect.triggers_in_schemas else None
-    holes = dropping(dialect, _function_of(dialect, names, trigger)) | {
-        "trigger": dialect.qualified(schema, trigger.name),
-        "target": dialect.qualified(trigger.schema, trigger.table),
-    }
-    for query in ("drop_trigger", "drop_function"):
-        text = statement(dialect, query, **holes)
-        if text:
-            yield text
-
-
-def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
-    """Name what a trigger that stands runs, as SQL does."""
-    function = trigger.owner.triggers[trigger.entered].function or trigger.name
-    return dialect.qualified(trigger.schema if dialect.procedural_triggers else names.schema, function)
 
 
 def _writer(dialect: Dialect, names: LogNames, tracked: TrackedClass) -> RegistryWriter:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from eventlog.capture.installed import Capture, read_capture
+from eventlog.capture.installed import RegistryState, read_capture
 from eventlog.capture.plan import TriggerOptions, TriggerPlan, plan
 from eventlog.capture.registry import read_log_owner, read_relation, refuse_fault
 from eventlog.capture.requests import TrackRequest, words
@@ -64,13 +64,7 @@ def wanted_classes(
     Where patterns alone are given, `leave` hears why one of their tables cannot be tracked; the
     others still are.
     """
-    if not tables:
-        raise UsageError("Which table? `eventlog track TABLE…` needs the names of tables or views.")
-    if request.key == (WHOLE_ROW,):
-        if any(map(is_pattern, tables)):
-            raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
-    elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
-        raise UsageError("--key is about one table; track the others by themselves.")
+    _refuse_tables(tables, request)
     classes, needs = Classes(connection, schema), TableNeeds(connection, names)
     capture = read_capture(connection, names)
     known = {owner: tracked.options for owner, tracked in capture.classes.items()}
@@ -114,10 +108,21 @@ def wanted_classes(
     return wanted
 
 
+def _refuse_tables(tables: Sequence[str], request: TrackRequest) -> None:
+    """Refuse names that do not fit what is asked of them."""
+    if not tables:
+        raise UsageError("Which table? `eventlog track TABLE…` needs the names of tables or views.")
+    if request.key == (WHOLE_ROW,):
+        if any(map(is_pattern, tables)):
+            raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
+    elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
+        raise UsageError("--key is about one table; track the others by themselves.")
+
+
 def former_name(
     classes: Classes,
     table: Table,
-    capture: Capture,
+    capture: RegistryState,
 ) -> str | None:
     """Find what the class was called for which triggers stand on this table, where no table has
     that name any more.

@@ -68,5 +68,5 @@ def test_a_login_that_reads_may_ask_it(postgresql: Engine, owner: Engine) -> Non
     run(owner, "GRANT SELECT ON usr TO PUBLIC")
     reader = create_engine(postgresql.url)
     work = load(postgresql, reader)
-    list(work.steps(work.begin()))
+    assert [step.done for step in work.steps(work.begin())][-1]
     reader.dispose()

@@ -139,7 +139,7 @@ def test_a_registry_that_somebody_edited_is_told_and_mended(usr: Engine) -> None
     track(usr, ["usr"], ASKED)
     run(usr, "UPDATE event_log_tracked SET options = 'x'")
     assert states(usr) == {TriggerCondition.OUTDATED}
-    assert {"The registry is damaged there" in str(state.note) for state in trigger_states(usr)} == {True}
+    assert {"the registry is damaged there" in str(state.note) for state in trigger_states(usr)} == {True}
     with pytest.raises(InstallError, match=r"cannot be read.*--reset"):
         track(usr, ["usr"])
     track(usr, ["usr"], replace(ASKED, reset=True))

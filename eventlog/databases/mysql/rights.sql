@@ -17,6 +17,9 @@ TO /* role */installer;
 -- installer_on_table: makes triggers, which read the row before and after
 GRANT TRIGGER, SELECT ON /* table */usr TO /* role */installer;
 
+-- columns_read: the columns that may be read, where others are left out; SHOW VIEW lets an account see what the table looks like
+(/* names */idu), SHOW VIEW;
+
 -- held_rights: what an account may do to a table by a grant of its own, on it, its database or everything
 SELECT privilege_type FROM information_schema.user_privileges
 WHERE grantee = CONCAT('''', :role, '''@''', COALESCE(:host, '%'), '''')

@@ -58,7 +58,7 @@ FOREACH found IN ARRAY affected LOOP
       UPDATE /* triggers */event_log_trigger SET digest = 'followed' WHERE tracked = found;
     END;
   EXCEPTION WHEN OTHERS THEN
-    RAISE WARNING 'eventlog: the registry could not be told of it: %', SQLERRM;
+    RAISE WARNING 'eventlog: the registry does not say so yet: %', SQLERRM;
   END;
 END LOOP;
 END

@@ -13,5 +13,8 @@ GRANT SELECT ON /* table */event_log_version TO /* role */publisher;
 -- publisher_on_table: reads rows back, without the columns that are left out
 GRANT SELECT/* columns */ ON /* table */usr TO /* role */publisher;
 
+-- columns_read: the columns that may be read, where others are left out
+(/* names */idu);
+
 -- given_read: the grants that gave something new, as they were run
 SELECT value FROM /* setup */event_log_setup WHERE name LIKE 'given: %' ORDER BY name;

@@ -1,0 +1,185 @@
+"""Writes the statements that make triggers stand as planned, and enter them into the registry; what
+runs them, or prints them for a DBA, is `track`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from eventlog.capture.follower import write_follower
+from eventlog.capture.installed import (
+    Installed,
+    RegistryState,
+    TriggerState,
+    is_current,
+    read_capture,
+    similar_triggers,
+)
+from eventlog.capture.registry import EnteredTrigger, RegistryWriter, TrackedClass
+from eventlog.capture.render import Trigger, dropping, render
+from eventlog.capture.tried import refuse_unfit
+from eventlog.capture.wanted import WantedClass
+from eventlog.sql.dialect import Dialect, dialect_of, statement
+from eventlog.sql.names import LogNames
+
+
+def write_needed(
+    connection: Connection,
+    wanted: Sequence[WantedClass],
+    names: LogNames,
+) -> Iterator[str]:
+    """Write what has to run so that the classes are tracked as planned.
+
+    Each trigger is entered before it is made and settled afterwards, so that none stands which the
+    registry does not name, wherever it ends between two statements.
+    """
+    capture = read_capture(connection, names)
+    similar = {(state.table, state.name): state for state in similar_triggers(connection, names)}
+    dialect = dialect_of(connection)
+    for planned in wanted:
+        known = capture.classes.get(planned.former or planned.owner)
+        refuse_unfit(connection, planned.plan, names, None if known is None else known.options)
+        yield from _class_needed(dialect, names, planned, capture, similar)
+    owners = {planned.former or planned.owner for planned in wanted}
+    followed = any(planned.plan.options.follow_ddl for planned in wanted)
+    # Of classes that are not planned now, the registry tells whether they want the event trigger.
+    others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
+    followed = followed or any(tracked.options.follow_ddl for tracked in others)
+    yield from write_follower(connection, names, followed=followed)
+
+
+def _class_needed(
+    dialect: Dialect,
+    names: LogNames,
+    planned: WantedClass,
+    capture: RegistryState,
+    similar: Mapping[tuple[str, str], TriggerState],
+) -> Iterator[str]:
+    """Write what has to run for one class; nothing where all of it stands."""
+    known = capture.classes.get(planned.former or planned.owner)
+    table = planned.plan.table
+    # A trigger that went along with its renamed table still belongs to the class's former name.
+    mine = {} if known is None else {trigger.entered: trigger for trigger in capture.of(known.whole)}
+    writer = RegistryWriter(dialect=dialect, names=names, schema=table.schema, table=table.name, known=known)
+    triggers = render(planned.plan, dialect, names)
+    for trigger in triggers:
+        if (trigger.table, name_trial(dialect, trigger)) in similar:
+            # Left of an attempt that was broken off.
+            target = dialect.qualified(table.schema, trigger.table)
+            yield statement(dialect, "drop_trigger", trigger=_trial(dialect, trigger), target=target)
+    outdated = [trigger for trigger in triggers if not _stands(trigger, mine.get(trigger.name))]
+    wanted_names = {trigger.name for trigger in triggers}
+    stray = [trigger for trigger in mine.values() if trigger.entered not in wanted_names]
+    if known is not None and not (outdated or stray or planned.former) and _is_entered(planned, known, wanted_names):
+        return
+    if known is None:
+        yield from writer.enter_class(planned.asked, planned.plan.remembered)
+    for trigger in outdated:
+        entered = EnteredTrigger(
+            name=trigger.name,
+            table=trigger.table,
+            function=trigger.program,
+            digest=trigger.hash,
+            part=trigger.part,
+        )
+        is_known = known is not None and trigger.name in known.triggers
+        if not is_known:
+            yield writer.enter_trigger(entered)
+        there = mine.get(trigger.name)
+        target = dialect.qualified(table.schema, trigger.table)
+        if there is not None or (trigger.table, trigger.name) in similar:
+            yield from _replace(dialect, names, trigger, there, target)
+        else:
+            yield from filter(None, trigger.create)
+        # What stands already is entered when it is replaced: one that cannot be stays as it is said.
+        if is_known:
+            yield writer.enter_trigger(entered)
+        yield writer.settle_trigger(entered, trigger.function)
+    if known is not None:
+        yield from writer.enter_class(planned.asked, planned.plan.remembered)
+    for gone in stray:
+        yield from drop_trigger(dialect, names, gone)
+    if known is not None:
+        for name in known.triggers:
+            if name not in wanted_names:
+                yield writer.remove_trigger(name)
+    tables = {table.name: "table"} | {child.child.name: "child" for child in planned.plan.children}
+    yield from writer.enter_relations(tables)
+    if planned.plan.options.follow_ddl:
+        keys = {table.name: table.key} | {child.child.name: child.child.parent_key for child in planned.plan.children}
+        yield from writer.enter_columns(keys)
+
+
+def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -> bool:
+    """Tell whether the registry says all of a class that it would say now."""
+    options = known.fault is None and known.options == planned.asked
+    return (
+        options
+        and known.watched == planned.plan.remembered
+        and known.relation == planned.relation
+        and {*known.triggers} == triggers
+    )
+
+
+def _stands(trigger: Trigger, there: Installed | None) -> bool:
+    return there is not None and there.table == trigger.table and is_current(trigger, there)
+
+
+def name_trial(dialect: Dialect, trigger: Trigger) -> str:
+    """Name the trigger that is made and taken off first, where a trigger is replaced in two steps."""
+    return dialect.shortened(f"{trigger.name}_tried")
+
+
+def _trial(dialect: Dialect, trigger: Trigger) -> str:
+    return dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, name_trial(dialect, trigger))
+
+
+def _replace(
+    dialect: Dialect,
+    names: LogNames,
+    trigger: Trigger,
+    there: Installed | None,
+    target: str,
+) -> Iterator[str]:
+    """Put a trigger in the place of one that stands: what is in the way goes before what is new
+    comes.
+    """
+    # Keeps writers from the table while its trigger is replaced, where that is not one transaction.
+    held = statement(dialect, "hold_table", target=target)
+    if held:
+        yield held
+        # Made under another name and taken off again first: who may not make it has not lost the
+        # former one.
+        name = dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name)
+        for text in filter(None, (*trigger.create, *trigger.drop)):
+            yield text.replace(name, _trial(dialect, trigger), 1)
+    # Where CREATE OR REPLACE puts one trigger in the place of another, the former function goes
+    # after it.
+    if not dialect.procedural_triggers:
+        yield from filter(None, trigger.drop)
+    yield from filter(None, trigger.create)
+    former = None if there is None else _function_of(dialect, names, there)
+    if dialect.procedural_triggers and former not in (None, trigger.function):
+        yield statement(dialect, "drop_function", **dropping(dialect, str(former)))
+    if held:
+        yield statement(dialect, "release_table")
+
+
+def drop_trigger(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
+    schema = trigger.schema if dialect.triggers_in_schemas else None
+    holes = dropping(dialect, _function_of(dialect, names, trigger)) | {
+        "trigger": dialect.qualified(schema, trigger.name),
+        "target": dialect.qualified(trigger.schema, trigger.table),
+    }
+    for query in ("drop_trigger", "drop_function"):
+        text = statement(dialect, query, **holes)
+        if text:
+            yield text
+
+
+def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
+    """Name what a trigger that stands runs, as SQL does."""
+    function = trigger.owner.triggers[trigger.entered].function or trigger.name
+    return dialect.qualified(trigger.schema if dialect.procedural_triggers else names.schema, function)
