@@ -245,7 +245,7 @@ def trigger_states(engine: Engine, names: LogNames | None = None) -> list[Trigge
         return states(connection, located(connection, names))
 
 
-def alldrop_trigger(connection: Connection, names: LogNames) -> list[str]:
+def all_drops(connection: Connection, names: LogNames) -> list[str]:
     """The statements that take off every trigger of a log."""
     log = with_schema(connection, names)
     dialect = dialect_of(connection)
