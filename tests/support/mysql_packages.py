@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests.support.fetching import UnfetchedError, fetched, run
+from tests.support.fetching import APT, UnfetchedError, fetched, run
 
 SUITE = "sid"
 PACKAGES = ("mysql-server-core", "mysql-client-core")
@@ -76,7 +76,7 @@ def _apt(making: Path) -> list[str]:
         "APT::Sandbox::User": "root",
         "Acquire::Retries": 2,
     }
-    return ["apt-get", "-q", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
+    return [*APT, "-q", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
 
 
 def _mirror() -> str:

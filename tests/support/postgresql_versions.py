@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.support.fetching import POSTGRES, POSTGRES_VERSIONS
+from tests.support.fetching import POSTGRES_VERSIONS
 from tests.support.servers import found
 
 VERSIONS: Final = tuple(POSTGRES_VERSIONS)
@@ -13,4 +13,4 @@ VERSIONS: Final = tuple(POSTGRES_VERSIONS)
 
 def binaries(major: int) -> Path:
     """The folder with `postgres` and `initdb` of a version."""
-    return found("postgres-versions", f"postgres-{major}") / "node_modules" / POSTGRES / "native" / "bin"
+    return found("postgres-versions", f"postgres-{major}") / "native" / "bin"
