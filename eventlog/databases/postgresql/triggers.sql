@@ -289,3 +289,263 @@ DROP FUNCTION IF EXISTS /* function */event_log_usr_insert();
 
 -- own_function: what a trigger runs is the log's owner's, whoever makes it
 ALTER FUNCTION /* function */event_log_usr_insert() OWNER TO /* function_owner */CURRENT_USER;
+
+-- The follower: keeps the triggers of a tracked table working when somebody alters it, in the same transaction (--follow-ddl).
+-- It reads numbers and names of the registry and of the catalog, and renders functions from the templates in its own body:
+-- format() fills each once, and never looks again at what it has put in, so that no name can stand for anything else.
+-- Until somebody tracks the table again, its rows are logged to be read back by their key.
+
+-- columns_add: enters the columns of a class's table by their numbers, and which of them tell its rows apart
+INSERT INTO /* columns */event_log_column (tracked, relation, number, name, type, modifier, key_place)
+SELECT /* class */1, attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod, array_position(ARRAY[/* key */'idu'], attname::text)
+FROM pg_attribute WHERE attrelid = to_regclass(/* place */'public.usr') AND attnum > 0 AND NOT attisdropped;
+
+-- follower_schema: where nobody else may create
+CREATE SCHEMA IF NOT EXISTS eventlog_ddl;
+
+-- follower_function: what the event triggers run
+CREATE OR REPLACE FUNCTION /* function */eventlog_ddl.event_log() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $eventlog$
+DECLARE
+found bigint; affected bigint[]; kept boolean := coalesce(current_setting('eventlog.keep_key', true), '') = 'on';
+BEGIN
+BEGIN
+  IF TG_EVENT = 'sql_drop' THEN
+    SELECT array_agg(DISTINCT tracked) INTO affected FROM pg_event_trigger_dropped_objects() AS gone
+    JOIN /* relations */event_log_relation AS known ON known.relation = gone.objid::bigint WHERE gone.classid = 'pg_class'::regclass;
+  ELSE
+    SELECT array_agg(DISTINCT tracked) INTO affected FROM (
+      SELECT tracked FROM pg_event_trigger_ddl_commands() AS done
+      JOIN /* relations */event_log_relation AS known ON known.relation = done.objid::bigint WHERE done.classid = 'pg_class'::regclass
+      UNION ALL
+      SELECT tracked FROM pg_event_trigger_ddl_commands() AS done
+      JOIN pg_type ON pg_type.oid = done.objid JOIN /* relations */event_log_relation AS known ON known.relation = typrelid::bigint
+      WHERE done.classid = 'pg_type'::regclass AND typrelid <> 0
+      UNION ALL
+      SELECT tracked FROM pg_event_trigger_ddl_commands() AS done
+      JOIN pg_class ON relnamespace = done.objid JOIN /* relations */event_log_relation AS known ON known.relation = pg_class.oid::bigint
+      WHERE done.classid = 'pg_namespace'::regclass
+    ) AS asked;
+  END IF;
+EXCEPTION WHEN OTHERS THEN
+  RAISE WARNING 'eventlog: nothing followed this command: %', SQLERRM;
+END;
+IF affected IS NULL THEN
+  RETURN;
+END IF;
+FOREACH found IN ARRAY affected LOOP
+  -- Whoever sets it has their own ALTER refused, and nobody else's.
+  IF kept AND EXISTS (SELECT FROM /* columns */event_log_column AS known JOIN pg_class ON pg_class.oid = known.relation::oid
+      WHERE known.tracked = found AND known.key_place IS NOT NULL AND NOT EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped)) THEN
+    RAISE EXCEPTION 'eventlog: a column goes by which rows of a tracked table are known, and eventlog.keep_key is on.'
+    USING HINT = 'Run eventlog untrack before, and eventlog track afterwards.';
+  END IF;
+  BEGIN
+    BEGIN
+      PERFORM /* follow */eventlog_ddl.event_log_follow(found);
+    EXCEPTION WHEN OTHERS THEN
+      RAISE WARNING 'eventlog: the triggers of a tracked table could not follow it: %', SQLERRM;
+      UPDATE /* triggers */event_log_trigger SET digest = 'followed' WHERE tracked = found;
+    END;
+  EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'eventlog: the registry does not say so yet: %', SQLERRM;
+  END;
+END LOOP;
+END
+$eventlog$;
+
+-- follow_function: makes the functions of a class's triggers anew where a name or a column of its tables is another one now
+CREATE OR REPLACE FUNCTION /* follow */eventlog_ddl.event_log_follow(class bigint) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $eventlog$
+DECLARE
+own oid; own_schema name; own_name name; former_schema text; former_name text; called text; part record;
+keys text[]; names text[]; numbers integer[]; before text; after text; there text; source text; body text; fits boolean;
+BEGIN
+SELECT relation::oid, schema_name, table_name INTO own, former_schema, former_name FROM /* tracked */event_log_tracked WHERE id = class;
+SELECT nspname, relname INTO own_schema, own_name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE pg_class.oid = own;
+IF own_name IS NULL OR NOT EXISTS (SELECT FROM /* columns */event_log_column WHERE tracked = class) THEN
+  RETURN;
+END IF;
+IF NOT EXISTS (
+    SELECT FROM /* relations */event_log_relation AS known
+    LEFT JOIN pg_class ON pg_class.oid = known.relation::oid LEFT JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE known.tracked = class AND known.role IN ('table', 'child')
+      AND (known.table_name::text, known.schema_name::text) IS DISTINCT FROM (relname::text, nspname::text))
+  AND NOT EXISTS (
+    (SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class
+     EXCEPT
+     SELECT attrelid::bigint, attnum::integer, attname::text, atttypid::bigint, atttypmod FROM pg_attribute
+     WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped)
+    UNION ALL
+    (SELECT attrelid::bigint, attnum::integer, attname::text, atttypid::bigint, atttypmod FROM pg_attribute
+     WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped
+     EXCEPT
+     SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class)) THEN
+  RETURN;
+END IF;
+called := CASE WHEN own_schema = /* schema_name */'public' THEN own_name::text ELSE own_schema || '.' || own_name END;
+-- The key as it is called now; the columns of a child table stand for it in its order.
+SELECT array_agg(attname::text ORDER BY key_place), array_agg(known.number::integer ORDER BY key_place),
+  coalesce(bool_and(attname IS NOT NULL AND attname !~ E'[,;\'+"=\\\\<>]|^ | $'), false)
+INTO names, numbers, fits FROM /* columns */event_log_column AS known
+LEFT JOIN pg_attribute ON attrelid = own AND attnum = known.number AND NOT attisdropped
+WHERE known.tracked = class AND known.relation = own::bigint AND key_place IS NOT NULL;
+FOR part IN
+  SELECT entered.name, entered.part AS does, pg_proc.oid AS function, nspname, proname, tgrelid, tgrelid = own AS is_own,
+    (tgtype & 1) = 1 AS by_row, (tgtype & 4) > 0 AS inserts, (tgtype & 8) > 0 AS deletes, (tgtype & 32) > 0 AS truncates
+  FROM /* triggers */event_log_trigger AS entered
+  JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
+  JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner
+  JOIN pg_namespace ON pg_namespace.oid = pronamespace
+  JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
+  WHERE entered.tracked = class
+LOOP
+  SELECT array_agg(format(form, '%1$s.' || replace(quote_ident(attname), '%', '%%')) ORDER BY key_place) INTO keys FROM (
+    SELECT attname, key_place, CASE WHEN base.type >= 16384 THEN /* made_text */'%1$s' ELSE CASE
+        WHEN base.type = 17 THEN /* octet_text */'%1$s' WHEN base.type = 790 THEN /* money_text */'%1$s'
+        WHEN base.type = 16 OR (base.type = 1560 AND base.typmod = 1) THEN /* state_text */'%1$s'
+        WHEN base.type = 1082 THEN /* date_text */'%1$s' WHEN base.type = 1114 THEN /* timestamp_text */'%1$s'
+        WHEN base.type = 1184 THEN /* zoned_text */'%1$s' ELSE /* string_text */'%1$s' END END AS form
+    FROM /* columns */event_log_column AS known
+    JOIN pg_attribute ON attrelid = part.tgrelid AND attnum = known.number AND NOT attisdropped
+    CROSS JOIN LATERAL (
+      WITH RECURSIVE chain (type, typmod, step) AS (SELECT atttypid, atttypmod, 0
+        UNION ALL SELECT typbasetype, typtypmod, step + 1 FROM chain JOIN pg_type ON pg_type.oid = type WHERE typtype = 'd')
+      SELECT type, typmod FROM chain ORDER BY step DESC LIMIT 1) AS base
+    WHERE known.tracked = class AND known.relation = part.tgrelid::bigint AND key_place IS NOT NULL
+  ) AS typed;
+  IF part.does = 'writing' THEN
+    body := format(/* take */'', quote_literal(called));
+  ELSIF NOT fits OR cardinality(keys) IS DISTINCT FROM cardinality(names) THEN
+    -- Nobody knows which rows they are: a row of the log says that something was written, and no writer fails.
+    body := format(CASE WHEN part.does = 'reading' THEN /* hand */'' ELSE /* write */'' END,
+      'SELECT ''eventlog_key_is_gone=1'', 6', quote_literal(called));
+  ELSE
+    SELECT string_agg(quote_literal(CASE WHEN place > 1 THEN '+' ELSE '' END || replace(names[place], '%', '%%') || '=')
+        || ' || ' || format(/* quoted */'', piece), ' || ' ORDER BY place), string_agg(format('(%s) IS NOT NULL', piece), ' AND ')
+    INTO source, there FROM unnest(keys) WITH ORDINALITY AS listed (piece, place);
+    IF part.by_row THEN
+      before := format(source, 'OLD');
+      after := format(source, 'NEW');
+    ELSE
+      before := format(source, 'o');
+      after := format(source, 'n');
+    END IF;
+    IF part.truncates THEN
+      body := format('SELECT DISTINCT %s, %s FROM %s AS o WHERE %s', before, CASE WHEN part.is_own THEN 4 ELSE 6 END,
+        part.tgrelid::regclass, format(there, 'o'));
+    ELSIF part.by_row AND NOT part.is_own THEN
+      body := concat_ws(' UNION ', CASE WHEN NOT part.inserts THEN format('SELECT %s, 6 WHERE %s', before, format(there, 'OLD')) END,
+        CASE WHEN NOT part.deletes THEN format('SELECT %s, 6 WHERE %s', after, format(there, 'NEW')) END);
+    ELSIF NOT part.is_own THEN
+      body := concat_ws(' UNION ',
+        CASE WHEN NOT part.inserts THEN format('SELECT %s, 6 FROM old_rows AS o WHERE %s', before, format(there, 'o')) END,
+        CASE WHEN NOT part.deletes THEN format('SELECT %s, 6 FROM new_rows AS n WHERE %s', after, format(there, 'n')) END);
+    ELSIF part.inserts THEN
+      body := format('SELECT %s, 5%s', after, CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END);
+    ELSIF part.deletes THEN
+      body := format('SELECT %s, 4%s', before, CASE WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END);
+    ELSE
+      body := format('SELECT coalesce(comes.key, goes.key), CASE WHEN comes.key IS NULL THEN 4 WHEN goes.key IS NULL THEN 5 ELSE 6 END'
+        ' FROM (SELECT %s%s) AS goes (key) FULL JOIN (SELECT %s%s) AS comes (key) ON goes.key = comes.key ORDER BY 2',
+        before, CASE WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END,
+        after, CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END);
+    END IF;
+    body := format(CASE WHEN part.does = 'reading' THEN /* hand */'' ELSE /* write */'' END, body, quote_literal(called));
+  END IF;
+  EXECUTE format('CREATE OR REPLACE FUNCTION %I.%I() RETURNS trigger LANGUAGE plpgsql SECURITY %s SET search_path = pg_catalog, pg_temp'
+    ' SET row_security = %s SET datestyle = ''ISO, YMD'' SET intervalstyle = ''postgres'' SET timezone = ''UTC'''
+    ' SET extra_float_digits = 1 SET bytea_output = ''hex'' SET jit = off AS %L',
+    part.nspname, part.proname, CASE WHEN part.does = 'reading' THEN 'INVOKER' ELSE 'DEFINER' END,
+    CASE WHEN part.does = 'reading' THEN 'off' ELSE 'on' END, 'BEGIN ' || body || '; RETURN NULL; END');
+  UPDATE /* triggers */event_log_trigger AS entered SET digest = 'followed', table_name = relname, fingerprint = md5(prosrc)
+  FROM pg_proc, pg_class
+  WHERE entered.tracked = class AND entered.name = part.name AND pg_proc.oid = part.function AND pg_class.oid = part.tgrelid;
+END LOOP;
+UPDATE /* tracked */event_log_tracked SET schema_name = own_schema, table_name = own_name WHERE id = class;
+UPDATE /* relations */event_log_relation AS known SET schema_name = nspname, table_name = relname
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE known.tracked = class AND pg_class.oid = known.relation::oid;
+DELETE FROM /* relations */event_log_relation AS known
+WHERE known.tracked = class AND NOT EXISTS (SELECT FROM pg_class WHERE oid = known.relation::oid);
+UPDATE /* columns */event_log_column AS known SET name = attname, type = atttypid::bigint, modifier = atttypmod
+FROM pg_attribute WHERE known.tracked = class AND attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped;
+DELETE FROM /* columns */event_log_column AS known WHERE known.tracked = class AND known.key_place IS NULL AND NOT EXISTS (
+  SELECT FROM pg_attribute WHERE attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped);
+INSERT INTO /* columns */event_log_column (tracked, relation, number, name, type, modifier)
+SELECT class, attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod FROM pg_attribute
+WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped
+  AND NOT EXISTS (SELECT FROM /* columns */event_log_column AS known
+    WHERE known.tracked = class AND known.relation = attrelid::bigint AND known.number = attnum);
+-- The class as it is now begins with the next row of the log. Nobody writes to an altered table until this transaction ends.
+INSERT INTO /* history */event_log_schema (table_name, table_version, seen_at, first_record, described)
+SELECT own_schema || '.' || own_name, coalesce(max(table_version), 0) + 1,
+  to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"'),
+  coalesce(/* next */(0), (SELECT max(/* record_id */record_id) FROM /* log */event_log)),
+  json_build_object('raw', (SELECT json_agg(raw ORDER BY relation <> own::bigint, relation) FROM (
+      SELECT listed.relation, (SELECT /* numbers */'{}'::json FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+        WHERE pg_class.oid = listed.relation::oid) AS raw
+      FROM (SELECT DISTINCT relation FROM /* columns */event_log_column WHERE tracked = class) AS listed
+      WHERE EXISTS (SELECT FROM pg_class WHERE oid = listed.relation::oid)) AS described),
+    'key', to_json(numbers), 'place', (SELECT count(*) FROM /* history */event_log_schema),
+    'former', CASE WHEN (former_schema, former_name) IS DISTINCT FROM (own_schema::text, own_name::text)
+      THEN former_schema || '.' || former_name END)::text
+FROM /* history */event_log_schema WHERE table_name = own_schema || '.' || own_name;
+END
+$eventlog$;
+
+-- follower_write: what a trigger writes of the changes that a query finds
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
+  /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
+SELECT change.key, 'N', change.kind, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr'/* number */
+FROM (/* changes */'') AS change (key, kind);
+
+-- follower_hand: what a trigger hands over that may read and not write
+PERFORM set_config('eventlog.facts', '[' || coalesce((SELECT json_agg(json_build_array(change.key, change.kind, NULL, NULL, NULL))
+  FROM (/* changes */'') AS change (key, kind) WHERE /* called */'usr' IS NOT NULL)::text, '[]') || ']', true);
+
+-- follower_take: writes what was handed over
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
+  /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
+SELECT fact.value ->> 0, 'N', (fact.value ->> 1)::integer, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr'/* number */
+FROM json_array_elements(current_setting('eventlog.facts')::json) AS part (value)
+CROSS JOIN LATERAL json_array_elements(part.value) AS fact (value);
+PERFORM set_config('eventlog.facts', '', true);
+
+-- next_of_identity: the next number of a column that numbers itself; none where it does not
+nextval(pg_get_serial_sequence(/* log_name */'event_log', /* column_name */'record_id'));
+
+-- follower_trigger: for every command, whatever it is called; the function looks whether it is about a tracked table
+CREATE EVENT TRIGGER /* trigger */event_log_ddl ON /* event */ddl_command_end EXECUTE FUNCTION /* function */eventlog_ddl.event_log();
+
+-- drop_follower_trigger: takes it off
+DROP EVENT TRIGGER IF EXISTS /* trigger */event_log_ddl;
+
+-- drop_follower_function: takes off what it ran
+DROP FUNCTION IF EXISTS /* function */eventlog_ddl.event_log();
+
+-- drop_follow_function: takes off what made functions anew
+DROP FUNCTION IF EXISTS /* follow */eventlog_ddl.event_log_follow(bigint);
+
+-- drop_follower_schema: takes the schema off with the last log's
+DO $eventlog$
+BEGIN
+IF to_regnamespace('eventlog_ddl') IS NOT NULL
+    AND NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = to_regnamespace('eventlog_ddl')) THEN
+DROP SCHEMA eventlog_ddl;
+END IF;
+END
+$eventlog$;
+
+-- standing_follower: the event triggers that stand there, with their function's text, and whether they are ours to change
+SELECT evtname AS name, prosrc AS source, evtenabled <> 'D' AND evtenabled <> 'R' AS enabled, evtowner::regrole::text AS owner,
+  pg_has_role(evtowner, 'MEMBER') AS mine, proowner = evtowner AND prosecdef AS whole,
+  (SELECT made.prosrc FROM pg_proc AS made WHERE made.pronamespace = pg_proc.pronamespace AND made.proname = :follow) AS follow
+FROM pg_event_trigger JOIN pg_proc ON pg_proc.oid = evtfoid WHERE evtname IN (:altered, :dropped);
+
+-- unsafe_owner: a role that can log in, is no superuser, and owns the registry or may become its owner
+SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper
+  AND pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = to_regclass(:place)), 'MEMBER') LIMIT 1;
