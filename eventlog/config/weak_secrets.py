@@ -58,17 +58,19 @@ def _ours(secrets: Iterable[str]) -> set[str]:
     texts = _sources()
     ours = set()
     for secret in secrets:
+        word = secret.lower()
         # Not \b, which finds no edge beside a sign that is no letter.
-        as_word = re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)", re.IGNORECASE)
-        if any(as_word.search(text) for text in texts):
+        as_word = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+        # Few texts have it at all, and `in` is ten times as fast.
+        if any(word in text and as_word.search(text) for text in texts):
             ours.add(secret)
     return ours
 
 
 @cache
 def _sources() -> tuple[str, ...]:
-    """The texts of our modules; none where a package comes without them."""
-    return tuple(_texts_below(files("eventlog")))
+    """The texts of our modules in lower case; none where a package comes without them."""
+    return tuple(text.lower() for text in _texts_below(files("eventlog")))
 
 
 def _texts_below(folder: Traversable) -> Iterator[str]:

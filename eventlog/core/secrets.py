@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -47,6 +48,9 @@ SECRET_NAMES: Final = frozenset(
 """Names of secrets that hold none of these; what names a file, such as passfile or sslkey, is none.
 """
 
+_padding = re.compile(r"""[="'\])}>,;.]*""").fullmatch
+_authority = re.compile(r"[^/?#]*").match
+_host = re.compile(r"(?:\[[^]]*\]|[^:]*)(?::\d*)?").fullmatch
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
 _word_signs = re.compile(r"[^a-z0-9]")
 _words = re.compile(r"\S+")
@@ -54,7 +58,7 @@ _words = re.compile(r"\S+")
 # by its square.
 _word_sign = re.compile(r"\w").match
 # Who forgot to write an @ in a password as %40 has it here all the same.
-_userinfo = re.compile(r"(://[^/:@?#]{0,256}):[^@]*+@(?:[^@?#]{0,256}@){0,8}")
+_userinfo = re.compile(r"((?<!http)(?<!https)://[^/:@?#]{0,256}):[^@]*+@(?:[^@?#]{0,256}@){0,8}", re.IGNORECASE)
 # Oracle's user/password@place, as SQL*Plus takes it.
 _scott_tiger = re.compile(r"(\boracle[\w+]{0,20}:(?://)?[^\s/:@?#]{1,256})/[^\s/@]{1,8192}?(?:@|%40)")
 # What is hidden already is no secret, so that masking twice changes nothing.
@@ -72,6 +76,8 @@ _value = re.compile(
 )
 # `++` gives nothing back, so that a long text takes no time by its square.
 _parameter = re.compile(r"(?<=[?&])(?P<name>[^\s=&?]++)=(?P<value>[^\s&]++)")
+# Up to the next one, as in a list without blanks; behind a ? all belongs to a value.
+_web_address = re.compile(r"https?://(?:[^\s?#]*?(?=https?://)|\S+)", re.IGNORECASE)
 # Control characters, and those that turn the direction of a text or end a line for Unicode alone.
 _obeyed = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 # The same without tabs and line breaks.
@@ -86,7 +92,7 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
     # No name and no URL without one of these, and errors mostly have neither.
     if "=" not in text and ":" not in text:
         return text
-    return _without_users_and_names(_parameter.sub(_without_inner, text))
+    return _hide(_parameter.sub(_without_inner, text))
 
 
 @lru_cache(maxsize=8)
@@ -149,7 +155,10 @@ def decoded(text: str) -> str:
     return codes.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
-def _without_users_and_names(text: str) -> str:
+def _hide(text: str) -> str:
+    """Hide secrets of web addresses, passwords in other URLs, and what stands behind a secret's name."""
+    if "://" in text:
+        text = _web_address.sub(_hide_in_address, text)
     if "@" in text:
         text = _words.sub(_without_user, text)
     text = _scott_tiger.sub(rf"\1/{HIDDEN}@", text)
@@ -170,9 +179,62 @@ def _without_user(word: re.Match[str]) -> str:
 def _without_inner(parameter: re.Match[str]) -> str:
     """A URL's parameter, whose value may be a connection too, as that of `odbc_connect` is."""
     value = decoded(parameter["value"])
-    if _without_users_and_names(value) == value:
+    if _hide(value) == value:
         return parameter[0]
     return f"{parameter['name']}={HIDDEN}"
+
+
+class AddressPiece(Struct, frozen=True):
+    """A part of a web address; `name` is the name of a value in its query."""
+
+    text: str
+    is_secret: bool = False
+    is_login: bool = False
+    name: str = ""
+
+    @property
+    def shown(self) -> str:
+        if self.is_secret and self.text.replace(HIDDEN, "").strip(":"):
+            return HIDDEN
+        return self.text
+
+
+def cut_address(address: str) -> Iterator[AddressPiece]:
+    """Cut an address of http or https into pieces, and say which are secret.
+
+    The login, every value of the query and the fragment are: what a receiver calls its key, nobody
+    knows.
+    """
+    scheme, sign, rest = address.partition("://")
+    yield AddressPiece(scheme + sign)
+    authority = _authority(rest)[0]
+    login, at, _ = (authority if "@" in authority or _host(authority) else rest).rpartition("@")
+    if at:
+        yield AddressPiece(login, is_secret=True, is_login=True)
+        rest = rest[len(login) :]
+    rest, number_sign, fragment = rest.partition("#")
+    path, question_mark, query = rest.partition("?")
+    yield AddressPiece(path + question_mark)
+    for number, part in enumerate(query.split("&")):
+        name, equals, value = part.partition("=")
+        # Base64 may end so, and then there is no name.
+        if _padding(value):
+            name, equals, value = "", "", part
+        yield AddressPiece("&" * (number > 0) + name + equals)
+        yield AddressPiece(value, is_secret=True, name=name)
+    yield AddressPiece(number_sign)
+    yield AddressPiece(fragment, is_secret=True)
+
+
+def bare_address(url: str) -> str:
+    """The URL without login, query and fragment: a name for a place that tells no secret."""
+    parts = urlsplit(url)
+    # The last @ ends the login: a password may hold one.
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _hide_in_address(address: re.Match[str]) -> str:
+    return "".join(piece.shown for piece in cut_address(address[0]))
 
 
 OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
@@ -181,7 +243,12 @@ OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
 SettingPath = tuple[str | int, ...]
 """Where a value stands in a configuration: names of tables, numbers in a list, and the key."""
 
-_password = re.compile(r"://[^/@:?#]*:([^@]+)@").search
+LIKELY_SECRET_CHARACTERS: Final = 8
+"""Characters from which on a value of a web address is hidden outside of addresses too, whatever
+its name is.
+"""
+
+_password = re.compile(r"(?<!http)(?<!https)://[^/@:?#]*:([^@]+)@", re.IGNORECASE).search
 _scheme = re.compile(r"\A(?:Basic|Bearer)\s+", re.IGNORECASE)
 
 
@@ -221,7 +288,7 @@ def secret_paths(settings: object, path: SettingPath = (), name: str = "") -> It
             # Whoever refuses a header may say what stands behind its scheme alone.
             secrets = filter(None, dict.fromkeys((settings, _scheme.sub("", settings))))
         elif "://" in settings or "=" in settings:
-            secrets = _of_text(settings)
+            secrets = secrets_of(settings)
         yield from ((path, secret) for secret in secrets)
 
 
@@ -231,10 +298,18 @@ def shown_path(path: SettingPath) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _of_text(text: str) -> Iterator[str]:
-    """Passwords in a URL and behind their names, as they are written and as they are meant."""
+def secrets_of(text: str) -> Iterator[str]:
+    """Every secret in a URL or a connection string, as it is written and as it is meant."""
     match = _password(text)
     secrets = [match[1]] if match else []
+    for address in _web_address.findall(text):
+        for piece in filter(lambda piece: piece.is_secret, cut_address(address)):
+            value, is_password = piece.text, is_secret(piece.name)
+            # Of a user and a password only the password is one.
+            if piece.is_login and ":" in value:
+                value, is_password = value.partition(":")[2], True
+            if value and (is_password or len(value) >= LIKELY_SECRET_CHARACTERS):
+                secrets += (value, value.replace("+", " "))
     for begin, end in named_secrets(text):
         # A connection string of ODBC ends a value with a semicolon, which other values may hold.
         secrets += (text[begin:end], text[begin:end].partition(";")[0])

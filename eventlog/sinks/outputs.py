@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, PlaceKind, Places
 from eventlog.core.plugins import EVERY_DOCUMENT, Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
+from eventlog.core.secrets import bare_address
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
@@ -143,7 +143,7 @@ HTTP: Final = SinkPlugin(
     settings=HttpOutput,
     build=_http_sink,
     # Behind ? and # there may be a secret.
-    place=lambda output: f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}",
+    place=lambda output: f"http {bare_address(output.url)}",
     formats=("xds",),
     check=lambda output: [reach(output)],
     answers=True,

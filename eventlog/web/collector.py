@@ -15,7 +15,6 @@ from threading import Event as Flag
 from threading import Lock, Thread
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -30,7 +29,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import loaded, offers
-from eventlog.core.secrets import masked
+from eventlog.core.secrets import bare_address, masked
 from eventlog.daemon.vitals import seen_by_itself
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.durable_files import write_file
@@ -104,15 +103,8 @@ def _of(output: OutputView, by_name: Mapping[str, Said]) -> Said | None:
 def _place(output: OutputConfig) -> str:
     url = getattr(output, "url", None)
     if isinstance(url, str):
-        return f"{output.sink} {masked(_without_secrets(url))}"
+        return f"{output.sink} {masked(bare_address(url))}"
     return masked(plugin_of(output).place(output))
-
-
-def _without_secrets(url: str) -> str:
-    """The address without user, password, query and fragment."""
-    parts = urlsplit(url)
-    # The last @ ends the login: a password may hold one.
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def parts_of(order: PageOrder) -> Iterator[PagePart]:

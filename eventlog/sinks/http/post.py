@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse, RemoteDisconnected, responses
 from typing import TYPE_CHECKING, Final
-from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from eventlog.core import tracing
 from eventlog.core.errors import SinkError, shortened
 from eventlog.core.model import Document
 from eventlog.core.seams import Tenure
-from eventlog.core.secrets import is_secret, masked
+from eventlog.core.secrets import bare_address, masked, secrets_of
 from eventlog.sinks.http.address import HttpSettings, trust
 from eventlog.version import VERSION
 
@@ -45,9 +45,6 @@ EPOCH: Final = "Eventlog-Epoch"
 
 A receiver that has seen a higher one refuses with 409 and that number in the same header.
 """
-
-SECRET_CHARACTERS: Final = 8
-"""Characters from which on a value in an address's query may be a secret, whatever its name is."""
 
 PIECE_BYTES: Final = 1 << 18
 """Bytes of a document that are sent after one look at the clock."""
@@ -100,7 +97,7 @@ class Poster:
     def __init__(self, settings: HttpSettings, trusted: ssl.SSLContext | None = None) -> None:
         self._settings = settings
         parts = urlsplit(settings.url)
-        self.address = f"{parts.scheme}://{parts.netloc}{parts.path}"
+        self.address = bare_address(settings.url)
         self._host = parts.hostname or ""
         self._port = parts.port
         self._path, self._query = parts.path, ""
@@ -335,10 +332,7 @@ def _credentials(settings: HttpSettings) -> Iterator[str]:
         with suppress(ValueError):
             plain = b64decode(login, validate=True).decode("utf-8", "replace")
             yield from filter(None, (plain, plain.partition(":")[2]))
-    for pair in urlsplit(settings.url).query.split("&"):
-        name, _, value = pair.partition("=")
-        if value and (is_secret(name) or len(value) >= SECRET_CHARACTERS):
-            yield from (value, unquote_plus(value))
+    yield from secrets_of(settings.url)
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:

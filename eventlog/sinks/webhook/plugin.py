@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -12,6 +11,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import Places
 from eventlog.core.plugins import EVERY_DOCUMENT, Finding, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
+from eventlog.core.secrets import bare_address
 from eventlog.sinks.events.plugin import batch_size
 from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
 from eventlog.sinks.http.address import reach
@@ -83,8 +83,7 @@ def _findings(output: WebhookOutput) -> Iterable[Finding]:
 
 
 def _place(output: WebhookOutput) -> str:
-    # Behind ? and # there may be a secret.
-    return f"webhook {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
+    return f"webhook {bare_address(output.url)}"
 
 
 WEBHOOK: Final = SinkPlugin(
