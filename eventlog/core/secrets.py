@@ -49,7 +49,7 @@ SECRET_NAMES: Final = frozenset(
 """
 
 _padding = re.compile(r"""[="'\])}>,;.]*""").fullmatch
-_authority = re.compile(r"[^/?#]*").match
+_authority_end = re.compile(r"[/?#]")
 _host = re.compile(r"(?:\[[^]]*\]|[^:]*)(?::\d*)?").fullmatch
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
 _word_signs = re.compile(r"[^a-z0-9]")
@@ -207,7 +207,7 @@ def cut_address(address: str) -> Iterator[AddressPiece]:
     """
     scheme, sign, rest = address.partition("://")
     yield AddressPiece(scheme + sign)
-    authority = _authority(rest)[0]
+    authority = _authority_end.split(rest, maxsplit=1)[0]
     login, at, _ = (authority if "@" in authority or _host(authority) else rest).rpartition("@")
     if at:
         yield AddressPiece(login, is_secret=True, is_login=True)

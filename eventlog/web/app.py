@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from importlib.resources import files
 from time import monotonic, time
@@ -337,7 +338,10 @@ async def _nothing(request: Request, _visitor: Visitor) -> Response:
 def asked(request: Request) -> RequestFacts:
     """A request in the guard's words."""
     headers = {name.lower(): entry for name, entry in request.headers.items()}
-    return RequestFacts(peer=request.client.host if request.client else "", headers=headers, now=time())
+    names = Counter(name.lower() for name in request.headers)
+    repeated = frozenset(name for name, count in names.items() if count > 1)
+    peer = request.client.host if request.client else ""
+    return RequestFacts(peer=peer, headers=headers, now=time(), repeated=repeated)
 
 
 def _html(body: str, status: int = 200) -> Response:

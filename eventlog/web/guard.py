@@ -27,11 +27,14 @@ SESSION_SECONDS: Final = 12 * 3600
 
 
 class RequestFacts(Struct, frozen=True, kw_only=True):
-    """What a request says of itself; headers are named in lower case."""
+    """What a request says of itself; headers are named in lower case, and `repeated` came several
+    times.
+    """
 
     peer: str
     headers: Mapping[str, str]
     now: float
+    repeated: frozenset[str] = frozenset()
 
     @property
     def host(self) -> str:
@@ -98,7 +101,12 @@ class Guard:
         if misnamed is not None:
             return misnamed
         if settings.user_header and settings.believes(asked.peer):
-            name = asked.headers.get(settings.user_header.lower(), "").strip()
+            header = settings.user_header.lower()
+            # One of them is the visitor's own, and which one nobody knows.
+            if header in asked.repeated:
+                why = f"{settings.user_header} came twice: the proxy must remove that of the request."
+                return AccessRefused(status=403, why=why)
+            name = asked.headers.get(header, "").strip()
             if name:
                 return self._with_session(asked, name)
         if settings.token:

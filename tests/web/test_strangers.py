@@ -92,6 +92,16 @@ def test_a_login_asks_for_the_name_and_the_origin_as_everything_else_does(log: L
         assert own.get("/rows").status == 200
 
 
+@pytest.mark.parametrize("order", [("ada", "mallory"), ("mallory", "ada")])
+def test_a_visitor_names_nobody_beside_the_proxy(log: LogTable, order: tuple[str, str]) -> None:
+    web = WebConfig(user_header="X-Forwarded-User", hosts=("log.example.net",))
+    head = "GET /rows HTTP/1.1\r\nHost: log.example.net\r\nConnection: close\r\n"
+    one = f"{head}X-Forwarded-User: {order[0]}\r\n"
+    with told(log, web) as (page, _):
+        assert b"HTTP/1.1 200" in answered(page.port, f"{one}\r\n".encode())
+        assert b"HTTP/1.1 403" in answered(page.port, f"{one}x-forwarded-user: {order[1]}\r\n\r\n".encode())
+
+
 def test_refused_logins_are_counted_and_not_written_each(log: LogTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_logins, "LINE_SECONDS", 1.0)
     with told(log, WebConfig(token=TOKEN), PublisherHealth()) as (page, written):
