@@ -11,7 +11,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -50,6 +49,7 @@ SECRET_NAMES: Final = frozenset(
 
 _padding = re.compile(r"""[="'\])}>,;.]*""").fullmatch
 _authority_end = re.compile(r"[/?#]")
+_address_end = re.compile(r"[?#]")
 _host = re.compile(r"(?:\[[^]]*\]|[^:]*)(?::\d*)?").fullmatch
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
 _word_signs = re.compile(r"[^a-z0-9]")
@@ -228,9 +228,11 @@ def cut_address(address: str) -> Iterator[AddressPiece]:
 
 def bare_address(url: str) -> str:
     """The URL without login, query and fragment: a name for a place that tells no secret."""
-    parts = urlsplit(url)
+    scheme, sign, rest = url.partition("://") if "://" in url else ("", "", url)
+    place = _address_end.split(rest, maxsplit=1)[0]
     # The last @ ends the login: a password may hold one.
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    authority, slash, path = place.partition("/")
+    return f"{scheme.lower()}{sign}{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def _hide_in_address(address: re.Match[str]) -> str:
