@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 ENCODING: Final = "SQL_ASCII"
 TEXTS: Final = ("bpchar", "name", "text", "varchar", '"char"')
-UNKNOWN: Final = 0
-"""Stands for all types that nobody knows."""
 
 
 def read_any_bytes(engine: Engine) -> None:
@@ -52,12 +50,11 @@ def keeps_any_bytes(session: Any) -> bool:
 
 def _teach(session: Any) -> None:
     """Has the driver read texts as UTF-8 in which any bytes may be, and write them so."""
-    from psycopg import DataError
     from psycopg.types import string
 
     def dump(_self: Any, text: str) -> bytes:
         if "\0" in text:
-            raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+            string.StrDumper.dump(_self, text)  # which refuses it
         return text.encode("utf-8", "surrogateescape")
 
     def load(_self: Any, stored: Any) -> str:
@@ -70,4 +67,5 @@ def _teach(session: Any) -> None:
         taught = type(reader.__name__, (reader,), {"load": load})
         for kind in TEXTS:
             session.adapters.register_loader(kind, taught)
-    session.adapters.register_loader(UNKNOWN, type("UnknownLoader", (string.TextLoader,), {"load": load}))
+    # The number stands for all types that nobody knows.
+    session.adapters.register_loader(0, type("UnknownLoader", (string.TextLoader,), {"load": load}))
