@@ -279,12 +279,7 @@ def _divided(
             wait = wait or (BEHIND, now, None)
         may_stay = former is not None and former.object == name
         if wait is None and name == EVERY_ROW:
-            if is_blocked or (parking.rows and number not in shared):
-                waits = True
-            elif number in shared:
-                waits = _waits_for_any(view, parking, number, shared[number], gone_on)
-            else:  # nothing before it may wait, of whatever object
-                waits = view.parked_below(output, number) > gone_on
+            waits = is_blocked or _waits_for_any(view, parking, number, shared.get(number), gone_on)
             wait = (BEHIND, now + round(EVERY_ROW_SECONDS * 1000), None) if waits else None
             may_stay = False
         # A row that waits on as it did stays as it is, with the time that it has.
@@ -309,8 +304,12 @@ def _divided(
     )
 
 
-def _waits_for_any(view: View, parking: Parking, number: int, names: set[str], gone_on: int) -> bool:
-    """Whether rows of several objects with one number wait for earlier ones of any of these."""
+def _waits_for_any(view: View, parking: Parking, number: int, names: set[str] | None, gone_on: int) -> bool:
+    """Tell whether rows of several objects with one number wait for earlier ones of any of these; with
+    no names, for earlier ones of whatever object.
+    """
+    if names is None:
+        return bool(parking.rows) or view.parked_below(parking.output, number) > gone_on
     if not names.isdisjoint(parking.blocked):
         return True
     # Those that were set back may be before all that waits of their objects, and have to lead it.
