@@ -2,8 +2,7 @@
 
 For each output a row is at any time in exactly one place: ahead of its position, parked, planned,
 or over. It gets its letter when it is over for every output. The position moves when rows are
-planned, not when they are delivered: what was planned and is not at the target is parked, and
-nothing else.
+planned, not when they are delivered: only what was planned and is not at the target is parked.
 
 One publisher writes the journal, the holder of the log's lock. Each transaction locks the mark
 `holding` first and the lock's own mark after it, so that who has lost the lock writes nothing. What

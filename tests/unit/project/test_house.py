@@ -48,13 +48,16 @@ UNITS = frozenset(
         "RENEWALS",
         "ROWS",
         "SECONDS",
+        "SHAPES",
         "SLOTS",
         "SPELLINGS",
         "TABLES",
         "TASKS",
         "THREADS",
+        "TRANSACTIONS",
         "TRIES",
         "VALUES",
+        "VERSIONS",
         "LABELS",
     ]
 )

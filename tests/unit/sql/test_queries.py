@@ -16,7 +16,7 @@ ALONE = {
     "postgresql": {"declared_types", "log_row", "log_together"},
     "oracle": {"session_limits", "whole_row", "whole_row_key", "whole_row_part"},
     "mysql": set[str](),
-    "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table"}
+    "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table", "log_owner"}
     | {"lock_grasp", "numbers", "server_states", "session"},
 }
 """What one database does without and all others have."""
