@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
-from contextlib import nullcontext, suppress
-from typing import Final
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, Final
 
 from msgspec import Struct
 from sqlalchemy import Connection, TextClause, inspect, text
@@ -118,8 +118,11 @@ def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
         text = verbatim(taking_back(grant) or "")
         try:
             # Elsewhere the statement ends the transaction, and a savepoint with it.
-            with connection.begin_nested() if transactional else nullcontext():
+            with connection.begin_nested() if transactional else nullcontext(), _warnings(connection) as warned:
                 connection.execute(text)
+            # PostgreSQL warns of what another role has given, and leaves it.
+            if NOT_REVOKED in warned:
+                left.append(grant)
         except SQLAlchemyError:
             # The table that it was about may be gone, where the database can be asked by its written name.
             table = _on_table.search(grant)
@@ -130,6 +133,29 @@ def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
             ):
                 left.append(grant)
     return left
+
+
+NOT_REVOKED: Final = "01006"
+"""The SQLSTATE of a right that stays, because somebody else has given it."""
+
+
+@contextmanager
+def _warnings(connection: Connection) -> Iterator[list[str | None]]:
+    """Collect the SQLSTATEs of warnings, where the driver tells them."""
+    warned: list[str | None] = []
+    driver: Any = connection.connection.driver_connection
+
+    def note(diagnostic: Any) -> None:
+        warned.append(diagnostic.sqlstate)
+
+    tells = hasattr(driver, "add_notice_handler")
+    if tells:
+        driver.add_notice_handler(note)
+    try:
+        yield warned
+    finally:
+        if tells:
+            driver.remove_notice_handler(note)
 
 
 def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:

@@ -316,17 +316,18 @@ class ConversionJournal(FreeingJournal):
                 self._remove(connection, memory, own)
             return len(final)
 
-    def finish(self) -> list[str]:
-        """Ends the conversion's place in the journal; the outputs that still get what it has done."""
+    def finish(self) -> tuple[list[str], list[str]]:
+        """Ends the conversion's place in the journal; the outputs that still get what it has done,
+        and the others.
+        """
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None:
                 self._remove(connection, memory, row)
             converted = [number for number in memory.batches if number in memory.converted]
             last = max(converted, default=None)
-            if last is None:
-                return []
-            return [output.name for output in memory.outputs.values() if output.position < last]
+            kept = [output.name for output in memory.outputs.values() if last is not None and output.position < last]
+            return kept, sorted(memory.outputs.keys() - set(kept))
 
     def _over(self, connection: Connection, memory: Memory, number: int, records: Stretches) -> Stretches:
         """Those of the rows of a batch that no other output lacks."""

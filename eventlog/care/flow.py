@@ -10,6 +10,7 @@ from msgspec import Struct
 from eventlog.core.model import Reason, Status
 from eventlog.core.plural import counted, duration
 from eventlog.delivery.output import OutputState
+from eventlog.publisher.tables import BY_PUBLISHER
 from eventlog.sources.log.flow import WINDOW_SECONDS, Flow, OutputLag
 from eventlog.sql.log import Log
 
@@ -139,6 +140,8 @@ def waiting_reasons(flow: Flow) -> Iterator[str]:
         yield f"{counted(parts.suspended, 'row is', 'rows are')} kept until the publisher may read their table."
     for name, lag in flow.lags.items():
         paused = ", which somebody has paused" if lag.paused else ""
+        if lag.pause is not None and f" {BY_PUBLISHER}: " in lag.pause:
+            paused = f", which is paused {lag.pause.removesuffix('.')}"
         rows = counted(lag.rows, "row is", "rows are") if lag.rows else "Nothing is"
         yield f"{rows} kept for {name}{paused}."
     if parts.not_due:

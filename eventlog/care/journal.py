@@ -8,8 +8,9 @@ reads them again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -149,30 +150,32 @@ class CaredJournal(Journal):
             parked = self.numbers(connection, "parked_of_output", output=name)
             return Stretches.union([*ahead, *alone, parked])
 
-    def give_up(self, name: str, numbers: Stretches | None, note: str, *, planned: bool = False) -> int:
-        """Gives up rows that an output lacks, or all that there are now; how many. They end with a
-        warning once no other output lacks them.
+    def give_up(self, name: str, numbers: Stretches | None, note: str, why: Reason = Reason.SKIPPED) -> int:
+        """Gives up rows that an output lacks, or all that there are now; how many. Once no other
+        output lacks them, those end with a warning that were skipped, and of those of an output
+        that is FORGOTTEN what no other one got.
 
         A batch is passed as a whole: rows of it that are not given up are parked, so that few rows
         far behind the first one take as many transactions as there are batches before them. Of
-        documents that may be on their way only those are given up that a receiver would get again
-        as they are, and only whole; `planned` takes all others as well.
+        documents that may be on their way only those are skipped that a receiver would get again
+        as they are, and only whole.
         """
         with self.log.transaction() as connection:
-            documents = self._documents(connection, name, alone=not planned)
+            documents = self._documents(connection, name, alone=why is Reason.SKIPPED)
         meant = [sent for sent in documents if numbers is None or not sent.records - numbers]
         records = Stretches.union([sent.records for sent in meant])
+        end = partial(given_up, why=why, note=note)
         if meant:
-            self.done(name, Done(planned=meant, outcomes=_skipped(records, note)))
+            self.done(name, Done(planned=meant, outcomes=end(records)))
         skipped = len(records)
         # Without this end a publisher could seal as fast as batches are passed here.
         there = self.kept_for(name) or Stretches()
-        while (passed := self._give_up_batch(name, numbers, note, there)) is not None:
+        while (passed := self._give_up_batch(name, numbers, end, there)) is not None:
             skipped += passed
         # All rows: no number is beyond these two.
         for run in ((-(2**62), 2**62),) if numbers is None else numbers.parts:
             last = run[1]
-            while rows := self._give_up_parked(name, (run[0], last), note):
+            while rows := self._give_up_parked(name, (run[0], last), end):
                 skipped += len(rows)
                 last = min(rows) - 1
         return skipped
@@ -191,7 +194,29 @@ class CaredJournal(Journal):
         documents = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
         return [document for document in documents if document.body is not None or not alone]
 
-    def _give_up_batch(self, name: str, numbers: Stretches | None, note: str, there: Stretches) -> int | None:
+    def forget(self, name: str, note: str) -> None:
+        """Ends the place of an output, with what is left of what it lacks.
+
+        The rows of the last one wait for whoever publishes next.
+        """
+        with self.transaction() as (connection, memory):
+            row = memory.output(name)
+            lacking_rows = lacking(memory, name) | self.numbers(connection, "parked_of_output", output=name)
+            # Others may have got rows while this one still had them ahead.
+            over = Stretches.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])
+            memory.planned.pop(name, None)
+            for query in ("planned_forget", "parked_forget", "said_forget"):
+                self._tell(connection, query, [{"output": name}])
+            if len(memory.outputs) > 1:
+                # It counts among the outputs until its rows are settled.
+                memory.outputs[name] = replace(row, position=memory.last_batch)
+                self._settle(connection, memory, name, over, given_up(lacking_rows, Reason.FORGOTTEN, note))
+                self._tell(connection, "said_forget", [{"output": name}])
+            self._tell(connection, "output_forget", [{"name": name}])
+            del memory.outputs[name]
+            self._drop_passed(connection, memory)
+
+    def _give_up_batch(self, name: str, numbers: Stretches | None, end: End, there: Stretches) -> int | None:
         """Passes the next batch, if rows of it or of one behind it are given up; else None.
 
         Only batches with rows that were `there` are.
@@ -206,11 +231,11 @@ class CaredJournal(Journal):
             over = records if numbers is None else records & numbers
             self._park_new(connection, memory, name, records - over)
             self._move(connection, memory, replace(row, position=ahead[0]))
-            self._settle(connection, memory, name, over, _skipped(over, note))
+            self._settle(connection, memory, name, over, end(over))
             self._drop_passed(connection, memory)
             return len(over)
 
-    def _give_up_parked(self, name: str, run: Run, note: str) -> list[int]:
+    def _give_up_parked(self, name: str, run: Run, end: End) -> list[int]:
         """Gives up the last rows of a run that are parked: the first ones go last, because others wait for those."""
         with self.transaction() as (connection, memory):
             bounds = {"first": run[0], "last": run[1], "limit": PIECE_ROWS}
@@ -221,12 +246,14 @@ class CaredJournal(Journal):
             records = sorted(parked_row.record for parked_row in parked)
             self._unpark(connection, memory, parked)
             self._lead(connection, name, [parked_row.object for parked_row in parked if parked_row.due is not None])
-            self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))
+            self._settle(connection, memory, name, Stretches.of(records), end(records))
             return records
 
 
-def _skipped(records: Collection[int] | Stretches, note: str) -> dict[int, Outcome]:
-    return {
-        number: Outcome(position=(number,), status=Status.WARNING, reason=Reason.SKIPPED, note=note)
-        for number in records
-    }
+End = Callable[[Iterable[int]], Mapping[int, Outcome]]
+"""Says how rows end that are given up."""
+
+
+def given_up(records: Iterable[int], why: Reason, note: str) -> dict[int, Outcome]:
+    """Warn of rows that somebody gives up for an output."""
+    return {row: Outcome(position=(row,), status=Status.WARNING, reason=why, note=note) for row in records}

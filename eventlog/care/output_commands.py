@@ -63,6 +63,7 @@ def list_outputs(site: Site, as_json: bool) -> None:
 
 def _show_outputs(site: Site, *, as_json: bool) -> None:
     from eventlog.care.outputs import standings
+    from eventlog.publisher.tables import BY_PUBLISHER
 
     listed = standings(site.log(), site.config.publisher, configured(site))
     if as_json:
@@ -84,9 +85,12 @@ def _show_outputs(site: Site, *, as_json: bool) -> None:
         forget = f"`eventlog outputs forget {output.name!r}`"
         if output.error is not None and not output.recovered:
             show_sentence(f"{output.name} did not take everything at {output.failed_at} UTC: {output.error}")
+        if output.paused is not None and f" {BY_PUBLISHER}: " in output.paused:
+            show_sentence(f"{output.name} is paused {output.paused.rstrip('.')}.")
         if output.state == "unknown":
-            problem = f"The configuration has no output {output.name}, but rows are kept for it."
-            show_sentence(f"{problem} Add it again, or say {forget}.")
+            problem = f"The configuration has no output {output.name}, and nobody can publish without it."
+            pause = f"`eventlog outputs pause {output.name!r}`"
+            show_sentence(f"{problem} Add it again, or say {pause} or {forget}.")
         if output.state == "conversion":
             rows = counted(output.rows, "row")
             problem = f"{output.name} has {rows} to mark, and no new rows are published until then."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
-from time import time
 
 import msgspec
 from msgspec import Struct
@@ -14,10 +13,12 @@ from eventlog.care.conversions import FreedConversions, conversions
 from eventlog.care.flow import has_recovered, waiting_for
 from eventlog.care.journal import CaredJournal
 from eventlog.core.errors import UsageError, without_promise
-from eventlog.core.model import written
+from eventlog.core.model import Reason, written
 from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.flow import JournalLook, read_flow
+from eventlog.publisher.memory import read_memory
+from eventlog.publisher.tables import write_pause
 from eventlog.sources.log.flow import OutputLag, Polling, Resumed
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
@@ -29,7 +30,7 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
     """One output.
 
     `state` is `in step`, `lagging`, `failing`, `paused`, or `unknown` where the configuration does
-    not have it; one that is a `conversion` keeps rows until they are marked.
+    not have it, so that nobody can publish with it; one that is a `conversion` keeps rows until they are marked.
     """
 
     name: str
@@ -43,6 +44,8 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
     failed_at: str | None = None
     recovered: bool = False
     """Whether it took a document after its last error."""
+    paused: str | None = None
+    """Since when it is paused, by whom and why."""
 
 
 def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
@@ -50,16 +53,17 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
     with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow = read_flow(connection, log, settings)
+        places = read_memory(connection, log, "", seen=False).outputs
         converting = conversions(connection, log)
-    others = [name for name in flow.lags if name not in configured and name not in converting]
+    others = [name for name in places if name not in configured and name not in converting]
     standing = []
     for name in (*configured, *others):
         state = states.get(name, OutputState())
         lag = waiting_for(flow, name, failing=state.is_failing)
-        if name not in configured:
-            word = "unknown"
-        elif lag is not None and lag.paused:
+        if lag is not None and lag.paused:
             word = "paused"
+        elif name not in configured:
+            word = "unknown"
         elif state.is_failing:
             word = "failing"
         else:
@@ -76,17 +80,22 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
             error=state.error and without_promise(state.error),
             failed_at=utc_text(state.failed_at),
             recovered=has_recovered(state),
+            paused=lag.pause,
         )
         standing.append(output)
     return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
 
 
 def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str = "") -> bool:
-    """Lets nothing go to an output until somebody resumes it; whether it was not paused already."""
-    refuse_unknown(name, configured)
+    """Lets nothing go to an output until somebody resumes it; whether it was not paused already.
+
+    One that the log has a place for is paused too where the configuration lacks it.
+    """
     journal = CaredJournal(log)
     with journal.transaction() as (connection, memory):
         row = memory.outputs.get(name)
+        if row is None or row.is_conversion:
+            refuse_unknown(name, configured)
         if row is None:
             # One of those may be this one, under its former name.
             if memory.outputs.keys() - set(configured):
@@ -97,10 +106,7 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
                 )
             row = journal.add(connection, memory, name)
         if row.paused is None:
-            paused = f"since {utc_text(time())} UTC by {by}"
-            if why:
-                paused += f": {why}"
-            connection.execute(log.query("output_pause"), {"name": name, "paused": paused})
+            connection.execute(log.query("output_pause"), {"name": name, "paused": write_pause(f"by {by}", why)})
     return row.paused is None
 
 
@@ -110,8 +116,9 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
     # Nobody settles meanwhile: it is as far behind as we say.
     with journal.transaction() as (connection, memory):
         row = memory.outputs.get(name)
+        # Without it in the configuration no publisher could take the lock any more.
+        refuse_unknown(name, configured)
         if row is None:
-            refuse_unknown(name, configured)
             return False
         if row.paused is None:
             return False
@@ -208,11 +215,11 @@ def forget(
         )
     journal, kept = CaredJournal(log, LogSettings(delete_from_log=delete_from_log)), len(kept_for(log, name))
     # The rows of the last output are not given up: whoever publishes next begins with them.
+    note = f"{name}: given up by {by}: it is not configured any more."
     if not journal.is_alone(name):
-        note = f"{name}: given up by {by}: it is not configured any more."
-        kept = journal.give_up(name, None, note, planned=True)
+        kept = journal.give_up(name, None, note, Reason.FORGOTTEN)
     # Meanwhile a publisher may have sealed more, and other outputs may have got that.
-    journal.forget(name)
+    journal.forget(name, note)
     return kept
 
 

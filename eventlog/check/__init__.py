@@ -109,7 +109,7 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
 
     policies = policies_of(config)
     if policies and config.source.kind == "log":
-        step_needs_of(config, catalog_of(engine, config.source.wanted_names, config))
+        step_needs_of(config, catalog_of(engine, config.source.wanted_names, config)).checked()
         yield ok("policies", f"all is there that the policies of {counted(len(policies), 'output')} name")
 
 

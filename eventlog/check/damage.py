@@ -7,7 +7,7 @@ What a publisher meets of it first is reported in the same words, as DataError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,12 +86,10 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
     )
 
 
-def damages(reading: JournalReading, configured: Collection[str] = ()) -> Iterator[Damage]:
-    """Every fault of the tables. `configured` are the outputs of the configuration with their
-    former names; without it nobody is asked which outputs there should be.
-    """
+def damages(reading: JournalReading) -> Iterator[Damage]:
+    """Every fault of the tables."""
     yield from _unreadable(reading)
-    yield from _outputs(reading, configured)
+    yield from _outputs(reading)
     yield from _settled(reading)
 
 
@@ -122,7 +120,7 @@ def _damage_if_unreadable(read: Callable[..., object], *given: Any) -> Iterator[
         yield Damage(said=error.message, mend=error.hint or "")
 
 
-def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[Damage]:
+def _outputs(reading: JournalReading) -> Iterator[Damage]:
     """Positions that cannot be, and rows of outputs that are not there."""
     table = reading.tables["outputs"]
     known = {str(row[0]): row for row in reading.outputs}
@@ -166,20 +164,14 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
                 f" which {table} does not have: the rows behind them never get a letter.",
                 mend=f"Restore the row of {name} in {table}; or stop the publisher and delete what is there for it.",
             )
-    for name in sorted(known.keys() - set(configured)) if configured else ():
-        if str(known[name][3] or "").startswith(CONVERSION_PLAN):
+    for name, row in sorted(known.items()):
+        if str(row[3] or "").startswith(CONVERSION_PLAN):
             yield Damage(
                 said=f"A conversion has not marked its rows, and no new rows are published until then: {name}.",
                 mend="If it was interrupted, give its command once more; or give its rows back:"
                 f" `eventlog outputs forget {name!r}`.",
                 serious=False,
             )
-            continue
-        yield Damage(
-            said=f"The journal keeps rows for the output {name}, and no output is called so.",
-            mend=f'If one was renamed, give it former_names = ["{name}"]; else say `eventlog outputs forget {name!r}`.',
-            serious=False,
-        )
 
 
 def _settled(reading: JournalReading) -> Iterator[Damage]:

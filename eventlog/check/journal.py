@@ -12,7 +12,8 @@ from eventlog.check.damage import damages, read_journal
 from eventlog.check.point import Point, failure, ok, warning
 from eventlog.config.build import former_names_of, name_of
 from eventlog.config.settings import Config
-from eventlog.core.errors import DataError
+from eventlog.core.errors import ConfigError, DataError
+from eventlog.publisher.places import admit
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -25,9 +26,7 @@ def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[
     log = Log(engine, names)
     with log.transaction() as connection:
         reading = read_journal(connection, log)
-    # An output keeps its place in the journal when it is renamed.
-    configured = [name for output in config.output for name in (name_of(output), *former_names_of(output))]
-    faults = list(damages(reading, configured))
+    faults = list(damages(reading))
     for fault in faults:
         if fault.serious:
             yield failure("journal", DataError(fault.said, hint=fault.mend))
@@ -35,3 +34,12 @@ def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[
             yield warning("journal", fault.said, fault.mend)
     if not faults:
         yield ok("journal", "its tables fit each other and the log")
+    # Without an output nobody says with which ones it would be published.
+    if config.output and not any(fault.serious for fault in faults):
+        # An output keeps its place in the journal when it is renamed.
+        named = [(name_of(output), former_names_of(output)) for output in config.output]
+        try:
+            with log.moment() as connection:
+                admit(connection, log, named)
+        except ConfigError as error:
+            yield failure("outputs", error)

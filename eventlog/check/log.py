@@ -7,6 +7,7 @@ Numbers are the order of an object's changes, unless sessions keep some in hand.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from sqlalchemy import Engine
@@ -30,7 +31,7 @@ from eventlog.check.triggers import (
     unseen_points,
 )
 from eventlog.config.settings import Config
-from eventlog.core.errors import InstallError, SourceError
+from eventlog.core.errors import InstallError, SinkError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.plural import counted, duration
 from eventlog.core.schema import WHOLE_ROW
@@ -41,6 +42,7 @@ from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.findlog import log_columns, present_companions
+from eventlog.sql.history import newest_number
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 
@@ -72,6 +74,9 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield ok("log", f"{config.source.log} has its ten columns{names_of_columns}")
     tables = list(points("state tables", lambda: [_companions(engine, log)]))
     yield from tables
+    newest: int | None = None
+    with suppress(SourceError), transaction(engine, "The event log") as connection:
+        newest = newest_number(connection, log)
     # Without its tables the journal would only say in other words that they are missing.
     if not any(point.exit_code for point in tables):
         yield from points("journal", lambda: journal_points(engine, log, config))
@@ -88,7 +93,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     future = config.publisher.handle_future_events
     yield from points("images", lambda: image_points(engine, log, config))
     yield from transaction_points(dialect_of(engine), log, config)
-    yield from points("times", lambda: time_points(engine, log, future=future))
+    yield from points("times", lambda: time_points(engine, log, newest, future=future))
     yield from points("rows", lambda: _rows(engine, log, config))
 
 
@@ -223,6 +228,14 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
         yield ok("rows", f"{waiting}, the oldest that nobody holds for {age}")
     for sentence in waiting_reasons(flow):
         yield ok("rows", sentence.removesuffix("."))
+    for name, lag in flow.lags.items():
+        resume = f"`eventlog outputs resume {name!r}` continues it, `eventlog outputs forget {name!r}` gives it up."
+        if lag.overdue:
+            far = f"or {counted(lag.rows)} behind: more than publisher.max_paused_seconds or max_paused_rows say."
+            message = f"{name} is paused {(lag.pause or '').rstrip('.')}, for too long, {far}"
+            yield failure("outputs", SinkError(message, hint=resume))
+        elif lag.paused:
+            yield warning("outputs", f"{name} is paused {(lag.pause or '').rstrip('.')}.", resume)
     for letter, number in rows.other.items():
         mend = "Set their status to N to have them published."
         yield warning("rows", f"{counted(number, 'row')} with the status {letter!r}, which no publisher reads.", mend)

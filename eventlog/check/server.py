@@ -83,7 +83,7 @@ def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
 
 
 NEWEST_ROWS: Final = 20
-"""Rows that are looked at."""
+"""Rows that are looked at: of those that were written while `check` was at work."""
 NEAR_SECONDS: Final = 120.0
 """A row that is so near to the clock was written just now.
 
@@ -95,19 +95,21 @@ MOST_SECONDS: Final = 50_400.0
 """No zone is further from UTC than 14 hours."""
 
 
-def time_points(engine: Engine, names: LogNames, *, future: bool) -> Iterator[Point]:
-    """What the newest rows say of the clock of their writers; `future` says that rows may be for
-    later on purpose.
+def time_points(engine: Engine, names: LogNames, beyond: int | None, *, future: bool) -> Iterator[Point]:
+    """What rows say of the clock of their writers that were written just now, `beyond` this number.
+
+    When an older one was written nobody knows. `future` says that rows may be for later on purpose.
     """
     log = Log(engine, names)
+    beyond = -(2**63) if beyond is None else beyond
     with log.transaction() as connection:
         now = log.now(connection)
-        rows = log.rows(connection, log.query("newest_times"), {"limit": NEWEST_ROWS})
+        rows = log.rows(connection, log.query("times_beyond"), {"beyond": beyond, "limit": NEWEST_ROWS})
     times = [log.utc(time) for (time,) in rows]
     moments = [moment(time) for time in times if time is not None]
     known = [time for time in moments if time is not None]
     if not known:
-        yield ok("times", "no row shows yet whose clock its time is by")
+        yield ok("times", "no row was written just now, which would show whose clock its time is by")
         return
     oddity = judged([(time - now).total_seconds() for time in known], future=future)
     if oddity is None:

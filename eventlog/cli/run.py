@@ -37,8 +37,9 @@ Adopt = Callable[[Config], None]
     "--out",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Write the documents into this folder, or to an address.",
+    help="Write the documents into this folder, or to an address; with --look a folder.",
 )
+@click.option("--look", is_flag=True, help="Show the documents that would go out next, and take nothing.")
 @click.option(
     "--no-policies",
     is_flag=True,
@@ -66,6 +67,7 @@ def run(
     site: Site,
     once: bool,
     until_empty: bool,
+    look: bool,
     out: str | None,
     no_policies: bool,
     http: str | None,
@@ -78,6 +80,8 @@ def run(
 
     Example: eventlog run --until-empty --out documents
     """
+    if look:
+        return _look(site, out, [once, until_empty, no_policies, http is not None])
     from eventlog.daemon.logging import recorded_by_journal
     from eventlog.daemon.signals import Systemd
     from eventlog.daemon.vitals import PublisherHealth
@@ -115,6 +119,26 @@ def run(
 
     with recorded_by_journal(journal):
         return _ended(publish).enter(journal)
+
+
+def _look(site: Site, out: str | None, others: Collection[bool]) -> int:
+    """Shows what would go out next: on standard output, or in a folder for each output."""
+    from pathlib import Path
+
+    from eventlog.core.plural import counted
+    from eventlog.daemon.look import look, write_documents
+    from eventlog.sinks.stdout import StdoutSink
+
+    if any(others):
+        raise UsageError("--look publishes nothing; --out is the only other option that it takes.")
+    for output, documents, rows in look(site.config, site.engine()):
+        if out is None:
+            StdoutSink().commit("", documents)
+        else:
+            write_documents(Path(out), output, documents)
+        said = f"{counted(len(documents), 'document')} of {counted(rows, 'row')}"
+        click.echo(f"{output.name}: {said} would go out next; nothing was taken.", err=True)
+    return 0
 
 
 def _ended(publish: Callable[[], Ending]) -> Ending:

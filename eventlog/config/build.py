@@ -17,6 +17,7 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
 from eventlog.delivery.answers import Strictness
+from eventlog.delivery.blame import BrokenOutput
 from eventlog.delivery.output import Output
 from eventlog.sources.marks import TRACKED, Marks
 from eventlog.sql.dialect import dialect_of
@@ -100,7 +101,7 @@ def decider_of(
         needs=asked.needs,
         looks=asked.looks,
     )
-    return Decider(round_, tracked, looks, stamp)
+    return Decider(round_, tracked, looks, stamp, asked.faults)
 
 
 def policies_of(config: Config) -> list[tuple[str, tuple[Any, ...]]]:
@@ -190,7 +191,7 @@ def outputs_of(config: Config) -> list[Output]:
     refuse_twins(config.output)
     try:
         # From a generator, so that those that were made are in the list when one fails.
-        outputs.extend(_output(output, config) for output in config.output or (default_output(),))
+        outputs.extend(_output_or_broken(output, config) for output in config.output or (default_output(),))
     except EventlogError:
         for made in outputs:
             made.sink.close()
@@ -228,6 +229,19 @@ def _output(output: OutputConfig, config: Config) -> Output:
         answers=plugin.answers,
         whole=output.transactions == "whole",
     )
+
+
+def _output_or_broken(output: OutputConfig, config: Config) -> Output:
+    """Make an output; where its code fails, and there are others, one that says so in its first turn."""
+    try:
+        return _output(output, config)
+    except EventlogError:
+        raise
+    except Exception as error:
+        if len(config.output) < 2:
+            raise
+        broken: Any = BrokenOutput(error)
+        return Output(format=broken, sink=broken, name=name_of(output), former_names=former_names_of(output))
 
 
 def _steps_of(output: OutputConfig, config: Config) -> tuple[Any, ...]:

@@ -124,7 +124,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     receiver does not take is offered again after `retry_first` seconds, then after twice as many,
     up to `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a
     publisher that died keeps others waiting where the database has no locks that end with a
-    session. With `traces` each batch is sent to OpenTelemetry.
+    session. With `traces` each batch is sent to OpenTelemetry. An output that is paused for longer
+    than `max_paused_seconds`, or is more than `max_paused_rows` behind, is a failure to `check`.
     """
 
     polling_interval: int = 10
@@ -151,6 +152,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     on_value: OnValue = "omit"
     enable_refs: bool = True
     traces: bool = False
+    max_paused_seconds: float = 604_800
+    max_paused_rows: int = 1_000_000
 
     @property
     def backoff(self) -> Backoff:
@@ -168,6 +171,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
         within("publisher.retry_first", self.retry_first, 0, 86_400)
         within("publisher.retry_longest", self.retry_longest, self.retry_first, 86_400)
         within("publisher.lease", self.lease, 0.5, 3_600)
+        within("publisher.max_paused_seconds", self.max_paused_seconds, 0, 31_622_400)
+        within("publisher.max_paused_rows", self.max_paused_rows, 0, 2_147_483_647)
         read_times(self.time_of_day)
 
 

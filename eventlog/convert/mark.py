@@ -55,12 +55,14 @@ TRIES: Final = 3
 
 class Marked(Struct, frozen=True, kw_only=True):
     """How many rows have their letters now. Those that were converted and are not free are `left`;
-    `kept_for` are paused outputs that get the rows when they are resumed, until when they stay N.
+    `kept_for` are paused outputs that get the rows when they are resumed, until when they stay N;
+    `passed` are the others, which do not get them.
     """
 
     rows: int
     left: int = 0
     kept_for: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
     def sentences(self) -> Iterator[str]:
         """What is not as one expects of rows that were marked."""
@@ -69,6 +71,9 @@ class Marked(Struct, frozen=True, kw_only=True):
             yield f"{counted(self.left, 'row')} of DEST stay N: {why}."
         for name in self.kept_for:
             yield f"{name} is paused, or was, and gets the rows too; they stay N until then."
+        if self.rows and self.passed:
+            names = ", ".join(self.passed)
+            yield f"These rows are over for the outputs {names} too: they get them from DEST alone, for none was paused."
 
 
 class Marking:
@@ -193,9 +198,9 @@ class Marking:
                 self._output.write(MARKING, order)
             self._output.remove(UNMARKED)
             rows = self._mark()
-            kept_for = self._journal.finish()
+            kept_for, passed = self._journal.finish()
             self._output.remove(MARKING)
-            return Marked(rows=rows, left=left, kept_for=tuple(kept_for))
+            return Marked(rows=rows, left=left, kept_for=tuple(kept_for), passed=tuple(passed))
 
     def _mark(self) -> int:
         marked = 0

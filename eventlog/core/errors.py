@@ -130,6 +130,14 @@ class SinkError(MachineError):
     """The sink does not take documents."""
 
 
+class OutputError(SinkError):
+    """Something is wrong with an output; another try would not help."""
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None, exit_code: int = EX_UNAVAILABLE) -> None:
+        super().__init__(message, hint=hint, may_pass=False)
+        self.exit_code = exit_code
+
+
 _promise = re.compile(r"(?P<before>[.;]?) ?It is tried again(?: with [^.;]*)?(?:\.|; (?P<rest>\w))", re.IGNORECASE)
 
 

@@ -107,6 +107,7 @@ class Reason(StrEnum):
     FILTERED = "filtered"
     ALTERED = "altered"
     SKIPPED = "skipped"
+    FORGOTTEN = "forgotten"
     RETRY = "retry"
 
 

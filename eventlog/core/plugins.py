@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change
 from eventlog.core.outputs import OutputKeys
 from eventlog.core.schema import Catalog
@@ -163,11 +164,18 @@ class SourcePlugin(Struct, frozen=True, kw_only=True):
 class StepNeeds(NamedTuple):
     """What the steps of outputs need beside changes: of their objects, and of rows of other tables.
 
-    None where they need nothing.
+    None where they need nothing. `faults` are the outputs whose steps name what there is not.
     """
 
     needs: Callable[[Change], frozenset[str]] | None = None
     looks: Callable[[Change], Mapping[str, Any]] | None = None
+    faults: Mapping[str, ConfigError] = {}  # a tuple's, and never written to
+
+    def checked(self) -> StepNeeds:
+        """The same; ConfigError where an output is at fault."""
+        for fault in self.faults.values():
+            raise fault
+        return self
 
 
 class StepsPlugin(Struct, frozen=True, kw_only=True):
@@ -185,7 +193,7 @@ class StepsPlugin(Struct, frozen=True, kw_only=True):
     of_output: Callable[[OutputKeys, Sequence[Any]], tuple[Any, ...]]
     """The steps of an output: those of its policies, then its own."""
     needs: Callable[[Sequence[tuple[str, tuple[Any, ...]]], Catalog], StepNeeds]
-    """Gets the steps by their outputs' names; ConfigError where one names what there is not."""
+    """Gets the steps by their outputs' names."""
     format: Callable[[Format, Any], Format]
     """The format that stands behind the steps."""
 

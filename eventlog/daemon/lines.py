@@ -43,6 +43,8 @@ class Line:
         """The others go on without it, and that was logged."""
         self.rests = False
         """It had nothing to do in its last turn."""
+        self.has_worked = False
+        """It has had a turn that ended well."""
         self.is_paused = False
         """Somebody had paused it by its last turn."""
         self.held_up = False

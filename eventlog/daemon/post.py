@@ -5,8 +5,9 @@ A stream is captured into a log first, see `streams`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -28,8 +29,10 @@ from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer
-from eventlog.publisher.flow import JournalLook, lacking
+from eventlog.publisher.flow import JournalLook
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.places import admit
+from eventlog.publisher.tables import BY_PUBLISHER, write_pause
 from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
@@ -45,10 +48,10 @@ if TYPE_CHECKING:
     from eventlog.publisher.decide import Decider, Looks
     from eventlog.sources.log.reading import LogSettings
 
-UNKNOWN_OUTPUT: Final = "It keeps rows waiting. Add it again, or give them up"
+
 INTERRUPTED_CONVERSION: Final = (
     "This conversion was interrupted, and no new rows go out before its rows are marked."
-    " Give its command once more with --mark, or give its rows back"
+    " Give its command once more with --mark, or give its rows back: eventlog outputs forget"
 )
 
 
@@ -126,12 +129,17 @@ class Post:
         """Whether this publisher has it."""
         return self.tenure is not None
 
-    def take(self) -> bool:
-        """Whether this publisher has it now."""
+    def take(self, outputs: Sequence[Output]) -> bool:
+        """Take the log for these outputs if it is free; ConfigError where others have a place in it."""
         had_it = self.lock.tenure is not None
-        has_it = self.lock.take()
+        named = [(output.name, output.former_names) for output in outputs]
+        has_it = self.lock.take(partial(admit, log=self.lock.log, outputs=named))
         if has_it and not had_it:
             self._watch.forget()
+        elif not has_it:
+            # A standby says so now, and not on the day when it is needed.
+            with self.lock.log.moment() as connection:
+                admit(connection, self.lock.log, named)
         return has_it
 
     def stand_by(self) -> None:
@@ -185,6 +193,7 @@ class Post:
             self.journal = self._new_journal(decider)
             self.journal.serve([(output.name, output.former_names) for output in outputs])
             names = [output.name for output in outputs]
+            self._report_others(names)
             with self.lock.log.transaction() as connection:
                 self.lock.mark(connection, SERVED, as_text(names))
                 self._ledger.begin(connection, self.journal, names)
@@ -208,25 +217,15 @@ class Post:
             self._lines.append(Line(consumer, self._vitals, self._looked_again))
         return self._lines
 
-    def unknown_outputs(self, outputs: Sequence[Output]) -> Iterator[tuple[str, str]]:
-        """Others that somebody has paused, or that have rows to get, and what to do about them.
-
-        The rest of the others are forgotten: they would keep all rows from being finished.
-        """
-        served = self._served()
-        with served.reading() as view:
-            memory = view.memory
-            waiting = {str(row[0]) for row in view.ask("parked_reasons")} if memory.any_parked else set()
-            unknown = sorted(memory.outputs.keys() - {output.name for output in outputs})
-            kept = {name for name in unknown if lacking(memory, name)} | waiting
-            kept |= {name for name in unknown if memory.outputs[name].paused is not None}
-        for name in unknown:
-            if name not in kept:
-                served.forget(name)
-            elif served.output(name).is_conversion:
-                yield name, f"{INTERRUPTED_CONVERSION}: eventlog outputs forget {name!r}."
+    def _report_others(self, names: Sequence[str]) -> None:
+        """Log the places that this publisher does not serve: conversions, and outputs that somebody has paused."""
+        with self._served().reading() as view:
+            others = [row for row in view.memory.outputs.values() if row.name not in names]
+        for row in others:
+            if row.is_conversion:
+                self._records.error("conversion_interrupted", conversion=row.name, hint=INTERRUPTED_CONVERSION)
             else:
-                yield name, f"{UNKNOWN_OUTPUT}: eventlog outputs forget {name!r}."
+                self._records.warning("output_not_served", output=row.name, paused=row.paused)
 
     def capture(self) -> None:
         """Captures what comes next in a stream; a log is filled by others."""
@@ -255,7 +254,7 @@ class Post:
 
     def pause(self, name: str, why: str) -> None:
         """Lets nothing go to an output until somebody resumes it."""
-        self._served().pause(name, f"by the publisher: {why}")
+        self._served().pause(name, write_pause(BY_PUBLISHER, why))
 
     def wanted_now(self, names: Sequence[str]) -> Sequence[str]:
         """Those of these outputs of which somebody wants that they are tried at once; it is asked once."""

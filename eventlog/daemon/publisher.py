@@ -9,14 +9,15 @@ from pathlib import Path
 from threading import Event as Flag
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, cast
 
+from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import name_of, outputs_of
 from eventlog.config.outputs import own_table, table_of
 from eventlog.config.settings import Config, load
-from eventlog.core.errors import MachineError, OccupiedError, SinkError
+from eventlog.core.errors import MachineError, OccupiedError, OutputError, SinkError
 from eventlog.core.model import Status
 from eventlog.core.registry import format_named
 from eventlog.daemon.background import Background
@@ -27,11 +28,14 @@ from eventlog.daemon.post import Post, post_of
 from eventlog.daemon.rest import LOOK_SECONDS, CycleWait, Failures, Heartbeat
 from eventlog.daemon.side_by_side import SideBySide
 from eventlog.daemon.vitals import PublisherHealth
+from eventlog.delivery.blame import Guarded
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from eventlog.core.seams import Sink
 
 
 STANDBY_SECONDS: Final = 1.0
@@ -68,7 +72,8 @@ class Publisher:
         self.journal = journal or library_journal()
         self.vitals = vitals or PublisherHealth()
         self.stopped = Flag()
-        self._outputs = outputs_of(config) if outputs is None else outputs
+        made = outputs_of(config) if outputs is None else outputs
+        self._outputs = [replace(output, sink=cast("Sink", Guarded(output.sink))) for output in made]
         try:
             self.post: Post = post_of(config, self.vitals, self.journal, engine)
         except BaseException:
@@ -191,7 +196,7 @@ class Publisher:
     def _take(self) -> bool:
         """Whether it has the post."""
         try:
-            return self.post.take()
+            return self.post.take(self._outputs)
         except OccupiedError:
             # It was lost: all that was begun ends before it can be taken again.
             self._let_go()
@@ -210,8 +215,6 @@ class Publisher:
         """Makes the lines of work. Only who has the lock knows how far each output is."""
         if not self._lines:
             self._lines = self.post.lines(self._outputs)
-            for name, hint in self.post.unknown_outputs(self._outputs):
-                self.journal.error("output_unknown", output=name, hint=hint)
         self.post.follow_tables()
         self.post.capture()
 
@@ -268,6 +271,9 @@ class Publisher:
             while not self.stopped.is_set():
                 try:
                     report = self._turn(line)
+                except OutputError as error:
+                    self._pause(line, error)
+                    return
                 except SinkError as error:
                     line.trouble = error
                     raise
@@ -302,6 +308,9 @@ class Publisher:
         """One of several outputs failed: it is tried again after a while, and the others go on meanwhile."""
         if not isinstance(error, SinkError):
             raise error
+        if isinstance(error, OutputError):
+            self._pause(line, error)
+            return
         line.trouble = error
         troubles = [other.trouble for other in self._lines if other.trouble is not None]
         others_go_on = len(troubles) < len(self._lines)
@@ -325,11 +334,20 @@ class Publisher:
             again_in=round(seconds, 1),
         )
 
+    def _pause(self, line: Line, error: OutputError) -> None:
+        """Pauses an output that no other try mends; raises where none has ever worked here."""
+        if len(self._lines) == 1 and not line.has_worked:
+            raise error
+        self.vitals.failed(error)
+        self.post.pause(line.name, str(error))
+        line.trouble, line.is_paused, line.is_behind = None, True, True
+        self.journal.error("output_paused", output=line.name, why=str(error))
+
     def _finish(self, line: Line, report: Report) -> None:
         """What follows a turn: the books, and the statements that an active one asks for."""
         if self._failures.count:
             self._recovered()
-        line.trouble, line.failures.count = None, 0
+        line.trouble, line.failures.count, line.has_worked = None, 0, True
         if len(self._lines) > 1:
             # It is logged when an output is no longer with the others, and when it is again.
             if report.paused and not line.is_behind:
@@ -388,7 +406,7 @@ class Publisher:
         lines = {line.name: line for line in self._lines}
 
         def failed(name: str, error: SinkError) -> None:
-            if len(lines) == 1:
+            if len(lines) == 1 and not isinstance(error, OutputError):
                 raise error
             self._fail(lines[name], error)
 

@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 
 def needs_of(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> StepNeeds:
-    """What the policies of these outputs need beside changes.
-
-    ConfigError, beginning with the output's name, where one names a table or attribute that there
-    is not.
+    """What the policies of these outputs need beside changes; its `faults` name a table or attribute
+    that there is not.
     """
-    policies = [checked(name, steps, catalog) for name, steps in all_steps if steps]
+    policies: list[Policy] = []
+    faults: dict[str, ConfigError] = {}
+    for name, steps in all_steps:
+        try:
+            if steps:
+                policies.append(checked(name, steps, catalog))
+        except ConfigError as error:
+            faults[name] = error
     looking = [policy for policy in policies if policy.is_looking]
 
     def needs(change: Change) -> frozenset[str]:
@@ -40,11 +45,11 @@ def needs_of(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> StepNe
         return places
 
     if not policies:
-        return StepNeeds(None, None)
+        return StepNeeds(faults=faults)
     # As nearly always: without a call more for every change.
     if len(policies) == 1:
-        return StepNeeds(policies[0].needs, policies[0].looks if looking else None)
-    return StepNeeds(needs, looks if looking else None)
+        return StepNeeds(policies[0].needs, policies[0].looks if looking else None, faults)
+    return StepNeeds(needs, looks if looking else None, faults)
 
 
 def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:

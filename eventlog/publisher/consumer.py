@@ -25,6 +25,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.model import CutTransaction, Outcome
 from eventlog.core.seams import Tenure
 from eventlog.core.tracing import Span, step
+from eventlog.delivery.blame import refuse_fault
 from eventlog.delivery.lanes import haste
 from eventlog.delivery.output import Output
 from eventlog.publisher.beside import beside
@@ -136,6 +137,10 @@ class Consumer:
         return self._books.entered(Turn(documents=self._books.documents))
 
     def _step(self, tenure: Tenure) -> Turn:
+        if (fault := self._decider.faults.get(self.name)) is not None:
+            if self._journal.output(self.name).paused:
+                return Turn(paused=True)
+            refuse_fault(fault)
         if not self._resolved or self._tenure != tenure:
             # Before the target is asked for anything: it may be down, and paused because of that.
             if self._journal.output(self.name).paused:
@@ -462,8 +467,9 @@ class Consumer:
             known.append(row.has)
         target = sink.resolve(open_plan)
         self._after = sink.last()
-        # Where it has neither, the target or the log was restored: a warning, never a guess.
-        if target.last not in known:
+        # Where it has neither, the target or the log was restored: a warning, never a guess. One that
+        # was given no plan yet was forgotten, perhaps, and has come again.
+        if row.plans and target.last not in known:
             side = "behind" if target.last < row.plan else "ahead of"
             has, made = target.last or "none", row.plan or "none"
             warning = f"The target is {side} the journal: it has plan {has}, and {made} was made."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import count
 from operator import attrgetter
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.errors import ConfigError
 from eventlog.core.model import (
     Change,
     Event,
@@ -164,7 +165,10 @@ class Decider:
         tracked: str | None = None,
         looks: Looks | None = None,
         stamp: int | None = None,
+        faults: Mapping[str, ConfigError] | None = None,
     ) -> None:
+        self.faults = faults or {}
+        """Outputs of which the steps do not fit these tables: they get nothing."""
         self.round = round_
         self.identities = Identities(round_.catalog)
         self.tracked = tracked

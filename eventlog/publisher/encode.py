@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, counted, left_over
+from eventlog.core.errors import value_shown
 from eventlog.core.model import (
     Change,
     Document,
@@ -25,8 +26,10 @@ from eventlog.core.model import (
 from eventlog.core.rules import Decision
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
-from eventlog.core.seams import former_names_of
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Format, former_names_of
 from eventlog.delivery.answers import keep_worse
+from eventlog.delivery.blame import blame_output, describe_error, refuse_fault
 from eventlog.delivery.output import Output
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.take import Take
@@ -125,7 +128,7 @@ def encode(
     documents: list[Document] = []
     for piece in filter(None, pieces):
         former = documents[-1].id if documents else after
-        documents += output.format.bind(piece, former)
+        documents += bind_written(output.format, piece, former, outcomes)
     return Encoded(
         documents=documents,
         outgoing=documents,
@@ -135,6 +138,53 @@ def encode(
         changes=len(made.changes),
         complaint=made.complaint,
     )
+
+
+def write_changes(form: Format, catalog: Catalog | None, changes: Sequence[Change]) -> list[Any]:
+    """Write changes; one that the format fails with is refused, and the others are written.
+
+    OutputError where it fails with all of them, and without their values as well.
+    """
+    with blame_output():
+        writer = form.writer(catalog)
+    try:
+        return [*writer(changes)]
+    except Exception as error:  # noqa: BLE001  # a format may come from anywhere
+        refuse_fault(error)
+    written: list[Any] = []
+    failed = 0
+    for change in changes:
+        try:
+            written += writer([change])
+        except Exception as error:  # noqa: BLE001  # as above
+            refuse_fault(error)
+            failed += 1
+            note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {describe_error(error)}"
+            written.append(Refusal(positions=change.positions, note=note))
+    if failed == len(changes):
+        with blame_output():
+            [*writer([replace(changes[0], edits=())])]
+    return written
+
+
+def bind_written(form: Format, written: Sequence[Any], after: str, outcomes: dict[Position, Outcome]) -> list[Document]:
+    """Bind what was written into documents; what the format fails with by itself is refused."""
+    try:
+        return [*form.bind(written, after)]
+    except Exception as error:  # noqa: BLE001  # as above
+        refuse_fault(error)
+    bound: list[Any] = []
+    for item in written:
+        try:
+            [*form.bind([item], after)]
+        except Exception as error:  # noqa: BLE001  # as above
+            refuse_fault(error)
+            _refuse(outcomes, Refusal(positions=item.positions, note=describe_error(error)))
+        else:
+            bound.append(item)
+    with blame_output():
+        # One of a document's items is enough for a format that fails with all of them.
+        return [*form.bind(bound or written, after)]
 
 
 class _Written(Struct):
@@ -161,7 +211,7 @@ def _written(
         made.changes += own
         piece: list[Any] = []
         made.pieces.append(piece)
-        for item in output.format.writer(catalog)(own):
+        for item in write_changes(output.format, catalog, own):
             # What a format cannot express, or the target does not take, is refused with the reason.
             refused = item if isinstance(item, Refusal) else None
             if refused is None and refuses is not None and (note := refuses(item)) is not None:

@@ -202,8 +202,18 @@ class JournalLook:
                 seconds=seconds,
                 paused=row.paused is not None,
                 resumed=value_of(self.marks.get(f"{RESUMED}{name}"), Resumed),
+                pause=row.paused,
+                overdue=self._is_overdue(row, rows),
             )
             yield name, lag
+
+    def _is_overdue(self, row: JournalRow, rows: int) -> bool:
+        """Whether an output has been paused for too long, or keeps too many rows meanwhile."""
+        if row.paused is None:
+            return False
+        seconds = self.now_seconds - (row.paused_at or self.now_seconds)
+        longest, most = self._settings.max_paused_seconds, self._settings.max_paused_rows
+        return bool(longest and seconds > longest) or bool(most and rows > most)
 
     def _behind_of(self, name: str) -> Stretches:
         """The rows that an output lacks and the foremost one has, but for those that somebody holds."""

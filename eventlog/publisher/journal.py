@@ -108,11 +108,7 @@ class Journal(JournalReader):
 
     def _add(self, connection: Connection, memory: Memory, name: str) -> None:
         """A new output lacks what the foremost lacks: what is ahead of it, parked or planned."""
-        others = [output for output in memory.outputs.values() if not output.is_conversion]
-        # Of several that are as far, the first by name: it must not depend on what was read when.
-        foremost = min(others, key=lambda output: (-output.position, output.name), default=None)
-        position = memory.last_batch if foremost is None else foremost.position
-        row = JournalRow(name=name, position=position)
+        foremost, row = memory.foremost, memory.new_output(name)
         self._tell(connection, "output_make", [row.written()])
         memory.outputs[name] = row
         if foremost is None:
@@ -155,21 +151,6 @@ class Journal(JournalReader):
         """Keeps what was found about a target that somebody should know."""
         with self.transaction() as (connection, memory):
             self._move(connection, memory, replace(memory.output(name), warning=warning))
-
-    def forget(self, name: str) -> None:
-        """Gives up an output, and what waits for it."""
-        with self.transaction() as (connection, memory):
-            memory.output(name)
-            waited = self.numbers(connection, "parked_of_output", output=name)
-            waited |= memory.planned.pop(name, Stretches())
-            waited = Stretches.union([waited, *[batch.records for batch in memory.batches.values()]])
-            for query in ("planned_forget", "parked_forget", "said_forget"):
-                self._tell(connection, query, [{"output": name}])
-            self._tell(connection, "output_forget", [{"name": name}])
-            memory.outputs.pop(name)
-            if memory.outputs:
-                self._settle(connection, memory, name, waited, {})
-            self._drop_passed(connection, memory)
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
         self._tell(connection, "output_move", [row.written()])

@@ -19,11 +19,12 @@ def worst_of(number: int, several: Sequence[Outcome], outputs: int) -> Outcome |
     """What a row ends with, of its outputs' outcomes; None where it was simply published."""
     if outputs == 1 and len(several) == 1 and several[0].position == (number,):
         return several[0]  # by far the most common
-    filtered = [answer for answer in several if answer.reason is Reason.FILTERED]
+    # That policies left it out ends a row only where they did so for every output, and that an
+    # output was given up for good only where nobody else got it.
+    without = [answer for answer in several if answer.reason in (Reason.FILTERED, Reason.FORGOTTEN)]
     counted = several
-    # That policies left it out ends a row only where they did so for every output.
-    if len(filtered) != outputs:
-        counted = [answer for answer in several if answer not in filtered]
+    if len(without) != outputs:
+        counted = [answer for answer in several if answer not in without]
     if not counted:
         return None
     worst = max(counted, key=lambda answer: SEVERITY[answer.status])

@@ -17,9 +17,9 @@ from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
 from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, Part, encode, planned_documents, waits
-from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.plans import TakePlan
+from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.publisher.take import Parking, Take
 from eventlog.publisher.traces import BatchTrace
@@ -39,7 +39,7 @@ class MadePlan(Struct, frozen=True, kw_only=True):
 
 
 def answers_of_rows(
-    journal: Journal, decider: Decider, answers: Sequence[Outcome], planned: Sequence[OnTheWay]
+    journal: JournalReader, decider: Decider, answers: Sequence[Outcome], planned: Sequence[OnTheWay]
 ) -> dict[Position, Outcome]:
     """What a target has answered for planned documents, by their rows."""
     if not answers:
@@ -52,7 +52,7 @@ def answers_of_rows(
 class PlanMaker:
     """Makes plans of one output, of takes of about `limit` rows."""
 
-    def __init__(self, journal: Journal, output: Output, limit: int) -> None:
+    def __init__(self, journal: JournalReader, output: Output, limit: int) -> None:
         self._journal = journal
         self._output = output
         self._limit = limit

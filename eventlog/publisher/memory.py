@@ -111,6 +111,17 @@ class Memory(Struct, kw_only=True):
         """One number above this one no batch and no position has ever had."""
         return max([0, *self.batches, *[output.position for output in self.outputs.values()]])
 
+    @property
+    def foremost(self) -> JournalRow | None:
+        """The output that is furthest; of several the first by name: it must not depend on what was read when."""
+        others = [output for output in self.outputs.values() if not output.is_conversion]
+        return min(others, key=lambda output: (-output.position, output.name), default=None)
+
+    def new_output(self, name: str) -> JournalRow:
+        """Return the place of an output that comes now: where the foremost one is."""
+        foremost = self.foremost
+        return JournalRow(name=name, position=self.last_batch if foremost is None else foremost.position)
+
     def keep_few_events(self) -> None:
         """Lets go of the events of all batches but the newest."""
         # Who is behind reads the older ones again: here they would be all that a slow output lacks.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import EVERY_ROW, Count, CutTransaction, Document, Outcome, Position, Reason, Status
+from eventlog.core.rules.times import moment
 from eventlog.sources.marks import Run, Stretches, as_text
 
 NEVER: Final = 2**62
@@ -24,6 +27,18 @@ CONVERSION_PLAN: Final = "convert:"
 """Begins the plan of an output that is a conversion, see `conversions`; no other plan begins so."""
 
 T = TypeVar("T")
+
+_since = re.compile(r"since (\S+ \S+) UTC ").match
+
+
+BY_PUBLISHER: Final = "by the publisher"
+"""Whose fault a pause is of that nobody has asked for: it says why."""
+
+
+def write_pause(by: str, why: str = "") -> str:
+    """Say since when an output is paused, by whom and why."""
+    since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"since {since} UTC {by}" + (f": {why}" if why else "")
 
 
 class JournalRow(Struct, frozen=True, kw_only=True):
@@ -40,6 +55,14 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     told: Mapping[int, Count] = {}
     warning: str | None = None
     """What was found about its target that somebody should know."""
+
+    @property
+    def paused_at(self) -> float | None:
+        """When it was paused, in seconds since 1970; None where it is not, or nobody has said when."""
+        since = _since(self.paused or "")
+        if since is None or (at := moment(since[1])) is None:
+            return None
+        return at.replace(tzinfo=dt.UTC).timestamp()
 
     @property
     def is_conversion(self) -> bool:

@@ -74,7 +74,7 @@ class StreamPost(Post):
         """That of the stream, where the log is this publisher's, too."""
         return self._kept if self.lock.taken else None
 
-    def take(self) -> bool:
+    def take(self, outputs: Sequence[Output]) -> bool:
         if self._kept is None:
             tenure = self._keeper.take()
             if tenure is None:
@@ -84,7 +84,7 @@ class StreamPost(Post):
             self._kept = tenure
         elif self._keeper.take() is None:
             return False
-        return super().take()
+        return super().take(outputs)
 
     def stand_by(self) -> None:
         """Who has the file of marks is known to the kernel alone."""

@@ -37,6 +37,7 @@ from eventlog.verify.repair import repair
 from eventlog.verify.targets import Target
 
 NOTHING_THERE: Final = "The output has no table for it."
+NOTHING_NEEDED: Final = "It has no row, and the output has no table for it yet."
 WITHOUT_KEY: Final = "Its rows have no key, by which verify would name them."
 
 
@@ -177,6 +178,9 @@ class Verifier:
             table = shape.table
         there = self._target.columns(table)
         if there is None:
+            with plain(self._reading, source).side.snapshot() as now:
+                if not now.count():
+                    return None, (NOTHING_NEEDED,)
             hint = "Publish a change of it, or a full load with `eventlog refresh`."
             raise DataError(NOTHING_THERE, hint=hint)
         missing = [name for name in TableValues(table).names if name.casefold() not in there]

@@ -2,8 +2,9 @@
 row seldom. And what the page is shown of that: the outputs, named without opening one and without a
 secret, and curves that outlive a restart.
 
-Law: measuring takes at most a fiftieth of the time, and counting at most a twentieth and only while
-somebody looks, so that the publisher and the database do not notice the page.
+Law: measuring takes at most a fiftieth of the time, or is done twice a minute, and counting takes at
+most a twentieth, and only while somebody looks, so that the publisher and the database do not notice
+the page. What an output does is seen at once.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
 from eventlog.web.reading import (
+    OLD_SECONDS,
     RANGES,
     History,
     OutputSample,
@@ -249,7 +251,11 @@ class Collector:
             return reading
         vitals = self._vitals.reading()
         flow = None if reading.flow is None else seen_by_itself(reading.flow, vitals)
-        return replace(reading, flow=flow, loop=vitals)
+        # An output that has failed since is not shown as it was.
+        noted = {view.noted: view.standing for view in reading.places}
+        now = newest(noted, {name: state for name, state in vitals.outputs.items() if name in noted})
+        places = tuple(replace(view, standing=now[view.noted]) for view in reading.places)
+        return replace(reading, flow=flow, loop=vitals, places=places)
 
     @property
     def outputs(self) -> list[str]:
@@ -312,9 +318,25 @@ class Collector:
             # in between.
             self._ended.wait(min(1.0, SAMPLE_SECONDS))
             self._file.enter(self._reading.history)
+            took = monotonic() - began
             # A slow database is asked so seldom that measuring takes a fiftieth of the time.
-            self._woken.wait(max(SAMPLE_SECONDS, 50 * (monotonic() - began - 1.0)))
+            self._rest(max(SAMPLE_SECONDS, min(50 * (took - 1.0), OLD_SECONDS / 2)))
         self._file.enter(self._reading.history, now=True)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait until the next sample, or until another output fails, or the publisher itself."""
+        until, failing_now = monotonic() + seconds, self._failing()
+        while not self._woken.wait(min(1.0, SAMPLE_SECONDS)) and monotonic() < until:
+            if self._failing() != failing_now:
+                return
+
+    def _failing(self) -> set[str]:
+        """The outputs that fail as the publisher here sees them, and the publisher if it fails."""
+        if self._vitals is None:
+            return set()
+        vitals = self._vitals.reading()
+        failing_outputs = {name for name, state in vitals.outputs.items() if state.is_failing}
+        return failing_outputs | ({""} if vitals.state == "failing" else set())
 
     def _sample(self) -> None:
         with self.log.moment() as connection:

@@ -93,6 +93,18 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
         "output",
     )
     yield _gauge(
+        "output_paused",
+        "1 for an output that somebody has paused, or the publisher because it is at fault.",
+        None if flow is None else {name: float(lag.paused) for name, lag in flow.lags.items()},
+        "output",
+    )
+    yield _gauge(
+        "output_pause_overdue",
+        "1 for an output that is paused for longer, or is further behind, than publisher.max_paused says.",
+        None if flow is None else {name: float(lag.overdue) for name, lag in flow.lags.items()},
+        "output",
+    )
+    yield _gauge(
         "standby_waiting_rows",
         "Rows that wait while this publisher is on standby, counted up to 1000.",
         None if standby is None else standby.waiting,

@@ -38,7 +38,7 @@ from eventlog.web.acts import (
 from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output, of_table
 from eventlog.web.cells import with_columns
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, UnreadTable
+from eventlog.web.reading import OLD_SECONDS, RANGES, ChartRange, OutputView, PageReading, UnreadTable
 from eventlog.web.texts import code, ident, short, shown, value, value_if
 from eventlog.web.words import letter_word, output_state, publisher_state, trigger_state, word_of
 
@@ -133,7 +133,17 @@ def measured(reading: PageReading) -> str:
 
 
 def verdict(reading: PageReading) -> Verdict:
-    """Whether it flows; the first that is wrong is named."""
+    """Whether it flows, and since when nobody knows that any more."""
+    found = _verdict(reading)
+    age = 0.0 if reading.latest is None else reading.now - reading.latest.at
+    if age <= OLD_SECONDS or reading.trouble:
+        return found
+    state = "old" if word_of(found.state).kind in ("good", "calm") else found.state
+    return replace(found, state=state, before=f"Measured {duration(age)} ago, and not since. {found.before}")
+
+
+def _verdict(reading: PageReading) -> Verdict:
+    """The first that is wrong, else that it flows."""
     loop, facts, flow = reading.loop, reading.facts, reading.flow
     if reading.trouble:
         age = ""

@@ -125,6 +125,10 @@ def _kept(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sam
     return (*former, new)
 
 
+OLD_SECONDS: Final = 60.0
+"""Seconds after which figures are old: so often at least they are measured."""
+
+
 class ReasonCount(Struct, frozen=True, kw_only=True):
     """How many processed rows the companion table has with a letter and a reason. What waits is
     counted by `Flow`.

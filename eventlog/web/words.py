@@ -40,6 +40,7 @@ STATES: Final[Mapping[str, StateWord]] = {
 } | {
     "in step": StateWord("up to date", "good"),
     "unpublished": StateWord("no publisher", "warn"),
+    "old": StateWord("not known", "warn"),
     "untracked": StateWord("not tracked", "warn"),
     Reason.NO_RIGHT.value: StateWord(Reason.NO_RIGHT.value, "warn"),
     Reason.RETRY.value: StateWord(Reason.RETRY.value, "warn"),

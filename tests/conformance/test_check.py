@@ -103,12 +103,12 @@ def test_an_output_that_is_no_more_is_said_and_how_to_keep_it(sqlite: Engine, tm
     def points(**also: Any) -> list[tuple[PointLevel, str]]:
         output = FilesOutput(path=str(tmp_path), name="people", **also)
         told = check(lambda: replace(config(sqlite), output=(output,)))
-        return [(one.level, f"{one.said} {one.mend}") for one in told if one.name == "journal"]
+        return [(one.level, f"{one.said} {one.mend}") for one in told if one.name in ("journal", "outputs")]
 
-    [(level, said)] = points()
-    assert level is PointLevel.WARNING
-    assert 'former_names = ["hr"]' in said
-    assert "no output is called so" in said
+    [_, (level, said)] = points()
+    assert level is PointLevel.FAILURE
+    assert "former_names" in said
+    assert "has a place for hr, and this configuration has people alone" in said
     assert [level for level, _ in points(former_names=("hr",))] == [PointLevel.OK]
 
 

@@ -76,12 +76,12 @@ def test_check_names_the_offset_that_the_newest_rows_have(engine: Engine) -> Non
     install(engine)
     names = log_columns(engine, LogNames())
     run(engine, "DROP TABLE event_log_hold")  # another point tells that it is missing
-    assert [point.level for point in time_points(engine, names, future=False)] == [PointLevel.OK]
+    assert [point.level for point in time_points(engine, names, None, future=False)] == [PointLevel.OK]
     written(engine, "1", "Asia/Tokyo", dt.timedelta())
-    [point] = time_points(engine, names, future=True)
+    [point] = time_points(engine, names, None, future=True)
     assert point.level is PointLevel.WARNING
     assert "+09:00" in point.said
-    [point] = time_points(engine, replace(names, clock="Asia/Tokyo"), future=True)
+    [point] = time_points(engine, replace(names, clock="Asia/Tokyo"), None, future=True)
     assert point.level is PointLevel.OK
 
 

@@ -30,7 +30,7 @@ ASKED: Final[dict[str, dict[str, Any]]] = {
     "count_run": RUN | LETTERS,
     "parked_unread": {},
     "newest_number": {},
-    "newest_times": {"limit": 20},
+    "times_beyond": {"beyond": 0, "limit": 20},
     "newest_processed": {},
     "processed_among": {"ids": "[7000, 7001]"},
     "compare_told": {"records": [7_000, 7_001]},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from random import Random
 from typing import Any, Protocol
 
 from msgspec.structs import replace
+from sqlalchemy import Connection
 
 from eventlog.core.model import Change, Event, Outcome, Outcomes, ReadBack, Reason, RowId, Status
 from eventlog.core.rules import Options, Round
@@ -47,10 +48,11 @@ class TestLock(LogLock):
 
     __test__ = False
 
-    def __init__(self, log: Log, tenure: Tenure) -> None:
+    def __init__(self, log: Log, tenure: Tenure, admit: Callable[[Connection], None]) -> None:
         super().__init__(log, 60.0)
         self.token, self.tenure = f"publisher-{tenure.epoch}", tenure
         with log.transaction() as connection:
+            admit(connection)
             mark = {"name": PUBLISHER, "value": f"2026-11-24T00:00:00.000 {self.token}"}
             connection.execute(log.query("mark_write"), mark)
 
@@ -139,7 +141,9 @@ class Row:
         self.letter = ""
         """What it had when somebody purged it."""
         self.excused: set[str] = set()
-        """The outputs for which somebody gave it up."""
+        """The outputs for which somebody gave it up, or that somebody forgot."""
+        self.skipped = False
+        """Whether somebody gave it up for an output that stays."""
         self.alike = [self]
         """The rows that wait with it under its number, or did so last."""
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JOURNAL, CONSUMER, TAKE, SENDING = "journal.py", "consumer.py", "take.py", "sending.py"
 READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "unsealed.py", "letters.py"
 MAKING, UNREAD, VIEW, DECIDE = "making.py", "unread.py", "view.py", "decide.py"
-COMMON = "sql/common/journal.sql"
+COMMON, CARE = "sql/common/journal.sql", "care/journal.py"
 
 
 class JournalFault(NamedTuple):
@@ -68,7 +68,7 @@ FAULTS = [
     ),
     # letters and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
-    JournalFault("left out by one is left out by all", LETTERS, "if len(filtered) != outputs:", "if not filtered:"),
+    JournalFault("left out by one is left out by all", LETTERS, "if len(without) != outputs:", "if not without:"),
     JournalFault("what was said is not kept for others", JOURNAL, '"said_make", kept)', '"said_make", [])'),
     JournalFault("what others said is not asked", JOURNAL, "        if memory.any_said:\n", "        if False:\n"),
     JournalFault(
@@ -337,15 +337,15 @@ FAULTS = [
     # outputs that come and go
     JournalFault(
         "a new output begins at 0",
-        JOURNAL,
-        "position = memory.last_batch if foremost is None else foremost.position",
-        "position = 0",
+        MEMORY,
+        "position=self.last_batch if foremost is None else foremost.position",
+        "position=0",
     ),
     JournalFault(
         "a new output begins at the last batch",
-        JOURNAL,
-        "position = memory.last_batch if foremost is None else foremost.position",
-        "position = memory.last_batch",
+        MEMORY,
+        "position=self.last_batch if foremost is None else foremost.position",
+        "position=self.last_batch",
     ),
     JournalFault(
         "a new output does not get what is parked",
@@ -361,15 +361,38 @@ FAULTS = [
     ),
     JournalFault(
         "a forgotten output is waited for",
-        JOURNAL,
-        "                self._settle(connection, memory, name, waited, {})\n",
+        CARE,
+        "                self._settle(connection, memory, name, over, given_up(lacking_rows, Reason.FORGOTTEN, note))\n",
         "                pass\n",
     ),
     JournalFault(
         "a forgotten output keeps its rows",
-        JOURNAL,
+        CARE,
         'for query in ("planned_forget", "parked_forget", "said_forget"):',
         'for query in ("planned_forget", "said_forget"):',
+    ),
+    JournalFault("the lock is taken with any configuration", "publisher/places.py", "if not missing:", "if True:"),
+    JournalFault(
+        "a paused place keeps others from the lock", "publisher/places.py", "and row.paused is None and", "and"
+    ),
+    JournalFault(
+        "what others got of a forgotten output is given up",
+        LETTERS,
+        "in (Reason.FILTERED, Reason.FORGOTTEN)]",
+        "is Reason.FILTERED]",
+    ),
+    # formats that fail
+    JournalFault(
+        "a value that a format fails with ends the turn",
+        "publisher/encode.py",
+        "    except Exception as error:  # noqa: BLE001  # a format may come from anywhere\n        refuse_fault(error)\n",
+        "    except ValueError:\n        raise\n",
+    ),
+    JournalFault(
+        "a change that a format fails with is told of no one",
+        "publisher/encode.py",
+        "            written.append(Refusal(positions=change.positions, note=note))\n",
+        "            del note\n",
     ),
     # the order of steps
     JournalFault(
@@ -486,7 +509,7 @@ FAULTS = [
     JournalFault(
         "what is given up is not told",
         "care/journal.py",
-        "            self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))\n",
+        "            self._settle(connection, memory, name, Stretches.of(records), end(records))\n",
         "",
     ),
     JournalFault(
@@ -497,9 +520,9 @@ FAULTS = [
     ),
     JournalFault(
         "what others got while an output was forgotten is not settled",
-        JOURNAL,
-        "waited = Stretches.union([waited, *[batch.records for batch in memory.batches.values()]])",
-        "",
+        CARE,
+        "over = Stretches.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])",
+        "over = lacking_rows",
     ),
 ]
 

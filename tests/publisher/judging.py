@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventlog.publisher import view
 from tests.publisher.sharing import uid_in
-from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered
+from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered, is_unwritable
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
@@ -299,10 +299,19 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         worst = {"E", "S"} if world.forgotten and not votes else {"E"}
     elif any(nameless):
         worst = {"W" if said == "S" and not world.forgotten else said for said in worst} | {"W"}
-    if any(one.excused for one in row.alike):
+    if any(one.skipped for one in row.alike):
         worst.add("W")
+    elif any(one.excused for one in row.alike) and not votes.keys() - world.forgotten:
+        worst.add("W")  # nobody else got it
     if world.shares:
         worst |= _said_beside(world, row)
+    if world.raises:
+        unwritable = [name for name in world.targets if any(is_unwritable(name, one.change) for one in row.alike)]
+        if unwritable:
+            worst.add("E")
+        lone = len(row.alike) == 1 and not (row.setbacks or row.was_held or row.excused or world.forgotten)
+        if lone and any(name in world.first and uid in not_joined(world, name) for name in unwritable):
+            worst = {"E"}
     if not worst.intersection(letter):
         world.fail("letter", letter, "and not", worst, uid, votes)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from eventlog.care.journal import CaredJournal
 from eventlog.care.outputs import forget, kept_for, skip
 from eventlog.care.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
@@ -72,6 +73,8 @@ def _give_up(world: World) -> None:
     world.trace.append((world.now, "give up", name, kept.parts))
     for record in kept:
         give_up(world, record, name)
+        for row in world.live[record]:
+            row.skipped = True
     skip(world.log, name, numbers, by="somebody", delete_from_log=world.deletes)
 
 
@@ -146,7 +149,10 @@ def change_outputs(world: World) -> None:
             order = "SELECT name FROM event_log_output ORDER BY position DESC, name"
             name = str(world.ask(order)[0][0])
         world.forgotten.add(name)
-        world.publisher.journal.forget(name)
+        excuse(world, name)
+        was, world.inside = world.inside, True
+        CaredJournal(world.log, world.publisher.journal.settings).forget(name, "somebody")
+        world.inside = was
         if replaced and len(world.targets) < 9:
             add(world, name[0] + str(len(world.targets)))
     elif draw < 0.7:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from eventlog.care.journal import hold, release
+from eventlog.care.journal import CaredJournal, hold, release
 from eventlog.core.model import Status
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
@@ -159,7 +159,7 @@ def test_a_new_output_gets_what_the_foremost_lacks(table: LogTable, tmp_path: Pa
     assert table.ask("SELECT COUNT(*) FROM event_log_batch") == [(1,)]
     positions = {str(name): int(place) for name, place in table.ask("SELECT name, position FROM event_log_output")}
     assert positions["files"] > positions["other"]
-    process.journal.forget("other")
+    CaredJournal(log).forget("other", "somebody")
     process.die()
     assert table.statuses() == {1: "S", 2: "S"}
 

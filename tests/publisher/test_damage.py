@@ -26,16 +26,16 @@ def scene_at_work(engine: Engine, *, askable: bool = False) -> Scene:
     return scene
 
 
-def found(scene: Scene, *configured: str) -> list[Damage]:
+def found(scene: Scene) -> list[Damage]:
     with scene.log.transaction() as connection:
-        return list(damages(read_journal(connection, scene.log), configured))
+        return list(damages(read_journal(connection, scene.log)))
 
 
 @pytest.mark.parametrize("askable", [False, True])
 def test_a_journal_at_work_has_no_fault(engine: Engine, askable: bool) -> None:
     scene = scene_at_work(engine, askable=askable)
     assert {"batch", "planned", "parked", "hold"} <= scene.left().keys()
-    assert found(scene, "one", "two") == []
+    assert found(scene) == []
 
 
 UNREADABLE = {
@@ -133,9 +133,9 @@ def test_check_tells_of_faults_and_of_outputs_that_are_no_more(engine: Engine) -
     both = tuple(FilesOutput(name=name, path="out") for name in ("one", "two"))
     points = list(journal_points(engine, scene.log.names, Config(source=source, output=both)))
     assert [(point.level, point.said) for point in points] == [(PointLevel.OK, "its tables fit each other and the log")]
-    [gone] = journal_points(engine, scene.log.names, Config(source=source, output=both[:1]))
-    assert gone.level is PointLevel.WARNING
-    assert gone.said == "The journal keeps rows for the output two, and no output is called so."
+    [_, gone] = journal_points(engine, scene.log.names, Config(source=source, output=both[:1]))
+    assert (gone.level, gone.exit_code) == (PointLevel.FAILURE, 78)
+    assert "has a place for two, and this configuration has one alone" in gone.said
     scene.table.run("UPDATE event_log_output SET told = 'x' WHERE name = 'one'")
     levels = [point.level for point in journal_points(engine, scene.log.names, Config(source=source, output=both))]
     assert levels == [PointLevel.FAILURE]
@@ -151,10 +151,10 @@ def test_a_target_that_was_restored_is_told(sqlite: Engine, caplog: pytest.LogCa
     scene.publish()  # after its failure the target is asked
     scene.receivers["one"].away = False
     scene.publish()
-    [damage] = found(scene, "one")
+    [damage] = found(scene)
     assert "one: The target is " in damage.said
     assert sum("one: The target is " in message for message in caplog.messages) == 1
     assert " the journal: it has plan an earlier one, and " in damage.said
     assert not damage.serious
     scene.table.run("UPDATE event_log_output SET warning = NULL")
-    assert found(scene, "one") == []
+    assert found(scene) == []

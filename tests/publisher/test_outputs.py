@@ -207,12 +207,48 @@ def test_a_forgotten_output_leaves_nothing(engine: Engine) -> None:
     with pytest.raises(UsageError, match="two is still configured"):
         forget(scene.log, "two", BOTH, by="ann")
     assert forget(scene.log, "two", ["one"], by="ann") == 7
-    assert {status for status, _ in letters(scene).values()} == {"W"}
+    assert {status for status, _ in letters(scene).values()} == {"S"}, "the other one had them"
     assert (list(places(scene)), scene.left()) == (["one"], {})
     with pytest.raises(UsageError, match="Nothing is kept for two"):
         forget(scene.log, "two", ["one"], by="ann")
     with pytest.raises(UsageError, match="Nothing is kept for two"):
         skip(scene.log, "two", None, by="ann")
+
+
+def test_what_nobody_else_got_of_a_forgotten_output_is_a_warning(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 3)
+    scene.publish()
+    filtered = "INSERT INTO event_log_said (record_id, output, status, reason) VALUES (2, 'one', 'S', 'filtered')"
+    scene.table.run(filtered)
+    forget(scene.log, "two", ["one"], by="ann")
+    assert {number: status for number, (status, _) in letters(scene).items()} == {1: "S", 2: "W", 3: "S"}
+    assert letters(scene)[2][1] == "two: given up by ann: it is not configured any more."
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_a_place_that_is_not_configured_is_paused_and_not_resumed(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    assert pause(scene.log, "two", ["one"], by="ann")
+    with pytest.raises(UsageError, match="'two' is no output of the configuration"):
+        resume(scene.log, PublisherConfig(), "two", ["one"])
+
+
+@pytest.mark.parametrize("settings", [{"max_paused_seconds": 60}, {"max_paused_rows": 2}])
+def test_a_pause_that_is_too_long_or_keeps_too_much_is_overdue(engine: Engine, settings: dict[str, Any]) -> None:
+    scene = Scene(engine, *BOTH)
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 2)
+    scene.publish()
+    assert not scene.flow(**settings).lags["two"].overdue
+    scene.write(3, 3)
+    scene.publish()
+    if "max_paused_seconds" in settings:
+        scene.table.run("UPDATE event_log_output SET paused = 'since 2026-01-01 10:00:00 UTC by ann'")
+        scene.table.run("UPDATE event_log_output SET paused = NULL WHERE name = 'one'")
+    assert scene.flow(**settings).lags["two"].overdue
+    assert not scene.flow().lags["two"].overdue or "max_paused_seconds" in settings
 
 
 def test_the_rows_of_the_last_output_wait_for_whoever_publishes_next(engine: Engine) -> None:

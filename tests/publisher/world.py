@@ -30,13 +30,14 @@ from eventlog.sources.marks import Stretches
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
+from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, WorldDecider
 from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.sharing import come_again
-from tests.publisher.targets import KINDS, ModelSink, Target
+from tests.publisher.starting import take_lock
+from tests.publisher.targets import KINDS, ModelFormat, ModelSink, Target
 from tests.publisher.writing import end_one, write
 
 OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
@@ -151,6 +152,12 @@ class World:
             self.mixed, self.largest, self.on_retry, self.last_key = True, 2, "object", 3
             self.limit, self.commits, self.transaction_rows, self.several = 20, 0.25, [9, 20], 0
             self.first = ["r", *[name for name in self.first if name != "r"]]
+        self.raises = self.seed % 4 == 1 and not self.real
+        """Whether formats fail with some values, in a way that nobody has foreseen."""
+        self.strangers = random.Random(self.seed + 1).choice([0, 0, 0.3])
+        """How likely somebody begins with a configuration of other outputs."""
+        self.served: list[str] | None = None
+        """The outputs of the configuration that a publisher has begun with; all where it is the right one."""
         self.redefined = more.choice([0, 0, 0.03])
         """How likely tables are looked at anew."""
         # Often both in some: else hardly any row is refused by one output and warned of by another.
@@ -314,7 +321,7 @@ class World:
         self.trace.append((self.now, "publisher", number))
         was, self.inside = self.inside, True
         tenure = Tenure(log="log", name="the log", epoch=number)
-        lock = TestLock(self.log, tenure)
+        lock = take_lock(self, tenure)
         self.inside = was
         settings = LogSettings(
             query_bytes=self.query_bytes,
@@ -332,7 +339,7 @@ class World:
             publisher.journal.sweep()
         if self.more.random() < self.redefined:
             publisher.decider = WorldDecider(self)
-        names = [name for name in self.outputs() if name not in self.away]
+        names = [name for name in self.outputs() if name not in self.away and name in (self.served or [name])]
         for name in self.rng.sample(names, len(names)):
             if name == self.slow and not self.quiet and self.rng.random() < 0.9:
                 continue
@@ -349,7 +356,10 @@ class World:
         if name not in publisher.consumers:
             kind = self.kind(name)
             sink: Any = kind(self.targets[name], self)
-            output = Output(format=kind.format(name, self.mixed, self.largest), sink=sink, name=name)
+            form = kind.format(name, self.mixed, self.largest)
+            if isinstance(form, ModelFormat):
+                form.raises = self.raises
+            output = Output(format=form, sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
             settings = ConsumerSettings(limit=self.limit, strictness=strictness, max_attempts=self.max_attempts)
             consumer = TestConsumer(publisher.journal, output, publisher.decider, settings)

@@ -55,6 +55,7 @@ STATUS: Final = {
     Reason.REFUSED: Status.ERROR,
     Reason.ALTERED: Status.WARNING,
     Reason.SKIPPED: Status.WARNING,
+    Reason.FORGOTTEN: Status.WARNING,
     # From here on a row waits: it keeps its letter, and is read again.
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
@@ -77,6 +78,7 @@ EXPLANATION: Final = {
     Reason.REFUSED: "the format or the receiver did not take it: see its note",
     Reason.ALTERED: "it is published, but a value was left out or replaced, as on_value says: see its note",
     Reason.SKIPPED: "somebody gave it up for an output that lagged: see its note",
+    Reason.FORGOTTEN: "somebody gave up the output that would have got it, and no other one got it: see its note",
     Reason.NOT_DUE: "its event_time is in the future, and handle_future_events is on",
     Reason.HELD: "somebody holds it",
     Reason.BEHIND: "an earlier row of its object waits: it goes after that one",

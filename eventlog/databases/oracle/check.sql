@@ -71,7 +71,8 @@ SELECT CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) FROM dual;
 SELECT TO_CHAR(SYSTIMESTAMP, 'TZR'),
   ROUND((CAST(SYSTIMESTAMP AS DATE) - CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)) * 86400) FROM dual;
 
--- newest_times: the times of the rows that were written last
+-- times_beyond: the times of the last rows that have a higher number
 SELECT * FROM (
-    SELECT /* event_time */event_time FROM /* log */event_log ORDER BY /* record_id */record_id DESC
+    SELECT /* event_time */event_time FROM /* log */event_log WHERE /* record_id */record_id > :beyond
+    ORDER BY /* record_id */record_id DESC
 ) WHERE ROWNUM <= :limit;

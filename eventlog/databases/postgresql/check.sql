@@ -146,12 +146,12 @@ SELECT (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 SELECT reset_val, CAST(EXTRACT(EPOCH FROM (now() AT TIME ZONE reset_val) - (now() AT TIME ZONE 'UTC')) AS integer)
 FROM pg_settings WHERE name = 'TimeZone';
 
--- newest_times: the times of the rows that were written last; each half is read by its index
+-- times_beyond: the times of the last rows that have a higher number; each half is read by its index
 SELECT written FROM (
     (SELECT /* event_time */event_time AS written, /* record_id */record_id AS n FROM /* log */event_log
-     WHERE /* status */status = 'N' ORDER BY n DESC LIMIT :limit)
+     WHERE /* status */status = 'N' AND /* record_id */record_id > :beyond ORDER BY n DESC LIMIT :limit)
     UNION ALL
     (SELECT /* event_time */event_time, /* record_id */record_id AS n FROM /* log */event_log
-     WHERE /* status */status IS DISTINCT FROM 'N' ORDER BY n DESC LIMIT :limit)
+     WHERE /* status */status IS DISTINCT FROM 'N' AND /* record_id */record_id > :beyond ORDER BY n DESC LIMIT :limit)
 ) AS halves
 ORDER BY n DESC LIMIT :limit;

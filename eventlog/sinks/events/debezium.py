@@ -305,7 +305,8 @@ def _digits(number: Decimal, scale: int) -> int:
     if not isinstance(exponent, int):
         problem = f"{value_shown(number)} is no number that a decimal can hold"
         raise ExpressionError(f'{problem}; set output.debezium.decimals = "string"')
-    whole = int("".join(map(str, digits)) or "0")
+    # Not by text, which Python reads and writes up to 4,300 digits only.
+    whole = int(Decimal((0, digits, 0)))
     # A number with an exponent of millions would be written out before its size is known.
     shift = exponent + scale
     if abs(shift) > DECIMAL_MOST_DIGITS:

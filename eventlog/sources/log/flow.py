@@ -67,6 +67,10 @@ class Polling(Protocol):
     def time_of_day(self) -> tuple[str, ...]: ...
     @property
     def handle_future_events(self) -> bool: ...
+    @property
+    def max_paused_seconds(self) -> float: ...
+    @property
+    def max_paused_rows(self) -> int: ...
 
 
 class WaitingParts(Struct, frozen=True, kw_only=True):
@@ -106,6 +110,7 @@ class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far an output is behind the others: the rows that it lacks, the first, and its age.
 
     `resumed` is how far it was behind when somebody resumed it, until it was inside its bound once.
+    `pause` says since when it is paused, by whom and why.
     """
 
     rows: int = 0
@@ -113,6 +118,9 @@ class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float | None = None
     paused: bool = False
     resumed: Resumed | None = None
+    pause: str | None = None
+    overdue: bool = False
+    """It is paused for longer, or further behind, than the publisher's settings say."""
 
 
 class Flow(Struct, frozen=True, kw_only=True):

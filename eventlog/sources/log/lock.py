@@ -90,8 +90,11 @@ class LogLock:
         """Whether this process has it, as far as it knows."""
         return self.tenure is not None
 
-    def take(self) -> bool:
-        """Whether this process has the lock now; OccupiedError when it had it and has lost it."""
+    def take(self, admit: Callable[[Connection], None] = lambda _: None) -> bool:
+        """Take the lock if it is free; OccupiedError when this process had it and has lost it.
+
+        `admit` is called in the transaction that takes it, and raises where it may not be taken.
+        """
         # Whichever thread has learnt it: it is not taken again before `drop`, for other threads may
         # still be at what they have begun with it.
         if self._kept is not None and (self.tenure is None or self._kept.lost):
@@ -100,7 +103,7 @@ class LogLock:
             return True
         sight = self.look()
         if self._may_be_taken(sight):
-            self._enter(sight)
+            self._enter(sight, admit)
         return self.tenure is not None
 
     def look(self) -> Sight:
@@ -187,13 +190,14 @@ class LogLock:
         # By this machine's clock: if the database's was set back, the mark would last for hours.
         return seconds_up() - self._unchanged_since > UNCHANGED_LEASES * holder.lease
 
-    def _enter(self, sight: Sight) -> None:
+    def _enter(self, sight: Sight, admit: Callable[[Connection], None]) -> None:
         """Takes the lock, unless somebody was quicker or works with the mark at this very moment."""
         # Noted before the statement is sent: so the lease ends here before it ends there.
         token, sent = new_token(sight.now, self.lease), seconds_up()
         with self.log.transaction() as connection:
             if not self._replaces(connection, sight.mark, token):
                 return
+            admit(connection)
             marks = Marks(self.log)
             identity = marks.get(connection, LOG)
             if identity is None:

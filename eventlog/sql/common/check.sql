@@ -49,5 +49,6 @@ FROM /* log */event_log WHERE /* among */(1 = 1);
 -- adopted: whether somebody else made the log
 SELECT 1 FROM /* setup */event_log_setup WHERE name = 'log adopted';
 
--- newest_times: the times of the rows that were written last
-SELECT /* event_time */event_time FROM /* log */event_log ORDER BY /* record_id */record_id DESC LIMIT :limit;
+-- times_beyond: the times of the last rows that have a higher number
+SELECT /* event_time */event_time FROM /* log */event_log WHERE /* record_id */record_id > :beyond
+ORDER BY /* record_id */record_id DESC LIMIT :limit;

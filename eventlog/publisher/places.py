@@ -1,0 +1,42 @@
+"""The places of outputs in a log: nobody publishes with a configuration that leaves one out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from eventlog.core.errors import ConfigError
+from eventlog.publisher.tables import JournalRow
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.log import Log
+
+WAYS: Final = (
+    "Give the file that has them (--config), or former_names where one was renamed; or keep their rows:"
+    " `eventlog outputs pause NAME`; or give them up:"
+    " `eventlog outputs forget NAME`. To see documents and take nothing: `eventlog run --look`."
+)
+
+
+Names = tuple[str, Sequence[str]]
+"""An output, and what it was called before."""
+
+
+def admit(connection: Connection, log: Log, outputs: Sequence[Names]) -> None:
+    """Raise ConfigError where the log has a place that none of these outputs has, and that nobody has paused.
+
+    The rows of a conversion that was interrupted are reserved: who publishes does not pass them.
+    """
+    named = {name for output, former in outputs for name in (output, *former)}
+    rows = [JournalRow.read(row) for row in log.rows(connection, log.query("outputs_read"))]
+    missing = [row.name for row in rows if row.name not in named and row.paused is None and not row.is_conversion]
+    if not missing:
+        return
+    known = ", ".join(sorted(output for output, _ in outputs)) or "no output"
+    raise ConfigError(
+        f"The event log {log.name} has a place for {', '.join(sorted(missing))}, and this configuration has {known}"
+        " alone. What is published so they would never get.",
+        hint=WAYS,
+    )

@@ -1,0 +1,57 @@
+"""Figures that are old are never called good, and an output that fails is seen at once."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.config.settings import Config, SourceConfig
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.publisher.books import Turn
+from eventlog.sources.log.flow import Flow
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.names import LogNames
+from eventlog.web import collector
+from eventlog.web.collector import Collector
+from eventlog.web.pages import verdict
+from eventlog.web.reading import History, PageReading, Sample
+from eventlog.web.words import word_of
+from tests.conformance.event_logs import installed
+
+NOW = 1_800_000_000.0
+READING = PageReading(log="event_log", database="d", now=NOW, flow=Flow(publishing=True))
+
+
+def measured(seconds: float) -> PageReading:
+    sample = Sample(at=NOW - seconds, waiting=0, oldest=None, lag=0.0, rate=0.0)
+    return replace(READING, history=History().with_sample(sample))
+
+
+@pytest.mark.parametrize("age, kind", [(5, "good"), (60, "good"), (61, "warn"), (289, "warn")])
+def test_a_verdict_that_is_old_says_so_and_loses_its_green(age: float, kind: str) -> None:
+    found = verdict(measured(age))
+    assert word_of(found.state).kind == kind
+    assert ("ago, and not since" in found.before) is (kind == "warn")
+
+
+def test_what_is_bad_stays_bad_when_it_is_old() -> None:
+    stuck = replace(measured(120), flow=Flow(publishing=False, oldest=1, lag=900.0))
+    assert word_of(verdict(stuck).state).kind == "bad"
+
+
+def test_an_output_that_fails_is_shown_and_measured_again(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "SAMPLE_SECONDS", 0.01)
+    installed(sqlite)
+    vitals = PublisherHealth()
+    config = Config(source=SourceConfig(url=str(sqlite.url)))
+    seen = Collector(sqlite, log_columns(sqlite, LogNames()), config, vitals)
+    seen.measure()
+    [output] = seen.outputs
+    before = seen._failing()
+    vitals.delivered(output, Turn(complaint="nobody is there"), failed=True)
+    assert seen._failing() != before
+    seen._rest(3_600)  # it would wait for an hour
+    shown = seen.reading().output(output)
+    assert shown is not None
+    assert shown.standing.is_failing
