@@ -21,7 +21,7 @@ KINDS: Final = {"s": str, "b": bytes, "n": Decimal, "t": dt.datetime, "d": dt.da
 LONG: Final = "i"
 """A whole number of more than 64 bits, in hexadecimal digits."""
 BETWEEN_ROWS: Final = "/"
-MOST_SHAPES: Final = 1_000
+MOST_SPELLINGS: Final = 1_000
 
 _letters: Final = {kind: letter for letter, kind in KINDS.items()}
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -49,7 +49,7 @@ class RowPacker:
             return self._pack_long(rows, letters)
 
     def _find_letters(self, types: tuple[tuple[type, ...], ...]) -> str:
-        if len(self._known) >= MOST_SHAPES:
+        if len(self._known) >= MOST_SPELLINGS:
             self._known.clear()
         last, words = self._last, []
         for row in types:
