@@ -1,0 +1,238 @@
+"""A registry that does not fit the database: `check` names it with the command that mends it, and nothing is published wrongly.
+
+Somebody with all rights has edited it, a trigger's row or function is gone, a table was made again under the same name, a dump
+was restored where tables have other numbers, and a database has two logs.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from eventlog.capture import Style, TrackRequest, TriggerOptions, track, trigger_states, untrack
+from eventlog.capture.install import install
+from eventlog.check import Point, check
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.names import LogNames
+from tests.hardening.registry.people import HIDDEN, documents
+from tests.integration.publishing import url_of
+from tests.support.logged import run
+from tests.support.servers import databases, postgres_binaries
+
+USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40), secret VARCHAR(40))"
+ROW = f"INSERT INTO usr VALUES (1, 'Ann', '{HIDDEN}')"
+CHANGE = "UPDATE usr SET fname = 'Eve'"
+TRACKED, TRIGGERS, RELATIONS = "event_log_tracked", "event_log_trigger", "event_log_relation"
+
+
+@pytest.fixture(params=databases())
+def server(request: pytest.FixtureRequest) -> Engine:
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def site(server: Engine) -> Engine:
+    """A table that is tracked without the column that nobody may see."""
+    run(server, USR)
+    install(server)
+    track(server, ["usr"], TrackRequest(style=Style.IMAGE, exclude=("secret",)))
+    return server
+
+
+def config(engine: Engine, folder: Path, **source: object) -> Config:
+    settings = {"url": url_of(engine), **source}
+    return Config(
+        source=SourceConfig(**settings),
+        publisher=PublisherConfig(allow_loopback=True),
+        output=(FilesOutput(path=str(folder)),),
+    )
+
+
+def points(engine: Engine, folder: Path, **source: object) -> list[Point]:
+    """What `check` says that is not as it should be."""
+    return [point for point in check(lambda: config(engine, folder, **source)) if str(point.level) != "ok"]
+
+
+def named(points: list[Point], *words: str) -> bool:
+    """Whether a point says what is wrong, and another word what mends it."""
+    said = [f"{point.said} {point.mend}" for point in points]
+    return any(all(word in one for word in words) for one in said)
+
+
+def ask(engine: Engine, sql: str) -> list[tuple[object, ...]]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(sql))]
+
+
+def columns(engine: Engine, table: str) -> list[str]:
+    with engine.connect() as connection:
+        return list(connection.execute(text(f"SELECT * FROM {table}")).keys())
+
+
+def test_a_registry_that_lacks_a_triggers_row(site: Engine, tmp_path: Path) -> None:
+    """The trigger stands and writes; nothing says that it is ours, until somebody tracks again."""
+    run(site, f"DELETE FROM {TRIGGERS}")
+    found = points(site, tmp_path)
+    assert named(found, "usr", "eventlog track"), found
+    run(site, ROW, CHANGE)
+    published = documents(config(site, tmp_path / "out"))
+    assert HIDDEN not in published
+    track(site, ["usr"])
+    assert {str(state.state) for state in trigger_states(site)} == {"CURRENT"}
+    run(site, "UPDATE usr SET fname = 'Joe'")
+    published = documents(config(site, tmp_path / "out"))
+    assert ("Joe" in published, HIDDEN in published) == (True, False)
+
+
+def test_a_registry_that_lacks_the_class(site: Engine, tmp_path: Path) -> None:
+    for table in (RELATIONS, TRIGGERS, TRACKED):
+        run(site, f"DELETE FROM {table}")
+    assert named(points(site, tmp_path), "usr"), points(site, tmp_path)
+    run(site, ROW)
+    documents(config(site, tmp_path / "out"))
+    track(site, ["usr"], TrackRequest(exclude=("secret",)))
+    assert {str(state.state) for state in trigger_states(site)} == {"CURRENT"}
+
+
+@pytest.mark.parametrize("value", ["no json", "{}", "[]", '{"style": "nonsense"}', '{"style": 1}'])
+def test_a_registry_that_somebody_edited(site: Engine, tmp_path: Path, value: str) -> None:
+    """Each text of the class's row in turn: what cannot be read is told, and hides what it hid."""
+    edited = 0
+    texts = [name for name in columns(site, TRACKED) if name not in ("schema_name", "table_name")]
+    for column in texts:
+        run(site, f"CREATE TABLE kept AS SELECT * FROM {TRACKED}")
+        try:
+            run(site, f"UPDATE {TRACKED} SET {column} = '{value}'")
+        except DBAPIError:  # it is no text
+            run(site, "DROP TABLE kept")
+            continue
+        edited += 1
+        found = points(site, tmp_path)
+        run(site, "DELETE FROM usr", ROW, CHANGE)
+        published = documents(config(site, tmp_path / f"out {column}"))
+        assert HIDDEN not in published, column
+        assert found, column
+        assert named(found, "usr", "eventlog track"), f"{column}: {found}"
+        run(site, f"UPDATE {TRACKED} SET {column} = (SELECT {column} FROM kept)", "DROP TABLE kept")
+    assert edited > 0
+
+
+def test_a_trigger_without_its_function(postgresql: Engine, tmp_path: Path) -> None:
+    """Somebody has put another function under the trigger's name, for its own cannot be dropped."""
+    run(postgresql, USR)
+    install(postgresql)
+    track(postgresql, ["usr"], TrackRequest(exclude=("secret",)))
+    run(
+        postgresql,
+        "DROP TRIGGER event_log_usr_insert ON usr",
+        "DROP FUNCTION event_log_usr_insert",
+        "CREATE FUNCTION other() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        "CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr EXECUTE FUNCTION other()",
+    )
+    found = points(postgresql, tmp_path)
+    assert named(found, "event_log_usr_insert", "eventlog track"), found
+    run(postgresql, ROW, CHANGE)
+    published = documents(config(postgresql, tmp_path / "out"))
+    assert ("Eve" in published, HIDDEN in published) == (True, False)
+    track(postgresql, ["usr"])
+    run(postgresql, "DELETE FROM usr", "DELETE FROM event_log", ROW)
+    assert ask(postgresql, "SELECT count(*) > 0 FROM event_log WHERE event_type IN (1, 5)") == [(True,)]
+
+
+def test_a_table_that_was_dropped_and_made_again_under_the_same_name(site: Engine, tmp_path: Path) -> None:
+    """Another table now, whose columns may mean other things: it is not captured, and `check` says so."""
+    run(site, "DROP TABLE usr", USR.replace("fname VARCHAR(40), secret", "secret VARCHAR(40), hidden"))
+    found = points(site, tmp_path)
+    assert named(found, "usr", "eventlog track") or named(found, "usr", "eventlog untrack"), found
+    run(site, f"INSERT INTO usr VALUES (1, '{HIDDEN}', '{HIDDEN}')")
+    assert HIDDEN not in documents(config(site, tmp_path / "out"))
+    track(site, ["usr"], TrackRequest(reset=True, exclude=("secret", "hidden")))
+    assert {str(state.state) for state in trigger_states(site)} == {"CURRENT"}
+    run(site, f"INSERT INTO usr VALUES (2, '{HIDDEN}', '{HIDDEN}')")
+    published = documents(config(site, tmp_path / "out"))
+    assert HIDDEN not in published
+    assert ask(site, "SELECT count(*) > 0 FROM event_log WHERE table_key = 'idu=2' AND status IN ('S', 'W')") in (
+        [(True,)],
+        [(1,)],
+    )
+
+
+def test_two_logs_in_one_database_know_nothing_of_each_other(server: Engine, tmp_path: Path) -> None:
+    run(server, USR)
+    other = LogNames(table="second_log")
+    install(server)
+    install(server, other)
+    track(server, ["usr"], TrackRequest(exclude=("secret",)))
+    track(server, ["usr"], TrackRequest(style=Style.IMAGE, exclude=("secret", "fname")), other)
+    for names in (None, other):
+        assert {str(state.state) for state in trigger_states(server, names)} == {"CURRENT"}
+    run(server, ROW, CHANGE)
+    published = documents(config(server, tmp_path / "first"))
+    assert ("Eve" in published, HIDDEN in published) == (True, False)
+    published = documents(config(server, tmp_path / "second", log="second_log"))
+    assert ("Eve" in published, HIDDEN in published) == (False, False)
+    assert not named(points(server, tmp_path), "second_log")
+    untrack(server, ["usr"], other)
+    assert {str(state.state) for state in trigger_states(server)} == {"CURRENT"}
+    assert trigger_states(server, other) == []
+
+
+@pytest.fixture
+def restored(postgresql: Engine, postgresql_admin: Engine, tmp_path: Path) -> Iterator[tuple[Engine, Engine]]:
+    """A database and its dump, restored where every table has another number."""
+    run(postgresql, USR, "CREATE TABLE grp (idg integer PRIMARY KEY, note text, secret text)")
+    install(postgresql)
+    track(postgresql, ["usr"], TrackRequest(style=Style.IMAGE, exclude=("secret",)))
+    track(postgresql, ["grp"], TriggerOptions(exclude=("secret",)))
+    run(postgresql, ROW)
+    binaries = postgres_binaries()
+    assert binaries is not None
+    name = f"{postgresql.url.database}_restored"
+    with postgresql_admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine = create_engine(postgresql.url.set(database=name))
+    run(engine, *(f"CREATE TABLE passing_{number} (id integer)" for number in range(5)))
+    place = ("-h", "127.0.0.1", "-p", str(postgresql.url.port), "-U", "postgres")
+    file = tmp_path / "dump"
+    dump = [str(binaries / "pg_dump"), *place, "-Fc", "-f", str(file), str(postgresql.url.database)]
+    subprocess.run(dump, check=True, capture_output=True)
+    subprocess.run([str(binaries / "pg_restore"), *place, "-d", name, str(file)], check=True, capture_output=True)
+    yield postgresql, engine
+    engine.dispose()
+    with postgresql_admin.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+def test_a_restored_dump_has_other_numbers_and_goes_on(restored: tuple[Engine, Engine], tmp_path: Path) -> None:
+    """What names and hashes confirm is published; the installer writes the new numbers."""
+    before, after = restored
+    number = "SELECT 'usr'::regclass::oid::bigint"
+    assert ask(before, number) != ask(after, number)
+    run(after, CHANGE, f"INSERT INTO grp VALUES (1, 'all', '{HIDDEN}')")
+    published = documents(config(after, tmp_path / "out"))
+    assert ("Eve" in published, HIDDEN in published) == (True, False)
+    track(after, ["usr"])
+    track(after, ["grp"])
+    assert {str(state.state) for state in trigger_states(after)} == {"CURRENT"}
+    assert [point for point in points(after, tmp_path) if point.name == "triggers"] == []
+    run(after, "UPDATE usr SET fname = 'Joe'")
+    assert "Joe" in documents(config(after, tmp_path / "out"))
+
+
+def test_a_restored_dump_whose_number_is_another_tables_now(restored: tuple[Engine, Engine], tmp_path: Path) -> None:
+    """The registry's number of one table is made that of another: a number alone is no proof."""
+    _, after = restored
+    if "relation" not in columns(after, TRACKED):
+        pytest.skip("the registry keeps no number in this column")
+    run(after, f"UPDATE {TRACKED} SET relation = 'grp'::regclass::oid::bigint WHERE table_name = 'usr'")
+    found = points(after, tmp_path)
+    assert named(found, "eventlog track") or named(found, "eventlog upgrade"), found
+    run(after, CHANGE, f"INSERT INTO grp VALUES (1, 'all', '{HIDDEN}')")
+    assert HIDDEN not in documents(config(after, tmp_path / "out"))

@@ -1,0 +1,220 @@
+"""MariaDB, MySQL and SQLite: who may make a trigger of their own forges one that looks like the program's, and gets nothing by it.
+
+On MariaDB a login has a database of its own, or may make triggers on one table of its own beside the tracked ones. On SQLite
+the application wrote the text of a trigger, perhaps by restoring an old dump; whoever can write the file can do everything else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.capture import TrackRequest, track, trigger_states
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
+from eventlog.cli.main import exit_code
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.names import LogNames
+from tests.hardening.registry.people import HIDDEN, documents
+from tests.integration.publishing import url_of
+from tests.support.logged import run
+from tests.support.servers import mysqls
+
+_numbers = count(1)
+USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40), lname VARCHAR(40), secret VARCHAR(40))"
+ROW = f"INSERT INTO usr VALUES (1, 'Ann', 'Lee', '{HIDDEN}')"
+CHANGE = "UPDATE usr SET fname = 'Eve'"
+PARTS = ("installer", "writer", "publisher", "stranger")
+
+
+class Accounts(Struct, frozen=True, kw_only=True):
+    """A database with a log, a database of a stranger's, and a connection for each part."""
+
+    admin: Engine
+    home: str
+    engines: dict[str, Engine]
+    log: LogNames
+
+    def ask(self, sql: str) -> list[tuple[object, ...]]:
+        with self.admin.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(sql))]
+
+    def sung(self) -> list[tuple[object, ...]]:
+        """As whom the stranger's function ran; its table keeps what is rolled back."""
+        return self.ask(f"SELECT DISTINCT who FROM {self.home}.heard")
+
+    def statuses(self) -> str:
+        return "".join(str(letter) for (letter,) in self.ask("SELECT status FROM event_log ORDER BY record_id"))
+
+
+@pytest.fixture(params=mysqls())
+def accounts(request: pytest.FixtureRequest) -> Iterator[Accounts]:
+    admin: Engine = request.getfixturevalue(request.param)
+    number, database = next(_numbers), admin.url.database
+    names = {part: f"{part}_forged_{number}" for part in PARTS}
+    home = f"{database}_mal"
+    run(admin, *(f"CREATE USER '{name}'@'%'" for name in names.values()), USR, f"CREATE DATABASE {home}")
+    run(
+        admin,
+        "CREATE TABLE mine (id INTEGER NOT NULL PRIMARY KEY, note VARCHAR(40))",
+        "CREATE TABLE private (id INTEGER NOT NULL PRIMARY KEY, salary INTEGER)",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE, TRIGGER ON mine TO '{names['stranger']}'",
+        f"GRANT ALL ON {home}.* TO '{names['stranger']}'",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON usr TO '{names['writer']}'",
+        f"CREATE TABLE {home}.heard (who VARCHAR(200)) ENGINE = MyISAM",
+        f"CREATE FUNCTION {home}.trap(place TEXT) RETURNS INTEGER SQL SECURITY INVOKER MODIFIES SQL DATA"
+        f" BEGIN INSERT INTO {home}.heard VALUES (CURRENT_USER()); RETURN 1; END",
+    )
+    for part in PARTS[:3]:
+        run(admin, f"GRANT INSERT ON {home}.heard TO '{names[part]}'", f"GRANT EXECUTE ON {home}.* TO '{names[part]}'")
+    engines = {part: create_engine(admin.url.set(username=name)) for part, name in names.items()}
+    log = LogNames()
+    give_rights(admin, Roles(installer=f"{names['installer']}@%"), tables=["usr"])
+    install(engines["installer"])
+    track(engines["installer"], ["usr"], TrackRequest(exclude=("secret",)))
+    give_rights(admin, Roles(writer=names["writer"], publisher=names["publisher"]))
+    yield Accounts(admin=admin, home=home, engines=engines, log=log)
+    for engine in engines.values():
+        engine.dispose()
+    run(admin, *(f"DROP USER '{name}'@'%'" for name in names.values()))
+
+
+def marker(table: str, log: str, **options: object) -> str:
+    return json.dumps({"log": log, "table": table, "options": options, "hash": "0123456789abcdef"})
+
+
+def forge(accounts: Accounts, place: str, table: str = "usr", **options: object) -> None:
+    """A trigger of the stranger's that says what ours once said, in its text."""
+    database = accounts.admin.url.database
+    beside = place == "a table beside"
+    log = "event_log" if beside else f"{database}.event_log"
+    told = base64.b64encode(marker(table if beside else f"{database}.{table}", log, **options).encode()).decode()
+    stranger = accounts.engines["stranger"]
+    target = "mine" if beside else f"{accounts.home}.usr"
+    if not beside:
+        run(stranger, f"CREATE TABLE {accounts.home}.usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40))")
+    schema = "" if beside else f"{accounts.home}."
+    body = f"BEGIN DO 'eventlog {told}'; END"
+    with stranger.begin() as connection:
+        connection.exec_driver_sql(
+            f"CREATE TRIGGER {schema}event_log_{'mine' if beside else 'usr'}_insert AFTER INSERT ON {target}"
+            f" FOR EACH ROW {body}".replace("%", "%%")
+        )
+
+
+def config(accounts: Accounts, folder: Path, part: str = "publisher") -> Config:
+    url = (accounts.admin if part == "admin" else accounts.engines[part]).url.render_as_string(hide_password=False)
+    settings = PublisherConfig(allow_loopback=True)
+    return Config(source=SourceConfig(url=url), publisher=settings, output=(FilesOutput(path=str(folder)),))
+
+
+FORGED: dict[str, dict[str, object]] = {
+    "no options": {},
+    "another exclusion": {"exclude": ["fname", "lname"]},
+    "another key": {"key": ["secret"]},
+    "the whole row": {"key": ["*"], "style": "image"},
+}
+
+
+@pytest.mark.parametrize("part", ["publisher", "admin"])
+@pytest.mark.parametrize("what", FORGED)
+def test_what_is_hidden_stays_so_and_every_change_has_its_document(
+    accounts: Accounts, tmp_path: Path, what: str, part: str
+) -> None:
+    """A superuser's publisher sees the triggers of all; one with the least rights sees none."""
+    forge(accounts, "a table beside", **FORGED[what])
+    run(accounts.engines["writer"], ROW)
+    run(accounts.engines["writer"], CHANGE)
+    published = documents(config(accounts, tmp_path, part))
+    assert (HIDDEN in published, "Eve" in published) == (False, True)
+    assert accounts.statuses() == "SS"
+    assert accounts.ask("SELECT reason FROM event_log_outcome WHERE reason <> 'superseded'") == []
+
+
+@pytest.mark.parametrize("part", ["admin", "installer"])
+def test_a_refresh_runs_nothing_of_a_strangers(accounts: Accounts, part: str) -> None:
+    forge(accounts, "a table beside", when=f"{accounts.home}.trap('a condition') = 1")
+    run(accounts.engines["writer"], ROW)
+    url = (accounts.admin if part == "admin" else accounts.engines[part]).url.render_as_string(hide_password=False)
+    code = exit_code(["refresh", "usr", "--database", url])
+    assert accounts.sung() == []
+    assert (code, accounts.statuses()) == (0, "NN")
+
+
+def test_what_nobody_tracks_gets_no_rights_and_the_installer_works(accounts: Accounts) -> None:
+    forge(accounts, "a table beside", "private")
+    publisher = str(accounts.engines["publisher"].url.username)
+    given = give_rights(accounts.admin, Roles(publisher=publisher))
+    assert not [one.sql for one in given if "private" in one.sql]
+    track(accounts.engines["installer"], ["usr"])
+    states = trigger_states(accounts.engines["installer"])
+    assert {str(state.state) for state in states} - {"STRAY"} == {"CURRENT"}
+
+
+def test_a_superuser_untracks_without_touching_a_strangers_trigger(accounts: Accounts) -> None:
+    forge(accounts, "a table beside")
+    url = accounts.admin.url.render_as_string(hide_password=False)
+    assert exit_code(["untrack", "usr", "--yes", "--database", url]) == 0
+    left = accounts.ask("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()")
+    assert left == [("event_log_mine_insert",)]
+
+
+def test_the_publisher_writes_marks_and_track_keeps_what_the_owner_of_the_log_said(accounts: Accounts) -> None:
+    """Whatever it writes, and with a trigger beside it that says the same."""
+    condition = f"{accounts.home}.trap('a condition') = 1"
+    options: dict[str, object] = {"when": condition, "exclude": ["secret"]}
+    forge(accounts, "a table beside", **options)
+    asked = json.dumps({"table": "usr", "options": options}).replace("'", "''")
+    publisher = accounts.engines["publisher"]
+    run(
+        publisher,
+        "DELETE FROM event_log_mark WHERE name = 'asked: usr'",
+        f"INSERT INTO event_log_mark (name, value) VALUES ('asked: usr', '{asked}')",
+    )
+    before = accounts.ask("SELECT trigger_name, action_statement FROM information_schema.triggers ORDER BY 1")
+    for engine in (accounts.admin, accounts.engines["installer"]):
+        track(engine, ["usr"])
+        now = accounts.ask("SELECT trigger_name, action_statement FROM information_schema.triggers ORDER BY 1")
+        assert now == before
+    run(accounts.engines["writer"], ROW)
+    assert accounts.sung() == []
+    assert accounts.statuses() == "N"
+
+
+def test_a_text_of_a_trigger_on_sqlite_is_only_a_text(sqlite: Engine, tmp_path: Path) -> None:
+    run(sqlite, USR, "CREATE TABLE mine (id INTEGER PRIMARY KEY)", "CREATE TABLE private (id INTEGER PRIMARY KEY)")
+    install(sqlite)
+    track(sqlite, ["usr"], TrackRequest(exclude=("secret",)))
+    told = marker("usr", "event_log", when="1 / 0")
+    run(
+        sqlite,
+        f"CREATE TRIGGER event_log_mine_insert AFTER INSERT ON mine BEGIN SELECT /* eventlog {told} */ 1; END",
+        f"CREATE TRIGGER z AFTER INSERT ON mine BEGIN SELECT /* eventlog {marker('private', 'event_log')} */ 1; END",
+        ROW,
+        CHANGE,
+    )
+    source = SourceConfig(url=url_of(sqlite))
+    config = Config(source=source, output=(FilesOutput(path=str(tmp_path / "out")),))
+    published = documents(config)
+    assert (HIDDEN in published, "Eve" in published) == (False, True)
+    with sqlite.connect() as connection:
+        letters = connection.execute(text("SELECT group_concat(status, '') FROM event_log")).scalar_one()
+    assert letters == "SS"
+    assert exit_code(["refresh", "usr", "--database", url_of(sqlite)]) == 0
+    track(sqlite, ["usr"])
+    states = trigger_states(sqlite)
+    assert {str(state.state) for state in states} - {"STRAY"} == {"CURRENT"}
+    assert exit_code(["untrack", "usr", "--yes", "--database", url_of(sqlite)]) == 0
+    with sqlite.connect() as connection:
+        left = (
+            connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY 1")).scalars().all()
+        )
+    assert left == ["event_log_mine_insert", "z"]
