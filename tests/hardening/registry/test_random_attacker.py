@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,6 +33,8 @@ ATTACKERS = ("tenant", "writer", "reader", "publisher", "stranger")
 ROUND = 40
 """Statements between two rounds of the publisher; each fourth round somebody runs commands too."""
 LAST_ROUNDS = 8
+LONGEST_SECONDS = 90
+"""Of a round, which takes one, on a machine that is busy with other things."""
 ALLOWED = {("tenant", "writer"), ("tenant", "reader")}
 """Whose code runs as whom, beside those whose it is: who writes to a table runs what stands on it, and who reads it too, as
 docs/explanation/security.md says."""
@@ -117,13 +120,28 @@ class Battle:
             for number, part in enumerate(order, 1):
                 self.attack(part, self.attackers[part].statement())
                 if number % ROUND == 0:
-                    publisher.run_once()
+                    self.publish(publisher)
                 if number % (4 * ROUND) == 0:
                     self.command(self.dice.choice(("admin", "installer")), *self.dice.choice(COMMANDS))
                     self.site.give()
             # A table of the tenant's may be one that nobody can read now: its rows wait, and the others do not.
             for _ in range(LAST_ROUNDS):
-                publisher.run_once()
+                self.publish(publisher)
+
+    @staticmethod
+    def publish(publisher: Publisher) -> None:
+        """One round, which ends: a publisher that only looks again is a failure too."""
+
+        def over(_number: int, _frame: object) -> None:
+            raise TimeoutError("a round of the publisher does not end")
+
+        former = signal.signal(signal.SIGALRM, over)
+        signal.alarm(LONGEST_SECONDS)
+        try:
+            publisher.run_once()
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, former)
 
     def published(self) -> str:
         return "\n".join(file.read_text() for file in sorted((self.folder / "out").rglob("*.xml")))
