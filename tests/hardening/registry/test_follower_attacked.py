@@ -140,7 +140,10 @@ def test_a_key_of_any_name_stops_nobody(site: People, style: Style) -> None:
         everybody_works(site)
         [(before,)] = site.ask("SELECT count(*) FROM capture.event_log")
         for statement in WRITES:
-            execute(site.writer, statement.format(table="app.t").replace("(id)", f"({quoted(key)})").replace("id =", f"{quoted(key)} ="))
+            execute(
+                site.writer,
+                statement.format(table="app.t").replace("(id)", f"({quoted(key)})").replace("id =", f"{quoted(key)} ="),
+            )
         assert site.ask(f"SELECT count(*) > {before} FROM capture.event_log") == [(True,)], name
 
 

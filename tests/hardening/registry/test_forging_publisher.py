@@ -113,8 +113,10 @@ def test_track_without_options_runs_nothing_of_the_publishers(site: People, shar
         options["when"] = str(options["when"]).replace("pg_temp", home)
         told = marker("app.usr", **options).replace("'", "''")
         assert attempt(publisher, f"COMMENT ON TRIGGER event_log_app_usr_insert ON pg_temp.bait IS '{told}'")
-        asked = json.dumps({"table": "app.usr", "options": options})
-        assert write_everything(site, publisher, asked, "asked: app.usr") > 0
+        asked = json.dumps({"table": "app.usr", "options": options}).replace("'", "''")
+        attempt(publisher, "DELETE FROM capture.event_log_mark WHERE name LIKE 'asked: %'")
+        mark = f"INSERT INTO capture.event_log_mark (name, value) VALUES ('asked: app.usr', '{asked}')"
+        assert attempt(publisher, mark)
         track(site.engine(part), ["app.usr"], names=LOG)
         assert site.sung() == {}
         assert not (shared / "taken").exists()

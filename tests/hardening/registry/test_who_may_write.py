@@ -220,7 +220,9 @@ def test_each_mark_that_code_reads_has_its_reason() -> None:
     named = set()
     for node in ast.parse((ROOT / "eventlog" / "sources" / "marks.py").read_text()).body:
         match node:
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(value))) if name.isupper() and name[0] != "_":
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(value))) if (
+                name.isupper() and name[0] != "_"
+            ):
                 named.add(value)
     assert named - MARKS.keys() == set()
     begins = set()
