@@ -27,6 +27,7 @@ PARTS = {
     "faults": ("test_network.py", "test_network_sinks.py", "test_disk.py", "test_threads.py"),
     "ledger": ("ledger/test_ledger.py::test_nothing_is_lost_whatever_comes_after_what",),
     "mutants": ("ledger/test_ledger_checking.py",),
+    "attack": ("registry/test_random_attacker.py",),
     "schemas": ("schemas/test_schemas.py",),
     "soak": ("test_soak.py",),
 }
