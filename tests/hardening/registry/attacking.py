@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from tests.hardening.registry.forging import marker
 from tests.hardening.registry.people import HIDDEN
@@ -48,13 +48,14 @@ KEPT: Final = (
     "asked: app.usr",
     "asked: own.mine",
     "given: 1",
-    "tracked",
-    "holding",
     "verified",
+    "outputs",
+    "not followed",
     "refresh app.usr",
     "zzz",
 )
-"""Names of marks that are not the lock and the places of a publisher who works under the same name."""
+"""Names of marks that are not the lock, the places and the memory of a publisher who works under the same name: who writes those
+stops it, as it could by a lock of its rows."""
 
 
 def quoted(name: str) -> str:
@@ -124,7 +125,7 @@ class Attacker:
         return f"{self.home}.trap('a condition')"
 
     def _marker(self) -> str:
-        options: dict[str, object] = {}
+        options: dict[str, Any] = {}
         for name, values in (
             ("when", [self._condition(), "1 = 0", "true) AND 1 = 0; SELECT 1; --"]),
             ("exclude", [["fname"], ["secret"], []]),
@@ -306,8 +307,9 @@ class Attacker:
     def enter(self) -> str:
         """A definition of a table that is not the publisher's to define."""
         described = self.dice.choice(("no json", "{}", '{"raw": [{"relation": 1}]}'))
+        entered = self.dice.choice(("event_log_schema", "event_log_seen", "event_log_seen"))
         return (
-            "INSERT INTO capture.event_log_schema (table_name, table_version, seen_at, first_record, described)"
+            f"INSERT INTO capture.{entered} (table_name, table_version, seen_at, first_record, described)"
             f" VALUES ('{self.dice.choice(TABLES)}', {self.dice.randrange(100, 999_999)},"
             f" '2030-01-01T00:00:00+00:00', {self.dice.randrange(5)}, {literal(described)})"
         )

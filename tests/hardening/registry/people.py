@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count, product
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, create_engine, text
@@ -90,14 +91,14 @@ class People(Struct, frozen=True, kw_only=True):
             found[whose, parts[role]] = int(str(number))
         return found
 
-    def config(self, folder: Path, *, apart: bool = False, **source: object) -> Config:
+    def config(self, folder: Path, *, apart: bool = False, **source: Any) -> Config:
         """A publisher's that writes documents into a folder; `apart` has it read with the reader."""
-        settings = {"url": self.url("publisher"), "log": "capture.event_log", "schema": "app", **source}
+        settings: dict[str, Any] = {"url": self.url("publisher"), "log": "capture.event_log", "schema": "app", **source}
         if apart:
             settings["reader"] = self.url("reader")
         return Config(source=SourceConfig(**settings), output=(FilesOutput(path=str(folder)),))
 
-    def track(self, *tables: str, part: str = "installer", **asked: object) -> None:
+    def track(self, *tables: str, part: str = "installer", **asked: Any) -> None:
         """Tracks tables anew with these options, and gives the rights that go with them."""
         track(self.engine(part), tables or ["app.usr"], TrackRequest(reset=True, **asked), LOG)
         self.give()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
@@ -46,8 +47,8 @@ def site(server: Engine) -> Engine:
     return server
 
 
-def config(engine: Engine, folder: Path, **source: object) -> Config:
-    settings = {"url": url_of(engine), **source}
+def config(engine: Engine, folder: Path, **source: Any) -> Config:
+    settings: dict[str, Any] = {"url": url_of(engine), **source}
     return Config(
         source=SourceConfig(**settings),
         publisher=PublisherConfig(allow_loopback=True),
@@ -55,7 +56,7 @@ def config(engine: Engine, folder: Path, **source: object) -> Config:
     )
 
 
-def points(engine: Engine, folder: Path, **source: object) -> list[Point]:
+def points(engine: Engine, folder: Path, **source: Any) -> list[Point]:
     """What `check` says that is not as it should be."""
     return [point for point in check(lambda: config(engine, folder, **source)) if str(point.level) != "ok"]
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -116,7 +117,7 @@ def config(accounts: Accounts, folder: Path, part: str = "publisher") -> Config:
     return Config(source=SourceConfig(url=url), publisher=settings, output=(FilesOutput(path=str(folder)),))
 
 
-FORGED: dict[str, dict[str, object]] = {
+FORGED: dict[str, dict[str, Any]] = {
     "no options": {},
     "another exclusion": {"exclude": ["fname", "lname"]},
     "another key": {"key": ["secret"]},
@@ -170,7 +171,7 @@ def test_a_superuser_untracks_without_touching_a_strangers_trigger(accounts: Acc
 def test_the_publisher_writes_marks_and_track_keeps_what_the_owner_of_the_log_said(accounts: Accounts) -> None:
     """Whatever it writes, and with a trigger beside it that says the same."""
     condition = f"{accounts.home}.trap('a condition') = 1"
-    options: dict[str, object] = {"when": condition, "exclude": ["secret"]}
+    options: dict[str, Any] = {"when": condition, "exclude": ["secret"]}
     forge(accounts, "a table beside", **options)
     asked = json.dumps({"table": "usr", "options": options}).replace("'", "''")
     publisher = accounts.engines["publisher"]

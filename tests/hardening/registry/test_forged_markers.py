@@ -8,6 +8,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
@@ -128,7 +129,7 @@ def test_regular_proofs_of_the_daemon_run_nothing_of_a_strangers(
     assert site.sung() == {}
 
 
-FORGED = {
+FORGED: dict[str, dict[str, Any]] = {
     "no options": {},
     "another exclusion": {"exclude": ["fname", "lname"]},
     "chosen columns": {"columns": ["lname"]},

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine
@@ -105,7 +106,7 @@ def functions(site: People) -> list[tuple[object, ...]]:
 )
 def test_track_without_options_runs_nothing_of_the_publishers(site: People, shared: Path, what: str, part: str) -> None:
     """Both witnesses that a former version asked are the publisher's here: a trigger's comment, and a mark."""
-    options = {"style": "row-back", "exclude": ["secret"], "when": conditions(shared)[what]}
+    options: dict[str, Any] = {"style": "row-back", "exclude": ["secret"], "when": conditions(shared)[what]}
     before = functions(site)
     with forged(site.publisher, "") as publisher:
         attempt(publisher, TRAP.format(schema="pg_temp", part="publisher"))

@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture import TriggerOptions, track
@@ -148,10 +148,8 @@ class Battle:
 
 
 @contextmanager
-def engine_at(url: object) -> Iterator[Engine]:
-    from sqlalchemy import create_engine
-
-    engine = create_engine(url)  # type: ignore[arg-type]  # a URL
+def engine_at(url: URL) -> Iterator[Engine]:
+    engine = create_engine(url)
     try:
         yield engine
     finally:
