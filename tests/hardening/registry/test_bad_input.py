@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture import Style, TrackRequest, TriggerOptions, track, trigger_states, untrack
 from eventlog.capture.install import install
@@ -26,8 +25,8 @@ from tests.integration.publishing import url_of
 from tests.support.logged import run
 from tests.support.servers import databases, postgres_binaries
 
-USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40), secret VARCHAR(40))"
-ROW = f"INSERT INTO usr VALUES (1, 'Ann', '{HIDDEN}')"
+USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40), lname VARCHAR(40), secret VARCHAR(40))"
+ROW = f"INSERT INTO usr (idu, fname, secret) VALUES (1, 'Ann', '{HIDDEN}')"
 CHANGE = "UPDATE usr SET fname = 'Eve'"
 TRACKED, TRIGGERS, RELATIONS = "event_log_tracked", "event_log_trigger", "event_log_relation"
 
@@ -106,14 +105,12 @@ def test_a_registry_that_lacks_the_class(site: Engine, tmp_path: Path) -> None:
 def test_a_registry_that_somebody_edited(site: Engine, tmp_path: Path, value: str) -> None:
     """Each text of the class's row in turn: what cannot be read is told, and hides what it hid."""
     edited = 0
-    texts = [name for name in columns(site, TRACKED) if name not in ("schema_name", "table_name")]
+    [row] = ask(site, f"SELECT * FROM {TRACKED}")
+    named_texts = zip(columns(site, TRACKED), row, strict=True)
+    texts = [name for name, kept in named_texts if isinstance(kept, str) and name not in ("schema_name", "table_name")]
     for column in texts:
         run(site, f"CREATE TABLE kept AS SELECT * FROM {TRACKED}")
-        try:
-            run(site, f"UPDATE {TRACKED} SET {column} = '{value}'")
-        except DBAPIError:  # it is no text
-            run(site, "DROP TABLE kept")
-            continue
+        run(site, f"UPDATE {TRACKED} SET {column} = '{value}'")
         edited += 1
         found = points(site, tmp_path)
         run(site, "DELETE FROM usr", ROW, CHANGE)
@@ -123,6 +120,17 @@ def test_a_registry_that_somebody_edited(site: Engine, tmp_path: Path, value: st
         assert named(found, "usr", "eventlog track"), f"{column}: {found}"
         run(site, f"UPDATE {TRACKED} SET {column} = (SELECT {column} FROM kept)", "DROP TABLE kept")
     assert edited > 0
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="read_registry takes what stands there for a number")
+def test_a_number_of_the_registry_that_is_none(sqlite: Engine, tmp_path: Path) -> None:
+    """SQLite keeps any text in a column of numbers."""
+    run(sqlite, USR)
+    install(sqlite)
+    track(sqlite, ["usr"], TrackRequest(exclude=("secret",)))
+    run(sqlite, f"UPDATE {TRACKED} SET id = 'no number'", ROW)
+    assert named(points(sqlite, tmp_path), "usr", "eventlog track")
+    assert HIDDEN not in documents(config(sqlite, tmp_path / "out"))
 
 
 def test_a_trigger_without_its_function(postgresql: Engine, tmp_path: Path) -> None:
@@ -149,14 +157,14 @@ def test_a_trigger_without_its_function(postgresql: Engine, tmp_path: Path) -> N
 
 def test_a_table_that_was_dropped_and_made_again_under_the_same_name(site: Engine, tmp_path: Path) -> None:
     """Another table now, whose columns may mean other things: it is not captured, and `check` says so."""
-    run(site, "DROP TABLE usr", USR.replace("fname VARCHAR(40), secret", "secret VARCHAR(40), hidden"))
+    run(site, "DROP TABLE usr", USR.replace("fname VARCHAR(40)", "hidden VARCHAR(40)"))
     found = points(site, tmp_path)
     assert named(found, "usr", "eventlog track") or named(found, "usr", "eventlog untrack"), found
-    run(site, f"INSERT INTO usr VALUES (1, '{HIDDEN}', '{HIDDEN}')")
+    run(site, f"INSERT INTO usr (idu, hidden, secret) VALUES (1, '{HIDDEN}', '{HIDDEN}')")
     assert HIDDEN not in documents(config(site, tmp_path / "out"))
     track(site, ["usr"], TrackRequest(reset=True, exclude=("secret", "hidden")))
     assert {str(state.state) for state in trigger_states(site)} == {"CURRENT"}
-    run(site, f"INSERT INTO usr VALUES (2, '{HIDDEN}', '{HIDDEN}')")
+    run(site, f"INSERT INTO usr (idu, hidden, secret) VALUES (2, '{HIDDEN}', '{HIDDEN}')")
     published = documents(config(site, tmp_path / "out"))
     assert HIDDEN not in published
     assert ask(site, "SELECT count(*) > 0 FROM event_log WHERE table_key = 'idu=2' AND status IN ('S', 'W')") in (
