@@ -107,7 +107,7 @@ class Battle:
     def file(self, url: str) -> Path:
         file = self.folder / "eventlog.toml"
         reader = f'reader = "{self.site.url("reader")}"'
-        output = f'[[output]]\nname = "near"\npath = "{self.folder / "near"}"'
+        output = f'[[output]]\nname = "near"\nsink = "files"\npath = "{self.folder / "near"}"'
         file.write_text(f'[source]\nurl = "{url}"\n{reader}\nlog = "capture.event_log"\nschema = "app"\n{output}\n')
         return file
 
