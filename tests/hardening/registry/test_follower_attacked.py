@@ -63,13 +63,16 @@ def everybody_works(site: People) -> None:
     run(site.owner, "ALTER TABLE app.other ADD COLUMN IF NOT EXISTS more text")
 
 
-def a_write_is_logged(site: People, *statements: str) -> None:
-    """The altered table's own writers work, and each statement leaves a row in the log."""
+def unlogged(site: People, *statements: str) -> list[str]:
+    """Runs writes of the altered table's own writers, and gives back those that left no row in the log."""
+    left = []
     for statement in statements:
         [(before,)] = site.ask("SELECT count(*) FROM capture.event_log")
         run(site.writer, statement)
         [(after,)] = site.ask("SELECT count(*) FROM capture.event_log")
-        assert int(str(after)) > int(str(before)), statement
+        if int(str(after)) <= int(str(before)):
+            left.append(statement)
+    return left
 
 
 WRITES = (
@@ -125,7 +128,7 @@ def test_a_column_of_any_name_stops_nobody(site: People, style: Style) -> None:
         column = name
         everybody_works(site)
         execute(site.owner, f"ALTER TABLE app.t ADD COLUMN more_{number} text")
-        a_write_is_logged(site, *(statement.format(table="app.t") for statement in WRITES))
+        assert unlogged(site, *(statement.format(table="app.t") for statement in WRITES)) == []
 
 
 @pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD])
@@ -179,15 +182,15 @@ def test_what_the_publisher_writes_stops_nobody(site: People) -> None:
             write_everything(site, publisher, text, "app.t")
         everybody_works(site)
         execute(site.owner, f"ALTER TABLE app.t ADD COLUMN more_{number} text")
-        a_write_is_logged(site, *(statement.format(table="app.t") for statement in WRITES))
+        assert unlogged(site, *(statement.format(table="app.t") for statement in WRITES)) == []
 
 
 def test_a_renamed_schema_stops_no_writer(site: People) -> None:
     track(site.admin, ["app.t"], TriggerOptions(style=Style.FIELD, follow_ddl=True), LOG)
     execute(site.owner, "ALTER SCHEMA app RENAME TO moved")
-    a_write_is_logged(site, *(statement.format(table="moved.t") for statement in WRITES))
+    assert unlogged(site, *(statement.format(table="moved.t") for statement in WRITES)) == []
     execute(site.owner, "ALTER TABLE moved.t SET SCHEMA moved", "ALTER SCHEMA moved RENAME TO app")
-    a_write_is_logged(site, *(statement.format(table="app.t") for statement in WRITES))
+    assert unlogged(site, *(statement.format(table="app.t") for statement in WRITES)) == []
 
 
 @pytest.mark.parametrize("kind", ["partition", "inheritance"])
@@ -211,7 +214,7 @@ def test_a_parent_that_is_altered_stops_no_writer_of_what_is_tracked(site: Peopl
     ):
         execute(site.owner, change)
         key = "number" if "number" in change else "id"
-        a_write_is_logged(site, *(one.format(table="app.part").replace("id", key) for one in WRITES))
+        assert unlogged(site, *(one.format(table="app.part").replace("id", key) for one in WRITES)) == []
 
 
 def test_a_type_that_columns_stand_for_is_altered(site: People) -> None:
@@ -230,7 +233,7 @@ def test_a_type_that_columns_stand_for_is_altered(site: People) -> None:
     ):
         execute(site.owner, change)
         key = "number" if "number" in change else "id"
-        a_write_is_logged(site, *(one.format(table="app.typed").replace("id", key) for one in WRITES))
+        assert unlogged(site, *(one.format(table="app.typed").replace("id", key) for one in WRITES)) == []
 
 
 def test_an_excluded_column_stays_hidden_whatever_it_is_called(site: People, tmp_path: Path) -> None:
@@ -249,6 +252,7 @@ def seconds_of_ddl(engine: Engine, times: int = 15) -> float:
     """What a command about a relation costs that nobody tracks: the middle of several, in one session."""
     took = []
     with session(engine) as connection:
+        connection.exec_driver_sql("DROP TABLE IF EXISTS passing")
         connection.exec_driver_sql("CREATE TEMPORARY TABLE passing (id integer)")
         for number in range(times):
             began = time.perf_counter()
