@@ -5,6 +5,7 @@ and who may do what.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -101,6 +102,7 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
     """
     from eventlog.capture.install import upgrade as bring_up
     from eventlog.capture.install import upgrade_sql
+    from eventlog.capture.table_locks import say_once, try_while_in_use
 
     engine = site.engine()
     if sql:
@@ -120,7 +122,8 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
             agree([f"{what}: what only the later ones have is lost."], yes=yes)
 
     try:
-        bring_up(engine, site.wanted_names, to, agree=agreed)
+        agree_once = say_once(agreed)
+        try_while_in_use(lambda: bring_up(engine, site.wanted_names, to, agree=agree_once), engine, _note)
     except DryRun:
         return
     state = "is current" if to is None else f"is at migration {to}"
@@ -144,6 +147,7 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     """
     from eventlog.capture.install import uninstall as take_off
     from eventlog.capture.install import uninstall_sql
+    from eventlog.capture.table_locks import say_once, try_while_in_use
 
     if sql and not has_address(site.url):
         # Only the kind of the database is known, so nobody can ask what columns the log has.
@@ -154,12 +158,9 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
         click.echo(uninstall_sql(engine, _standing(site, engine), purge=purge), nl=False)
         return
     try:
-        stayed = take_off(
-            engine,
-            _standing(site, engine),
-            purge=purge,
-            agree=lambda leaving: _agreed(leaving, dry=dry, yes=yes, as_json=as_json),
-        )
+        names = _standing(site, engine)
+        agree_once = say_once(partial(_agreed, dry=dry, yes=yes, as_json=as_json))
+        stayed = try_while_in_use(lambda: take_off(engine, names, purge=purge, agree=agree_once), engine, _note)
     except DryRun as planned:
         if as_json:
             show_json({"would_uninstall": site.config.source.log, "triggers": planned.names})
@@ -167,6 +168,10 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     for grant in stayed:
         say(f"You may not take back what was given by {grant}.", err=True)
     _say_done("uninstalled", site, "is removed", as_json=as_json)
+
+
+def _note(text: str) -> None:
+    say(text, err=True)
 
 
 def _say_done(what: str, site: Site, state: str, *, as_json: bool) -> None:

@@ -14,7 +14,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.core.errors import ConfigError, SourceError, UsageError
+from eventlog.capture.table_locks import raise_if_in_use
+from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sql.column_types import ColumnType, ColumnTypes
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect, dialect_of, offers, waiting_number
 from eventlog.sql.findlog import BY_PLACE
@@ -25,7 +26,8 @@ from eventlog.sql.names import NAME_CHARACTERS, NEW_ORDER, STANDARD, TRANSACTION
 def ddl_transaction(engine: Engine) -> Iterator[Connection]:
     """A connection whose changes, DDL too, become visible together, as far as can be.
 
-    It waits for a table for DDL_LOCK_SECONDS: writers to the table queue behind it meanwhile.
+    It waits for a table for DDL_LOCK_SECONDS, as writers to the table then wait behind it:
+    TableInUseError afterwards.
     """
     dialect = dialect_of(engine)
     limit, unlimit = dialect.ddl_limits
@@ -38,15 +40,8 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
         try:
             yield connection
         except DBAPIError as error:
-            cause = error.orig
-            first = cause.args[0] if cause is not None and cause.args else None
-            if {getattr(cause, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
-                raise
-            message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
-            hint = "Try again when long transactions have ended."
-            if dialect.transactional_ddl:
-                hint += " Nothing was changed."
-            raise SourceError(message, hint=hint) from error
+            raise_if_in_use(dialect, error, DDL_LOCK_SECONDS)
+            raise
         finally:
             if unlimit and not connection.invalidated:
                 connection.exec_driver_sql(unlimit)

@@ -124,6 +124,7 @@ def track(
     """
     from eventlog.capture import Style, TrackRequest, track_sql
     from eventlog.capture import track as make
+    from eventlog.capture.table_locks import say_once, try_while_in_use
     from eventlog.core.errors import EX_CONFIG, OK, UsageError
     from eventlog.core.schema import WHOLE_ROW
 
@@ -150,7 +151,8 @@ def track(
         script = track_sql(engine, wanted, request, names, site.schema, _note, leave_out)
         click.echo(script, nl=False)
         return EX_CONFIG if left_out else OK
-    made = make(engine, wanted, request, names, site.schema, _note, leave_out)
+    note, leave = say_once(_note), say_once(leave_out)
+    made = try_while_in_use(lambda: make(engine, wanted, request, names, site.schema, note, leave), engine, _note)
     if as_json:
         show_json(made)
     else:
@@ -197,6 +199,7 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
     Example: eventlog untrack usr --yes
     """
     from eventlog.capture import untrack as take_off
+    from eventlog.capture.table_locks import say_once, try_while_in_use
 
     def agreed(names: list[str]) -> None:
         if dry:
@@ -206,7 +209,10 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
 
     engine = site.engine()
     try:
-        removed = take_off(engine, tables, site.names(engine), site.schema, agree=agreed)
+        names, agree_once = site.names(engine), say_once(agreed)
+        removed = try_while_in_use(
+            lambda: take_off(engine, tables, names, site.schema, agree=agree_once), engine, _note
+        )
     except DryRun as planned:
         removed = planned.names
     if as_json:
