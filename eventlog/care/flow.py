@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from eventlog.core.model import Reason, Status
+from eventlog.core.model import Status
 from eventlog.core.plural import counted, duration
 from eventlog.delivery.output import OutputState
+from eventlog.publisher.flow import read_unread_tables
 from eventlog.publisher.tables import BY_PUBLISHER
 from eventlog.sources.log.flow import WINDOW_SECONDS, Flow, OutputLag
 from eventlog.sql.log import Log
@@ -62,18 +63,8 @@ def rate_of(flow: Flow) -> Rate:
 
 
 def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
-    """Tables that the publisher may not read, and the database's message for each."""
-    return {table: note for table, (note, _) in unread_rows(connection, log).items()}
-
-
-def unread_rows(connection: Connection, log: Log) -> dict[str, tuple[str, int]]:
-    """The same with the first row of each."""
-    unread: dict[str, tuple[str, int]] = {}
-    for table, record in log.rows(connection, log.query("parked_unread")):
-        rows = log.rows(connection, log.query("parked_row"), {"record_id": int(record)})
-        notes = [str(note) for _, reason, note, *_ in rows if reason == Reason.NO_RIGHT.value and note]
-        unread[str(table)] = next(iter(notes), "the publisher may not read it"), int(record)
-    return unread
+    """Tables that the publisher cannot read, and the database's message for each."""
+    return {name: table.note for name, table in read_unread_tables(connection, log).items()}
 
 
 def note_of_hold(connection: Connection, log: Log, number: int) -> str | None:
@@ -120,7 +111,7 @@ def state_sentence(flow: Flow) -> str:
         case "lagging":
             return f"An output lags behind the others, which continue.{nobody}"
         case "suspended":
-            return f"Rows wait until their table may be read.{nobody}"
+            return f"Rows wait until their table can be read.{nobody}"
         case "unpublished":
             return "Nothing is ready to be published, and no publisher works on this log."
         case "untracked":
@@ -137,7 +128,7 @@ def waiting_reasons(flow: Flow) -> Iterator[str]:
     if parts.retrying:
         yield f"{counted(parts.retrying, 'row is', 'rows are')} offered again, because a receiver did not take a row."
     if parts.suspended:
-        yield f"{counted(parts.suspended, 'row is', 'rows are')} kept until the publisher may read their table."
+        yield f"{counted(parts.suspended, 'row is', 'rows are')} kept until the publisher can read their table."
     for name, lag in flow.lags.items():
         paused = ", which somebody has paused" if lag.paused else ""
         if lag.pause is not None and f" {BY_PUBLISHER}: " in lag.pause:

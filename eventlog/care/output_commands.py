@@ -87,6 +87,11 @@ def _show_outputs(site: Site, *, as_json: bool) -> None:
             show_sentence(f"{output.name} did not take everything at {output.failed_at} UTC: {output.error}")
         if output.paused is not None and f" {BY_PUBLISHER}: " in output.paused:
             show_sentence(f"{output.name} is paused {output.paused.rstrip('.')}.")
+        for reason, number in output.unread.items():
+            waiting = counted(number, "row waits", "rows wait")
+            show_sentence(
+                f"{output.name}: {waiting} until the table can be read ({reason}); `eventlog status` names it."
+            )
         if output.state == "unknown":
             problem = f"The configuration has no output {output.name}, and nobody can publish without it."
             pause = f"`eventlog outputs pause {output.name!r}`"

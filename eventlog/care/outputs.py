@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -18,12 +19,16 @@ from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.flow import JournalLook, read_flow
 from eventlog.publisher.memory import read_memory
+from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import write_pause
 from eventlog.sources.log.flow import OutputLag, Polling, Resumed
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text
 from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 class OutputStanding(Struct, frozen=True, kw_only=True):
@@ -46,6 +51,8 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
     """Whether it took a document after its last error."""
     paused: str | None = None
     """Since when it is paused, by whom and why."""
+    unread: Mapping[str, int] = {}
+    """How many rows wait for it whose table cannot be read, by the reason."""
 
 
 def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
@@ -54,6 +61,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow = read_flow(connection, log, settings)
         places = read_memory(connection, log, "", seen=False).outputs
+        unread = _unread(connection, log) if flow.parts.suspended else {}
         converting = conversions(connection, log)
     others = [name for name in places if name not in configured and name not in converting]
     standing = []
@@ -81,9 +89,19 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
             failed_at=utc_text(state.failed_at),
             recovered=has_recovered(state),
             paused=lag.pause,
+            unread=unread.get(name, {}),
         )
         standing.append(output)
     return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
+
+
+def _unread(connection: Connection, log: Log) -> dict[str, dict[str, int]]:
+    """Count the rows of each output whose table cannot be read."""
+    unread: dict[str, dict[str, int]] = {}
+    for output, reason, rows, *_ in log.rows(connection, log.query("parked_reasons")):
+        if reason in FAULTS:
+            unread.setdefault(str(output), {})[str(reason)] = int(rows)
+    return unread
 
 
 def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str = "") -> bool:

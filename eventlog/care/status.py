@@ -79,7 +79,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     outputs: Mapping[str, OutputState] = {}
     publisher: Publishing | None = None
     unread: Mapping[str, str] = {}
-    """Tables that the publisher may not read, and the database's message for each."""
+    """Tables that the publisher cannot read, and the database's message for each."""
     failing: Mapping[str, str] = {}
     """Triggers that fail every write to their table, and the table."""
     state: FlowState = "flowing"

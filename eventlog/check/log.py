@@ -151,8 +151,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
                 yield failure("rights", InstallError(error.message, hint=hint))
     for table, note in _unread(engine, names).items():
         missing.add(table)
-        mend = "Give the right; rows of that table are tried again now and then."
-        yield warning("rights", f"Rows of {table} wait: {note}", mend)
+        yield warning("rights", f"Rows of {table} wait: {note}", "The table is tried again now and then.")
     if not missing:
         yield ok("rights", "the connected user may do all that a publisher does")
 

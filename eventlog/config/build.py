@@ -84,19 +84,20 @@ def decider_of(
     """The rules, with a log's tables as they look now; `looks` are those of the former decider."""
     from eventlog.core.rules import Round
     from eventlog.publisher.decide import Decider
-    from eventlog.sql.connect import reading_engine
+    from eventlog.sql.connect import read_back_engine
     from eventlog.sql.history import history_stamp
     from eventlog.sql.rows import SqlRowReader, column_stamps
 
     source = config.source
-    reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
+    limits = (source.statement_timeout, source.lock_timeout, config.publisher.read_back_timeout)
+    reading = read_back_engine(engine, source.reader, *limits)
     # Before the tables are read: what changes in between counts as new at the next look.
     tracked, stamp = tracked_of(engine, names), history_stamp(engine, names)
     catalog = with_definitions(engine, names, catalog_of(engine, names, config))
     asked = step_needs_of(config, catalog)
     round_ = Round(
         catalog=catalog,
-        reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
+        reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog), may_wait=True),
         options=options_of(config, engine.url.username),
         needs=asked.needs,
         looks=asked.looks,

@@ -122,7 +122,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     noticed at once where the database allows that, between the intervals. With `follow` the
     triggers of a table that has changed are made anew, at the next poll at the latest. What a
     receiver does not take is offered again after `retry_first` seconds, then after twice as many,
-    up to `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a
+    up to `retry_longest`, and `max_attempts` times (0: for ever); so is a table that cannot be read
+    back, or that somebody has locked for longer than `read_back_timeout` seconds. `lease` is how many seconds a
     publisher that died keeps others waiting where the database has no locks that end with a
     session. With `traces` each batch is sent to OpenTelemetry. An output that is paused for longer
     than `max_paused_seconds`, or is more than `max_paused_rows` behind, is a failure to `check`.
@@ -136,6 +137,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     query_limit: int = 10_000
     query_bytes: int = 32_000_000
     value_limit: int = 64_000_000
+    read_back_timeout: float = 5.0
     allow_loopback: bool = False
     handle_future_events: bool = False
     delete_from_log: bool = False
@@ -166,6 +168,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
         within("publisher.query_limit", self.query_limit, 0, 2_147_483_647)
         within("publisher.query_bytes", self.query_bytes, 100_000, 1_000_000_000)
         within("publisher.value_limit", self.value_limit, 1_000, 1_000_000_000)
+        within("publisher.read_back_timeout", self.read_back_timeout, 0.1, 3_600)
         within("publisher.heartbeat_interval", self.heartbeat_interval, 0, 2_147_483_647)
         within("publisher.max_attempts", self.max_attempts, 0, 2_147_483_647)
         within("publisher.retry_first", self.retry_first, 0, 86_400)

@@ -101,6 +101,8 @@ class Reason(StrEnum):
     BEHIND = "behind"
     NO_ROOM = "no room"
     NO_RIGHT = "no right"
+    LOCKED = "locked"
+    DAMAGED = "damaged"
     GOES_ON = "goes on"
     INVALID = "invalid"
     REFUSED = "refused"
@@ -111,11 +113,15 @@ class Reason(StrEnum):
     RETRY = "retry"
 
 
+TABLE_FAULTS: Final = frozenset({Reason.NO_RIGHT, Reason.LOCKED, Reason.DAMAGED})
+"""Reasons why a whole table cannot be read back now."""
+
+
 class Unreadable(Struct, frozen=True, kw_only=True, gc=False):
     """What a read-back says of an object instead of a row: why it cannot be read, or not all of it.
 
     `row` are the attributes that could be read. A reason that leaves events waiting (NO_ROOM,
-    NO_RIGHT) leaves all.
+    TABLE_FAULTS) leaves all.
     """
 
     note: str

@@ -376,8 +376,10 @@ class Publisher:
             if is_all_loopback and not self._warned_loopback:
                 self.journal.warning("nothing_published", why=ALL_LOOPBACK)
             self._warned_loopback = is_all_loopback
-        for table, note in report.unread.items():
-            self.journal.warning("table_unread", table=table, error=note)
+        for table, why in report.unread.items():
+            self.journal.warning("table_unread", table=table, reason=why.reason.value, error=why.note)
+        for table in report.readable:
+            self.journal.info("table_read", table=table)
         self._has_published = self._has_published or report.documents > 0
         self.post.finished(report)
 
@@ -493,7 +495,8 @@ def together(reports: Sequence[Report]) -> Report:
         tables=tables,
         later=min(times, default=None),
         loopback=sum(report.loopback for report in reports),
-        unread={table: note for report in reports for table, note in report.unread.items()},
+        unread={table: why for report in reports for table, why in report.unread.items()},
+        readable=[table for report in reports for table in report.readable],
         moved=any(report.moved for report in reports),
         ended=next((report.ended for report in reports if report.ended is not None), None),
         seconds=sum(report.seconds for report in reports),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from eventlog.core.model import Status
+from eventlog.core.model import Status, Unreadable
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -23,8 +23,10 @@ class Report(Struct, frozen=True, kw_only=True):
     """In how many seconds rows come that wait for another attempt."""
     loopback: int = 0
     """Events that the publisher's own user made, which are not published."""
-    unread: Mapping[str, str] = {}
-    """Tables that may not be read, and the database's message."""
+    unread: Mapping[str, Unreadable] = {}
+    """Tables that cannot be read since this turn, each with the reason."""
+    readable: Sequence[str] = ()
+    """Tables that can be read again."""
     moved: bool = False
     """Something was done, so that there may be more to do."""
     ended: Status | None = None

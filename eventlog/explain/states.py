@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Reason
 from eventlog.publisher.memory import read_memory
+from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import NEVER
 from eventlog.publisher.take import BEHIND
 from eventlog.sql.log import Log
@@ -123,6 +124,8 @@ class RowStage(Struct, frozen=True, kw_only=True):
             return f"It waits behind row {self.behind} of the same object, which {why}."
         if self.reason == Reason.HELD:
             return "It waits until somebody releases it."
+        if self.reason in FAULTS:
+            return f"It waits until its table can be read ({self.reason}): {self.note}"
         if self.attempts:
             return f"It is offered again after {self.attempts} attempt{'s' * (self.attempts != 1)}."
         if self.reason in (None, BEHIND):

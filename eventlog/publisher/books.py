@@ -10,7 +10,7 @@ from operator import attrgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status
+from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status, Unreadable
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.report import Report
 from eventlog.publisher.decide import Cause
@@ -54,6 +54,8 @@ class Books(Struct, kw_only=True):
     """Of the rows that the target has now."""
     last: tuple[str, Position] | None = None
     ended: Status | None = None
+    unread: Mapping[str, Unreadable] = {}
+    readable: Sequence[str] = ()
 
     def answered(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
         """A receiver, or a target, has answered this."""
@@ -102,9 +104,7 @@ class Books(Struct, kw_only=True):
         is_first = not taken.batches
         if is_first:
             events, changes = len(taken.events), encoded.changes
-        unread: Mapping[str, str] = {}
         if encoded.outcomes:
-            unread = failed_tables(taken.events, encoded.outcomes.values())
             reasons = [outcome.reason for outcome in encoded.outcomes.values()]
             loopback = reasons.count(Reason.LOOPBACK) * is_first
         return replace(
@@ -113,17 +113,8 @@ class Books(Struct, kw_only=True):
             changes=changes,
             tables=self.tables,
             loopback=loopback,
-            unread=unread,
+            unread=self.unread,
+            readable=self.readable,
             # Looked for only where somebody asks, for this goes over every row.
             delivered=filter(lambda event: event.position in self.positions, taken.events),
         )
-
-
-def failed_tables(events: Sequence[Event], outcomes: Iterable[Outcome]) -> dict[str, str]:
-    """The tables that could not be read for want of a right, each with its note."""
-    denied = [outcome for outcome in outcomes if outcome.reason is Reason.NO_RIGHT]
-    if not denied:
-        return {}
-    notes = {outcome.position: outcome.note or "" for outcome in denied}
-    of_tables = [event for event in events if event.table and event.position in notes]
-    return {event.table or "": notes[event.position] for event in of_tables}

@@ -239,7 +239,7 @@ class Consumer:
             limit=self._settings.limit,
             identities=self._decider.identities,
             unanswered=unanswered,
-            unreadable=self._maker.unreadable_at(now),
+            untried=self._journal.faults.untried(now),
         )
 
     # --- what is new ------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Looks:
 def causes_of(events: Sequence[Event], outcomes: Sequence[Outcome]) -> frozenset[Cause]:
     """What the rows name that could not be read."""
     reasons = exceptional(outcomes)
-    invalid = {outcome.position for outcome in reasons if outcome.reason is Reason.INVALID}
+    invalid = {outcome.position for outcome in reasons if outcome.reason in (Reason.INVALID, Reason.DAMAGED)}
     if not invalid:
         return frozenset()
     return frozenset((event.table, event.column) for event in events if event.position in invalid)

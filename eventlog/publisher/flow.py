@@ -11,10 +11,12 @@ have parked more than MOST_COUNTED_ROWS together, the one with most rows of a ki
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.rules.times import moment
 from eventlog.publisher.memory import Memory, read_memory
@@ -53,6 +55,14 @@ AHEAD: Final = {"ahead": "parked_ahead"}
 """The part of queries that finds what objects wait for."""
 
 
+class WaitingTable(Struct, frozen=True, kw_only=True):
+    """Why a table cannot be read, in a word and in the database's, and the first row that waits for it."""
+
+    reason: str
+    note: str
+    first: int
+
+
 class ParkedRows(Struct, frozen=True):
     """So many rows wait, with the first and the last of them."""
 
@@ -84,8 +94,10 @@ def read_flow(
     elif parts.ready:
         _, ready_lag = look.oldest_ready()
     holder = look.marks.get(PUBLISHER)
+    unread = read_unread_tables(connection, log) if parts.suspended else {}
     return Flow(
         parts=parts,
+        unread_tables=Counter(table.reason for table in unread.values()),
         oldest=oldest,
         lag=lag,
         ready_lag=ready_lag,
@@ -96,6 +108,21 @@ def read_flow(
         patience=patience(settings),
         lags=look.lags,
     )
+
+
+def read_unread_tables(connection: Connection, log: Log) -> dict[str, WaitingTable]:
+    """Read which tables cannot be read back, and why."""
+    unread: dict[str, WaitingTable] = {}
+    for table, reason, record in log.rows(connection, log.query("parked_unread")):
+        known = unread.get(str(table))
+        if known is not None:
+            unread[str(table)] = replace(known, first=min(known.first, int(record)))
+            continue
+        rows = log.rows(connection, log.query("parked_row"), {"record_id": int(record)})
+        notes = [str(note) for _, of_output, note, *_ in rows if of_output == reason and note]
+        note = next(iter(notes), "the publisher cannot read it")
+        unread[str(table)] = WaitingTable(reason=str(reason), note=note, first=int(record))
+    return unread
 
 
 def lacking(memory: Memory, name: str) -> Stretches:

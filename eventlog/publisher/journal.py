@@ -175,17 +175,15 @@ class Journal(JournalReader):
             if plan.unparked:
                 self._unpark(connection, memory, plan.unparked)
             if plan.planned:
-                rows, records = [], []
-                for sent in plan.planned:
-                    rows.append(sent.written(name))
-                    records.append(sent.records)
-                self._tell(connection, "planned_make", rows)
+                records = [sent.records for sent in plan.planned]
+                self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
                 if name in memory.planned:
                     records.append(memory.planned[name])
                 memory.planned[name] = Stretches.union(records)
                 row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
             if plan.parked:
                 self.park(connection, memory, plan.parked)
+            self._tell(connection, "parked_read_again", [{"output": name, "table": table} for table in plan.readable])
             if plan.gone:
                 self._leave(connection, memory, plan.gone)
             if plan.planned or position != row.position:
@@ -199,6 +197,7 @@ class Journal(JournalReader):
             self._drop_passed(connection, memory)
             if plan.sealed is not None and memory.any_parked:
                 see(connection, self.log, memory, plan.sealed.records)
+        self.faults.end(name, plan.readable)
         return settled
 
     def done(self, name: str, done: Done) -> Settled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from itertools import chain
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import TransactionCounts
-from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
+from eventlog.core.model import TABLE_FAULTS, Event, Outcome, Position, Reason, Status, Unreadable, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
@@ -20,6 +20,7 @@ from eventlog.publisher.encode import Encoded, Part, encode, planned_documents, 
 from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.plans import TakePlan
 from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.publisher.take import Parking, Take
 from eventlog.publisher.traces import BatchTrace
@@ -49,6 +50,14 @@ def answers_of_rows(
     return worst_by(POSITION, decider.of_rows(events, answers))
 
 
+class _Again(Struct):
+    """What is to come again of a take: rows, tables that cannot be read, those of them that are new."""
+
+    rows: Sequence[Parked] = ()
+    faulty: set[str] = set()
+    unread: dict[str, Unreadable] = {}
+
+
 class PlanMaker:
     """Makes plans of one output, of takes of about `limit` rows."""
 
@@ -56,15 +65,6 @@ class PlanMaker:
         self._journal = journal
         self._output = output
         self._limit = limit
-        self._unreadable: dict[str, tuple[int, str]] = {}
-        """Tables that may not be read: when they are tried again, and the database's message."""
-
-    def unreadable_at(self, now: int) -> Mapping[str, tuple[int, str]]:
-        """Those that are not to be tried again yet."""
-        if self._unreadable:
-            unreadable = self._unreadable
-            self._unreadable = {table: known for table, known in unreadable.items() if known[0] > now}
-        return self._unreadable
 
     def make(
         self,
@@ -85,7 +85,7 @@ class PlanMaker:
             if causes and not decider.looks.cover(causes):
                 return Turn(stale=causes)
         again = self._parked_again(taken, encoded, now)
-        parked_again = {waiting.record for waiting in again}
+        parked_again = {waiting.record for waiting in again.rows}
         # The number makes plans grow. The token keeps those of two publishers apart: one that has
         # lost the lock, and does not know it yet, counts from the same number.
         plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
@@ -93,17 +93,14 @@ class PlanMaker:
         planned = planned_documents(plan_id, taken, encoded, parked_again, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
         over = {event.position[0] for event in taken.events} - parked_again
-        unread = {waiting.record for waiting in again if waiting.reason == Reason.NO_RIGHT.value}
+        unread = {waiting.record for waiting in again.rows if waiting.reason in FAULTS}
         for documents in planned:
             for detail in documents.details:
-                # Rows of one number wait together: the next take knows what may not be read.
+                # Rows of one number wait together: the next take knows what cannot be read.
                 if not unread.isdisjoint(detail.records):
-                    return Turn(moved=True)
+                    return Turn(moved=True, unread=again.unread)
                 over.difference_update(detail.records)
-        outcomes: dict[int, Outcome] = {}
-        if over and encoded.outcomes:
-            ended = worst_by(number_of, encoded.outcomes.values())
-            outcomes = {number: ended[number] for number in over if number in ended}
+        readable = self._journal.faults.ended(self._output.name, taken, again.faulty)
         plan = TakePlan(
             stamp=taken.stamp,
             plan=plan_id,
@@ -111,19 +108,15 @@ class PlanMaker:
             passed=taken.batches,
             unparked=taken.unparked,
             planned=planned,
-            parked=[*taken.parked, *again],
-            outcomes=outcomes,
+            parked=[*taken.parked, *again.rows],
+            readable=readable,
+            outcomes=_outcomes_of(over, encoded),
             over=over,
             gone=taken.gone,
         )
-        return MadePlan(
-            taken=taken,
-            encoded=encoded,
-            plan=plan,
-            decider=decider,
-            books=Books(taken=taken, encoded=encoded, complaint=encoded.complaint),
-            trace=trace,
-        )
+        books = Books(taken=taken, encoded=encoded, complaint=encoded.complaint)
+        books.unread, books.readable = again.unread, readable
+        return MadePlan(taken=taken, encoded=encoded, plan=plan, decider=decider, books=books, trace=trace)
 
     def _encoded(
         self,
@@ -186,30 +179,50 @@ class PlanMaker:
             return replace(encoded, outcomes={**encoded.outcomes, **shared})
         return encoded
 
-    def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> list[Parked]:
+    def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
         """The rows of a take that the rules have wait. Nothing behind them is in a document."""
+        again = _Again(faulty={*taken.untried})
+        self._journal.faults.wait(self._output.name, taken.untried)
         if not (encoded.outcomes or encoded.left):
-            return []
+            return again
         waiting = waits(encoded.outcomes, encoded.left)
         if not waiting:
-            return []
+            return again
         parking = Parking(self._output.name)
         attempts = taken.attempts
         events = [event for event in taken.events if event.position in waiting]
         for event in sorted(events, key=POSITION):
             number, outcome = event.position[0], waiting[event.position]
             due, tried = 0, attempts.get(number, 0)
-            if outcome.reason is Reason.NO_RIGHT:
+            if outcome.reason in TABLE_FAULTS:
                 tried += 1
-                due = now + self._journal.delay(tried)
-                # The whole table waits with it: its other rows would be refused, too.
-                if event.table is not None:
-                    self._unreadable[event.table] = (due, outcome.note or "")
+                due = self._wait_for_table(event, outcome, again, now)
             elif outcome.reason is Reason.NOT_DUE:
                 due = now + self._journal.delay(1)
             name, reason = taken.objects[number], outcome.reason.value
             parking.add(number, name, reason, due, outcome.note, tried)
-        return parking.rows
+        self._journal.faults.wait(self._output.name, again.faulty)
+        again.rows = parking.rows
+        return again
+
+    def _wait_for_table(self, event: Event, outcome: Outcome, again: _Again, now: int) -> int:
+        """When a row goes whose table cannot be read: the first one tries it, for all others."""
+        table = event.table or ""
+        fault, is_new = self._journal.faults.add(table, outcome, now)
+        if table in again.faulty:
+            return fault.rest_due
+        again.faulty.add(table)
+        if is_new:
+            again.unread[table] = fault.why
+        return fault.due
+
+
+def _outcomes_of(over: Collection[int], encoded: Encoded) -> dict[int, Outcome]:
+    """How rows end that are in no document, by their numbers."""
+    if not (over and encoded.outcomes):
+        return {}
+    ended = worst_by(number_of, encoded.outcomes.values())
+    return {number: ended[number] for number in over if number in ended}
 
 
 def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:

@@ -22,7 +22,8 @@ class TakePlan(Struct, frozen=True, kw_only=True):
 
     `sealed` are new rows, which become a batch by this; `passed` are batches of which the output
     has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that
-    somebody else has taken away or given a letter.
+    somebody else has taken away or given a letter. `readable` are tables that could not be read
+    before: the rows of theirs that wait may go.
     """
 
     stamp: str
@@ -32,6 +33,7 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     unparked: Sequence[Parked] = ()
     planned: Sequence[OnTheWay] = ()
     parked: Sequence[Parked] = ()
+    readable: Sequence[str] = ()
     over: Collection[int] = ()
     outcomes: Mapping[int, Outcome] = {}
     gone: Stretches = Stretches()

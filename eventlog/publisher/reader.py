@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.table_faults import TableFaults
 from eventlog.publisher.tables import JournalRow
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.publisher.view import View
@@ -47,6 +48,7 @@ class JournalReader:
         self._memory: Memory | None = None
         self._ahead = self._next_look = self._next_processed = float("-inf")
         self._now = 0
+        self.faults = TableFaults(self.delay)
         self._lock: LogLock | None = None
         self._checks_numbers = False
         """Whether it is looked whether the numbers of new rows are their own."""

@@ -6,7 +6,7 @@ it. So does a document that may be at a receiver, but for rows before it that ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
+from eventlog.publisher.table_faults import TableFault
 from eventlog.publisher.tables import NEVER, OnTheWay, Parked
 from eventlog.publisher.unsealed import object_of, objects_of
 from eventlog.sources.marks import Stretches
@@ -30,8 +31,8 @@ BEHIND: Final = Reason.BEHIND.value
 EVERY_ROW_SECONDS: Final = 1.0
 """Seconds between two looks of a row of a whole table whether rows before it wait."""
 
-Unreadable = Mapping[str, tuple[int, str]]
-"""Tables that may not be read: when they are tried again, and the database's message."""
+Untried = Mapping[str, TableFault]
+"""Tables that cannot be read, and are not to be tried again yet."""
 
 
 class Take(Struct, frozen=True, kw_only=True):
@@ -52,6 +53,8 @@ class Take(Struct, frozen=True, kw_only=True):
     objects: Mapping[int, str] = {}
     set_aside: Sequence[tuple[int, int]] = ()
     """The transactions of the rows that wait by this take, and when these may go."""
+    untried: frozenset[str] = frozenset()
+    """The tables of rows that wait by this take because their table cannot be read."""
     others_wait: bool = True
     """Whether rows that are not among these may wait for the output."""
 
@@ -201,7 +204,7 @@ def take(
     limit: int,
     identities: Identities,
     unanswered: Unanswered = NOTHING_SENT,
-    unreadable: Unreadable | None = None,
+    untried: Untried | None = None,
 ) -> Take:
     """The next rows of an output; new ones that no batch has where it has nothing ahead of it."""
     stamp = view.memory.stamp
@@ -227,8 +230,8 @@ def take(
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
     memory = view.memory
     others_wait = memory.any_held or (memory.any_parked and view.others_wait(output, again, now))
-    if unanswered or unreadable or others_wait:
-        return _divided(view, output, taken, waited, freed, now, identities, unanswered, unreadable or {})
+    if unanswered or untried or others_wait:
+        return _divided(view, output, taken, waited, freed, now, identities, unanswered, untried or {})
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
     if not again and not batches:  # new rows are all there
@@ -251,15 +254,14 @@ def _divided(
     now: int,
     identities: Identities,
     unanswered: Unanswered,
-    unreadable: Unreadable,
+    untried: Untried,
 ) -> Take:
     """Where rows wait: which of those that were taken go, and which wait or wait on."""
-    by_number: dict[int, list[Event]] = {}
-    for event in taken.events:
-        by_number.setdefault(event.position[0], []).append(event)
+    by_number = _by_number(taken.events)
     objects, new_names, shared = _named(by_number, waited, identities)
     parking = _parking(view, output, new_names, waited, freed, unanswered, by_number)
     held = view.held(by_number)
+    waiting_tables = set[str]()
     going: list[Event] = []
     unparked: list[Parked] = []
     gone_on = 0
@@ -272,7 +274,7 @@ def _divided(
         attempts = 0 if former is None else former.attempts
         is_blocked = unanswered.blocks(number, shared.get(number) or (name,), attempts)
         is_behind = parking.is_behind(name, former) or (is_blocked and name != EVERY_ROW)
-        wait = _wait(alike, number in held, is_behind, unreadable, now)
+        wait = _wait(alike, number in held, is_behind, untried, waiting_tables, now)
         # Rows behind one that speaks of a whole table wait with it, whatever their objects are.
         if number > parking.of_every_row:
             name = objects[number] = EVERY_ROW
@@ -299,9 +301,17 @@ def _divided(
         events=going,
         parked=parking.rows,
         set_aside=_set_aside(parking.rows, by_number),
+        untried=frozenset(waiting_tables),
         gone=(taken.records | Stretches.of(waited)) - Stretches.of(by_number),
         objects=objects,
     )
+
+
+def _by_number(events: Iterable[Event]) -> dict[int, list[Event]]:
+    by_number: dict[int, list[Event]] = {}
+    for event in events:
+        by_number.setdefault(event.position[0], []).append(event)
+    return by_number
 
 
 def _waits_for_any(view: View, parking: Parking, number: int, names: set[str] | None, gone_on: int) -> bool:
@@ -386,15 +396,25 @@ def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]
 
 
 def _wait(
-    events: Sequence[Event], held: bool, is_behind: bool, unreadable: Unreadable, now: int
+    events: Sequence[Event],
+    held: bool,
+    is_behind: bool,
+    untried: Untried,
+    waiting_tables: set[str],
+    now: int,
 ) -> tuple[str, int, str | None] | None:
-    """Why a row waits, until when, and its note; None where it may go."""
+    """Why a row waits, until when, and its note; None where it may go.
+
+    Of each table that is not tried yet the first row tries it; it is entered in `waiting_tables`.
+    """
     if held:
         return Reason.HELD.value, NEVER, None
     if is_behind:
         return BEHIND, now, None
     for event in events:
-        if event.table is not None and event.table in unreadable:
-            until, note = unreadable[event.table]
-            return Reason.NO_RIGHT.value, until, note
+        if event.table is not None and event.table in untried:
+            fault = untried[event.table]
+            due = fault.rest_due if event.table in waiting_tables else fault.due
+            waiting_tables.add(event.table)
+            return fault.why.reason.value, due, fault.why.note
     return None

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import EventlogError, SourceError, shortened
+from eventlog.core.model import Reason
 from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
 from eventlog.sql.pooler import is_pooled
 
@@ -322,6 +323,19 @@ def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
 def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
     """Whether an error says that a right is missing."""
     return not _codes(dialect, error).isdisjoint(dialect.denied_codes)
+
+
+def table_fault(dialect: Dialect, error: BaseException | None) -> Reason | None:
+    """Say what keeps a whole table from being read; None where the error speaks of something else."""
+    codes = _codes(dialect, error)
+    if not codes.isdisjoint(dialect.denied_codes):
+        return Reason.NO_RIGHT
+    # A file that another process has locked is locked for the log too, and no table is at fault.
+    if not codes.isdisjoint(dialect.lock_codes | dialect.deadlock_codes | dialect.timeout_codes):
+        return Reason.LOCKED
+    if not codes.isdisjoint(dialect.damage_codes) or _number_of(_driver_error(error)) in dialect.damage_codes:
+        return Reason.DAMAGED
+    return None
 
 
 def is_of_value(dialect: Dialect, error: BaseException | None) -> bool:

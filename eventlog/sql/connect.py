@@ -28,7 +28,7 @@ UNOPENED: Final = "See that its folder is there, and that this user may read and
 PLACES = frozenset({"host", "port", "unix_socket", "service_name", "dbname"})
 """Options in a URL that say where a database is."""
 
-_readers: WeakKeyDictionary[Engine, Engine] = WeakKeyDictionary()
+_readers: WeakKeyDictionary[Engine, dict[str, Engine]] = WeakKeyDictionary()
 LOCK_WAIT_SECONDS = 30
 """How long a statement waits for somebody else's lock before it gives up: never for ever."""
 
@@ -94,17 +94,44 @@ def reading_engine(
     lock_timeout: float | None = None,
 ) -> Engine:
     """Sessions of the login `reader`, for captured tables; they end with those of the engine."""
-    from sqlalchemy import event
-
     if not reader:
         return engine
+    return _beside(engine, "reader", reader, statement_timeout, lock_timeout)
+
+
+def read_back_engine(
+    engine: Engine,
+    reader: str,
+    statement_timeout: float | None,
+    lock_timeout: float | None,
+    wait: float,
+) -> Engine:
+    """Sessions that read rows back, and wait `wait` seconds for a lock at most; they are of their own,
+    so that this limits no other statement and costs none.
+    """
+    dialect = dialect_of(engine)
+    if dialect.embedded:  # its one file is locked for all statements alike
+        return reading_engine(engine, reader, statement_timeout, lock_timeout)
+    answer = min(wait * ANSWER_WAITS, statement_timeout or STATEMENT_SECONDS)
+    lock_wait = min(wait, lock_timeout or LOCK_SECONDS) if _has_limit(dialect, "lock_timeout") else None
+    url = reader or engine.url.render_as_string(hide_password=False)
+    return _beside(engine, "read back", url, answer, lock_wait)
+
+
+def _beside(
+    engine: Engine, purpose: str, url: str, statement_timeout: float | None, lock_timeout: float | None
+) -> Engine:
+    """An engine that is kept with another one, and ends with it."""
+    from sqlalchemy import event
+
     # Kept by its engine and not for ever, so that both end together.
-    if engine not in _readers:
-        reading = connect(reader)
+    kept = _readers.setdefault(engine, {})
+    if purpose not in kept:
+        reading = connect(url)
         limit_sessions(reading, statement_timeout, lock_timeout)
         event.listen(engine, "engine_disposed", lambda _: reading.dispose())
-        _readers[engine] = reading
-    return _readers[engine]
+        kept[purpose] = reading
+    return kept[purpose]
 
 
 def _usual_name(dialect: Dialect) -> str:
@@ -229,6 +256,9 @@ keep.
 ANSWER_SECONDS: Final = 30
 """A driver that would wait for ever waits for an answer so much longer than a statement may run."""
 
+ANSWER_WAITS: Final = 6
+"""Reading rows back may take so many times as long as it may wait for a lock."""
+
 PROGRAM: Final = "eventlog"
 """What sessions are called."""
 
@@ -299,13 +329,17 @@ def limit_sessions(
     event.listen(engine, "connect", limit)
 
 
-def _refuse(dialect: Dialect, **wanted: float | None) -> None:
+def _has_limit(dialect: Dialect, name: str) -> bool:
+    """Whether a session of the database can be limited so."""
+    # A limit is there where the statement that sets limits has a hole for it.
+    hole = f"/* {name.removesuffix('timeout')}"
     limits = texts(dialect).get("session_limits", "")
+    return hole in limits or (dialect.limits_calls and name == "statement_timeout")
+
+
+def _refuse(dialect: Dialect, **wanted: float | None) -> None:
     for name, seconds in wanted.items():
-        # A limit is there where the statement that sets limits has a hole for it.
-        hole = f"/* {name.removesuffix('timeout')}"
-        known = hole in limits or (dialect.limits_calls and name == "statement_timeout")
-        if seconds is not None and not known:
+        if seconds is not None and not _has_limit(dialect, name):
             raise ConfigError(
                 f"source.{name} cannot be set: {dialect.name} has no such limit for a session; leave it out."
             )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from eventlog.sql.lookup import KeyLookup
 
 
-DDL_LOCK_SECONDS = 10
+DDL_LOCK_SECONDS = 2
 """How long making tables and triggers waits for a lock: all who come after it wait as well."""
 
 
@@ -158,6 +158,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Codes of the error that says that a lock did not come in time."""
     deadlock_codes: frozenset[int | str] = frozenset()
     """Codes of the error that says that two waited for each other, and one was sent away."""
+    timeout_codes: frozenset[int | str] = frozenset()
+    """Codes of the error that says that a statement took too long, or that somebody ended it."""
+    damage_codes: frozenset[int | str] = frozenset()
+    """Codes of errors that say that what a table is stored in cannot be read."""
     value_codes: frozenset[int] = frozenset()
     """Codes of errors that are about a value, where the driver's class does not say so."""
     error_number: str | None = None

@@ -22,8 +22,8 @@ from eventlog.sql.access import (
     driver_errors,
     fetched,
     hint_of,
-    is_denied,
     may_pass,
+    table_fault,
     transaction,
     words_of,
 )
@@ -40,7 +40,19 @@ NAMED_COLUMNS: Final = 3
 """Columns that cannot be read of which the database's message is shown."""
 
 NO_ROOM: Final = "what was read back with it has filled the batch."
-MENDED: Final = "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published."
+MENDED: Final = {
+    Reason.NO_RIGHT: "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published.",
+    Reason.LOCKED: "When the transaction that holds the lock has ended, the rows are published."
+    " Where nobody holds one, raise publisher.read_back_timeout.",
+    Reason.DAMAGED: "Repair the table, or restore it from a backup; then the rows are published.",
+}
+"""What somebody does where a table cannot be read."""
+SAID: Final = {
+    Reason.NO_RIGHT: "may not be read back",
+    Reason.LOCKED: "is locked, or does not answer in time",
+    Reason.DAMAGED: "cannot be read",
+}
+"""What is wrong with it."""
 
 
 TableName = tuple[str | None, str]
@@ -96,7 +108,8 @@ class SqlRowReader:
 
     A key that is no value of its column's type finds nothing. Without `room` everything is read.
     With it, of what has long values the lengths come first. With the `stamps` that tables had when
-    the catalog was made, a table that has other columns by now is a ChangedError.
+    the catalog was made, a table that has other columns by now is a ChangedError. What is locked or
+    damaged is Unreadable where rows `may_wait`, and else a SourceError.
     """
 
     def __init__(
@@ -105,8 +118,11 @@ class SqlRowReader:
         catalog: Catalog,
         room: Room | None = None,
         stamps: ColumnStamps | None = None,
+        *,
+        may_wait: bool = False,
     ) -> None:
         self._engine = engine
+        self._may_wait = may_wait
         self._stamps = stamps or {}
         self._catalog = catalog
         self._dialect = dialect_of(engine)
@@ -130,6 +146,8 @@ class SqlRowReader:
             plain = 1 << max(SHORT_BYTES, self._room.share // len(wanted)).bit_length() - 1
         what, dialect = "What the changes ask for", self._dialect
         with transaction(self._engine, what, lone=True, dialect=dialect) as connection:
+            # Statements are transactions of their own, or go on after an error: a table that cannot be
+            # read keeps no other from being read.
             for group in asked:
                 part = self._careful(connection, group, wanted, plain)
                 rows |= part.rows
@@ -193,27 +211,42 @@ class SqlRowReader:
         return rows
 
     def _careful(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
-        """What is found of the objects; a value that cannot be read keeps no other from being read.
+        """What is found of the objects; a value that cannot be read keeps no other from being read,
+        and neither does a table where rows may wait.
 
-        Law: what waiting may cure, and a table that is not as the catalog has it, is for the caller
-        to hear of.
+        Law: where the connection is lost or the server is away, the caller hears of it.
+        """
+        try:
+            return self._read_or_narrow(connection, asked, wanted, plain)
+        except driver_errors(self._engine) as error:
+            reason = table_fault(self._dialect, error)
+            if reason is None:
+                if may_pass(self._engine, error):
+                    raise
+                # Not even a question about no object has an answer.
+                reason = Reason.DAMAGED
+            if not (self._may_wait or reason is Reason.NO_RIGHT):
+                raise
+            mended = hint_of(self._engine, error) or MENDED[reason]
+            note = f"{asked.table.whole} {SAID[reason]}: {words_of(error)}. {mended}"
+            return _Part(rows=dict.fromkeys(asked.rows, Unreadable(note=note, reason=reason)))
+
+    def _read_or_narrow(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
+        """Reads the objects, one by one where a value of one cannot be read; raises what is wrong
+        with the table or the connection.
         """
         try:
             return self._read(connection, asked, wanted, plain)
         except driver_errors(self._engine) as error:
-            if may_pass(self._engine, error):
+            if not self._is_of_value(error):
                 raise
-            if is_denied(self._dialect, error):
-                mended = hint_of(self._engine, error) or MENDED
-                note = f"{asked.table.whole} may not be read back: {words_of(error)}. {mended}"
-                denied = Unreadable(note=note, reason=Reason.NO_RIGHT)
-                return _Part(rows=dict.fromkeys(asked.rows, denied))
             # Where the same question about no object fails too, the table is at fault and no value.
-            try:
-                self._read(connection, asked, wanted, plain, nobody=True)
-            except driver_errors(self._engine):
-                raise error from None
+            self._read(connection, asked, wanted, plain, nobody=True)
             return self._narrowed(connection, asked, wanted, plain, error)
+
+    def _is_of_value(self, error: Exception) -> bool:
+        """Whether an error may speak of a value: not of the connection, nor of the whole table."""
+        return table_fault(self._dialect, error) is None and not may_pass(self._engine, error)
 
     def _narrowed(
         self,
@@ -233,7 +266,7 @@ class SqlRowReader:
             try:
                 half_read = self._read(connection, some, wanted, plain)
             except driver_errors(self._engine) as refused:
-                if may_pass(self._engine, refused):
+                if not self._is_of_value(refused):
                     raise
                 half_read = self._narrowed(connection, some, wanted, plain, refused)
             part.rows |= half_read.rows
@@ -250,7 +283,7 @@ class SqlRowReader:
                 one_attribute = {row: frozenset({name})}
                 values = self._read(connection, asked, one_attribute, None).rows.get(row)
             except driver_errors(self._engine) as refused:
-                if may_pass(self._engine, refused):
+                if not self._is_of_value(refused):
                     raise
                 faults.append(f"column {name}: {words_of(refused)}")
                 continue

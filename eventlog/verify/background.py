@@ -198,6 +198,8 @@ class RegularProofs:
         journal = self._order.journal.bind(output=former.output, table=table.called)
         try:
             verified = verifier.verify(table)
+            if verified.proof.problem:
+                self.pause(0)  # a statement that was broken off has failed for no other reason
             last = last_proof(verified.proof, former.output, self._clock())
             sentence = summary(verified)
         except ProofsStopped:

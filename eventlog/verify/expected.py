@@ -20,8 +20,8 @@ from eventlog.compare.sides import Compared, ComparedSide, Key
 from eventlog.compare.streamed import StreamedSide
 from eventlog.compare.tables import TableSide, log_text
 from eventlog.compare.texts import read_cell
-from eventlog.core.errors import UsageError
-from eventlog.core.model import ABSENT, Change, Edit, Op, ReadBack, Refusal, RowId, Unreadable
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.model import ABSENT, TABLE_FAULTS, Change, Edit, Op, ReadBack, Refusal, RowId, Unreadable
 from eventlog.core.schema import Column, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
@@ -207,6 +207,9 @@ def _with_looked(change: Change, places: Places, rows: Mapping[RowId, ReadBack])
     for name, (row, column) in places.items():
         values = rows.get(row)
         if isinstance(values, Unreadable):
+            # As if the row were not there, all that is looked up would differ.
+            if values.reason in TABLE_FAULTS:
+                raise DataError(values.note)
             # Some of its columns could be read all the same.
             values = values.row
         looked[name] = None if values is None else values.get(column, ABSENT)

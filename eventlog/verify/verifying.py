@@ -18,7 +18,7 @@ from eventlog.capture.registry import read_registry, refuse_condition
 from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
 from eventlog.config.settings import Config
-from eventlog.core.errors import DataError, UsageError
+from eventlog.core.errors import DataError, SourceError, UsageError
 from eventlog.core.schema import Catalog, Table
 from eventlog.policies.plugin import checked
 from eventlog.policies.steps import Steps
@@ -26,7 +26,9 @@ from eventlog.qlik.values import TableValues
 from eventlog.refresh import loads
 from eventlog.sources.compare.catalog import query_of
 from eventlog.sources.compare.reader import tables_at
+from eventlog.sql.access import table_fault
 from eventlog.sql.connect import reading_engine
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
@@ -144,7 +146,10 @@ class Verifier:
             done = 0
             if mend and self._log is not None:
                 done = repair(self._log, expected, proving.differing, self._output)
-        except DataError as error:
+        except (DataError, SourceError) as error:
+            # A table that is locked or damaged, or may not be read, keeps no other from being compared.
+            if isinstance(error, SourceError) and table_fault(dialect_of(self._reading), error.__cause__) is None:
+                raise
             return Verified(proof=TableProof(table=source.called, problem=str(error)))
         return Verified(proof=proof, repaired=done)
 

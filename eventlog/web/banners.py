@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.model import Reason
 from eventlog.core.plural import counted, duration
 from eventlog.sources.log.flow import OutputLag
 from eventlog.web.acts import OutputAction
@@ -31,8 +32,8 @@ ADVICE: Final[Mapping[str, str]] = {
     "EventlogFailing": "what it asks for: restart the database or the receiver, grant a right, free the disk."
     " The publisher continues by itself.",
     "EventlogHeld": "ask that person. `eventlog release NUMBER` ends the hold.",
-    "EventlogSuspended": "grant the right: `eventlog rights --publisher ROLE` prints the statement."
-    " The rows then follow by themselves.",
+    "EventlogSuspended": "what the cause asks for: grant the right, end the transaction that holds the lock,"
+    " or repair the table. The rows then follow by themselves.",
     "EventlogDelay": "give the receiver more `connections`, or look at what delays a change.",
 }
 """What to do, by the section of the guide that names it."""
@@ -84,14 +85,22 @@ def banners(reading: PageReading) -> Iterator[Banner]:
         )
 
 
+UNREAD: Final[Mapping[str, str]] = {
+    Reason.NO_RIGHT.value: "The publisher may not read it",
+    Reason.LOCKED.value: "Somebody has locked it, or it does not answer in time",
+    Reason.DAMAGED.value: "The database cannot read it",
+}
+"""Why rows of a table wait."""
+
+
 def of_table(table: str, wait: UnreadTable) -> Banner:
-    """What a table needs that the publisher may not read."""
+    """What a table needs that the publisher cannot read."""
     return Banner(
         state="suspended",
         what=f"the table {table}",
         to=("rows", {"status": "N", "table": table}),
         since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
-        sentence="The publisher may not read it, so its rows wait. All others are published.",
+        sentence=f"{UNREAD[wait.reason]}, so its rows wait. All others are published.",
         cause=wait.note,
         section="EventlogSuspended",
     )

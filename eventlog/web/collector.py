@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.care.flow import note_of_hold, rate_of, unread_rows, waiting_for
+from eventlog.care.flow import note_of_hold, rate_of, waiting_for
 from eventlog.care.listing import one_row
 from eventlog.care.status import LastError, facts, publishing
 from eventlog.config.build import former_names_of, log_catalog_of, name_of
@@ -37,7 +37,7 @@ from eventlog.durable_files import write_file
 from eventlog.explain.masking import Mask, mask_of
 from eventlog.explain.states import OutputPlace, read_places
 from eventlog.policies.settings import steps_of
-from eventlog.publisher.flow import read_flow
+from eventlog.publisher.flow import WaitingTable, read_flow, read_unread_tables
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.connect import shown_url
@@ -346,7 +346,7 @@ class Collector:
             places = read_places(connection, self.log)
             flow = read_flow(connection, self.log, self._settings, failing=failing(standings))
             held = None if flow.first_held is None else note_of_hold(connection, self.log, flow.first_held)
-            unread = unread_rows(connection, self.log) if flow.parts.suspended else {}
+            unread = read_unread_tables(connection, self.log) if flow.parts.suspended else {}
         now = time()
         views: list[OutputView] = []
         for view in with_standings(self._outputs, standings, places):
@@ -381,16 +381,16 @@ class Collector:
                 places=tuple(views),
                 gone=None if flow.publishing else publishing(look_at(self.log)),
                 held=held,
-                unread={table: self._unread(note, row) for table, (note, row) in unread.items()},
+                unread={name: self._unread(table) for name, table in unread.items()},
                 trouble=None,
             )
         )
 
-    def _unread(self, note: str, number: int) -> UnreadTable:
+    def _unread(self, table: WaitingTable) -> UnreadTable:
         # Of the row only its time is shown, so nearly nothing of its values is read.
-        row = one_row(self.log, number, width=1)
+        row = one_row(self.log, table.first, width=1)
         time_of_row = None if row is None else row.event_time
-        return UnreadTable(note=masked(note), row=number, time=time_of_row)
+        return UnreadTable(reason=table.reason, note=masked(table.note), row=table.first, time=time_of_row)
 
     def _shown(self, error: LastError | None) -> LastError | None:
         if error is None or (mask := self.mask()) is None:

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from eventlog.core.model import TABLE_FAULTS, Reason
 from eventlog.core.proofs import LastProof
 from eventlog.daemon.vitals import Histogram, State, VitalsReading
 from eventlog.delivery.output import OutputState
@@ -21,6 +22,8 @@ from eventlog.version import VERSION
 
 # 0.0.4 is the version of Prometheus's text format.
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+UNREAD_REASONS: Final = tuple(reason.value for reason in Reason if reason in TABLE_FAULTS)
 
 Figures = float | None | Mapping[str, float]
 """One figure, which may be unknown; or several by the value of a label."""
@@ -79,6 +82,12 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
         "Rows that wait, by what they wait for.",
         None if flow is None else asdict(flow.parts),
         "waits",
+    )
+    yield _gauge(
+        "unread_tables",
+        "Tables that cannot be read back, by reason.",
+        None if flow is None else {reason: float(flow.unread_tables.get(reason, 0)) for reason in UNREAD_REASONS},
+        "reason",
     )
     lag_rows: Figures = None
     if flow is not None:

@@ -192,7 +192,6 @@ def _of_flow(flow: Flow) -> Verdict:
 REASONS_OF_PARTS: Final[Mapping[str, Reason]] = {
     "held": Reason.HELD,
     "retrying": Reason.RETRY,
-    "suspended": Reason.NO_RIGHT,
 }
 """What rows wait for that have a reason by which the list finds them."""
 
@@ -208,6 +207,10 @@ def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
         return
     for name, rows in rows_by_part.items():
         reason = REASONS_OF_PARTS.get(name)
+        # The list finds one reason at a time.
+        if name == "suspended" and len(flow.unread_tables) == 1:
+            [unread_reason] = flow.unread_tables
+            reason = Reason(unread_reason)
         to = address("rows", status=Status.NEW, reason=reason) if reason is not None else ""
         yield name.replace("_", " "), rows, to
 

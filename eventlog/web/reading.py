@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eventlog.capture.installed import TriggerState
 from eventlog.care.flow import waiting_for
 from eventlog.care.status import Facts, Publishing
-from eventlog.core.model import Status
+from eventlog.core.model import Reason, Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
@@ -160,10 +160,11 @@ class OutputView(Struct, frozen=True, kw_only=True):
 
 
 class UnreadTable(Struct, frozen=True, kw_only=True):
-    """A table that the publisher may not read: the database's error, and the first row that
+    """A table that the publisher cannot read: why, the database's error, and the first row that
     waits, of which time.
     """
 
+    reason: str = Reason.NO_RIGHT.value
     note: str
     row: int
     time: str | None = None

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.capture.installed import TriggerState
-from eventlog.core.model import Reason, Status
+from eventlog.core.model import TABLE_FAULTS, Reason, Status
 from eventlog.sources.log.flow import Flow
 from eventlog.web.reading import OutputView, PageReading
 
@@ -35,16 +35,16 @@ _TEXTS: Final[Mapping[Kind, str]] = {
     "bad": "stuck, failing, failed, not read",
 }
 
-STATES: Final[Mapping[str, StateWord]] = {
-    text: StateWord(text, kind) for kind, texts in _TEXTS.items() for text in texts.split(", ")
-} | {
-    "in step": StateWord("up to date", "good"),
-    "unpublished": StateWord("no publisher", "warn"),
-    "old": StateWord("not known", "warn"),
-    "untracked": StateWord("not tracked", "warn"),
-    Reason.NO_RIGHT.value: StateWord(Reason.NO_RIGHT.value, "warn"),
-    Reason.RETRY.value: StateWord(Reason.RETRY.value, "warn"),
-}
+STATES: Final[Mapping[str, StateWord]] = (
+    {text: StateWord(text, kind) for kind, texts in _TEXTS.items() for text in texts.split(", ")}
+    | {
+        "in step": StateWord("up to date", "good"),
+        "unpublished": StateWord("no publisher", "warn"),
+        "old": StateWord("not known", "warn"),
+        "untracked": StateWord("not tracked", "warn"),
+    }
+    | {reason.value: StateWord(reason.value, "warn") for reason in (*TABLE_FAULTS, Reason.RETRY)}
+)
 """By the name that the state has in the program."""
 
 LETTERS: Final[Mapping[str, StateWord]] = {

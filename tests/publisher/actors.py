@@ -100,8 +100,12 @@ def _needs_reading(_: Change) -> frozenset[str]:
     return frozenset({READ})
 
 
+WHY = {"A": (Reason.LOCKED,), "B": (Reason.NO_RIGHT, Reason.DAMAGED)}
+"""Why tables cannot be read."""
+
+
 class WorldDecider(Decider):
-    """Decides that rows wait whose tables may not be read, as the rules do of rows that are read back."""
+    """Decides that rows wait whose tables cannot be read, as the rules do of rows that are read back."""
 
     def __init__(self, world: Clock) -> None:
         super().__init__(Round(options=Options(), reader=Readings(world), needs=_needs_reading))
@@ -117,7 +121,16 @@ class WorldDecider(Decider):
         denied = [event.position for group in groups for event in group if event.table in self.world.denied]
         if not denied:
             return super()._parts(asked, groups)
-        others = {one: Outcome(position=one, status=Status.NEW, reason=Reason.NO_RIGHT) for one in denied}
+        others = {
+            event.position: Outcome(
+                position=event.position,
+                status=Status.NEW,
+                reason=WHY[event.table][self.world.readings % len(WHY[event.table])],
+            )
+            for group in groups
+            for event in group
+            if event.table is not None and event.table in self.world.denied
+        }
         parts = super()._parts(asked, [[event for event in group if event.position not in others] for group in groups])
         refused = Decision([], Outcomes(denied, others))
         return [replace(part, decision=together([part.decision, refused])) for part in parts]

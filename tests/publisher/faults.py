@@ -30,7 +30,10 @@ class JournalFault(NamedTuple):
 
 
 FAULTS = [
-    JournalFault("a table without a right is never tried again", MAKING, "if known[0] > now}", "}"),
+    JournalFault("a faulty table is never tried again", "table_faults.py", "if fault.due > now}", "}"),
+    JournalFault(
+        "rows of a table that can be read wait on", JOURNAL, "for table in plan.readable]", "for table in ()]"
+    ),
     # what outputs share
     JournalFault(
         "an earlier reading is shared",

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.core.model import Document, Kind, Outcome, ReadBack, Reason, Row, RowId, Unreadable
+from eventlog.core.model import TABLE_FAULTS, Document, Kind, Outcome, ReadBack, Reason, Row, RowId, Unreadable
 from eventlog.core.rules import Round
 from eventlog.publisher.decide import Decider
 from tests.publisher.scene import Scene
@@ -53,10 +53,11 @@ def test_a_superseded_row_waits_as_long_as_its_winner(engine: Engine, attempts: 
     assert scene.left() == {}
 
 
-def test_rows_of_a_table_go_when_the_right_is_given_without_a_new_start(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("reason", sorted(TABLE_FAULTS))
+def test_rows_of_a_table_go_when_it_can_be_read_without_a_new_start(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, reason: Reason
 ) -> None:
-    denied = Unreadable(note="permission denied", reason=Reason.NO_RIGHT)
+    denied = Unreadable(note="permission denied", reason=reason)
     scene = scene_with(engine, {RowId(None, "usr", "idu=1"): denied, RowId(None, "usr", "idu=2"): denied})
     for number in (1, 2):
         kind = Kind.UPDATE_ROW_BACK.value

@@ -162,7 +162,7 @@ ACCIDENTS = {
     ),
     "no right": replace(
         READING,
-        flow=replace(FLOW, parts=WaitingParts(suspended=3), lag=10_800.0, ready_lag=0.0),
+        flow=replace(FLOW, parts=WaitingParts(suspended=3), unread_tables={"no right": 1}, lag=10_800.0, ready_lag=0.0),
         unread={"usr": UnreadTable(note="permission denied for table usr", row=7, time="2027-01-15 05:00:00")},
     ),
     "publisher gone": replace(READING, flow=replace(LATE, publishing=False), gone=GONE),

@@ -68,7 +68,7 @@ TRACKED = triggers({"t": "CURRENT"})
         ({"flow": HELD}, "warn", "2 rows are held or behind held ones; row 9 is the first."),
         ({"flow": TRIED}, "warn", "1 row is offered again"),
         ({"flow": replace(TRIED, lag=900.0)}, "warn", 'The oldest, <a href="/rows/4">row 4</a>, has'),
-        ({"flow": replace(EMPTY, parts=WaitingParts(suspended=3))}, "warn", "may read their table"),
+        ({"flow": replace(EMPTY, parts=WaitingParts(suspended=3))}, "warn", "can read their table"),
         (
             {"flow": replace(EMPTY, parts=WaitingParts(not_due=1)), "triggers": TRACKED},
             "calm",

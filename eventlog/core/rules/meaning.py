@@ -63,6 +63,8 @@ STATUS: Final = {
     Reason.NO_ROOM: Status.NEW,
     Reason.GOES_ON: Status.NEW,
     Reason.NO_RIGHT: Status.NEW,
+    Reason.LOCKED: Status.NEW,
+    Reason.DAMAGED: Status.NEW,
     Reason.RETRY: Status.NEW,
 }
 """The letter a row gets for a reason, unless a receiver said something else."""
@@ -86,6 +88,8 @@ EXPLANATION: Final = {
     Reason.GOES_ON: "its transaction continues after the batch: it comes with the next one,"
     " so that the last event is known",
     Reason.NO_RIGHT: "the publisher may not read the row's table: it is tried again until the right is granted",
+    Reason.LOCKED: "its table is locked, or does not answer in time: it is tried again",
+    Reason.DAMAGED: "the database cannot read its table: it is tried again",
     Reason.RETRY: "the receiver asked for another time",
 }
 

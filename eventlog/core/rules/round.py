@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import (
     ABSENT,
+    TABLE_FAULTS,
     Change,
     Event,
     Outcome,
@@ -46,7 +47,7 @@ from eventlog.core.rules.without_key import whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 
-AGAIN: Final = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT})
+AGAIN: Final = TABLE_FAULTS | {Reason.NO_ROOM}
 """Why a row that cannot be read now may be read later."""
 
 Merge = Callable[[Screened, Subject, list[Event], Row | None], list[Change]]

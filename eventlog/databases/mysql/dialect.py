@@ -28,6 +28,10 @@ MYSQL = Dialect(
     extra="mysql",
     lock_codes=frozenset({1205}),  # ER_LOCK_WAIT_TIMEOUT
     deadlock_codes=frozenset({1213}),  # ER_LOCK_DEADLOCK
+    timeout_codes=frozenset({1317, 1969, 3024}),
+    # A file that cannot be opened, is gone, is none of the server's, or is damaged: a table's, an
+    # index's, a tablespace's.
+    damage_codes=frozenset([1016, 1017, 1030, 1033, 1034, 1035, 1194, 1195, 1296, 1712, 1812, 1814, 1815, 1877, 1932]),
     identifier_bytes=64,
     schemas=False,
     case_sensitive=True,

@@ -73,7 +73,12 @@ ORACLE = Dialect(
     # SQL*Plus cuts lines behind 2,499 characters.
     line_characters=2499,
     row_names=(":OLD", ":NEW"),
+    # Reading waits for no lock, but for DDL that is under way and for transactions in doubt.
+    lock_codes=frozenset({54, 1591, 4021}),
     deadlock_codes=frozenset({60}),
+    timeout_codes=frozenset({1013, "DPY-4024"}),
+    # A datafile that is away, damaged blocks, an index that is unusable or lacks rows.
+    damage_codes=frozenset([376, 1502, 1578, 8102, 26040]),
     passing_codes=PASSING | ADVICE.keys(),
     advice=ADVICE,
     code_in_words=r"Similar to ORA-(\d+)",

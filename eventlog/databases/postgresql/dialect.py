@@ -33,6 +33,9 @@ POSTGRESQL = Dialect(
     url_options=_options,
     lock_codes=frozenset({"55P03"}),
     deadlock_codes=frozenset({"40P01"}),
+    timeout_codes=frozenset({"57014"}),
+    # Data, an index, something inside, input or output, a file that is gone.
+    damage_codes=frozenset({"XX001", "XX002", "XX000", "58030", "58P01"}),
     oldest_server=(13,),
     quick_glue=" # ",
     identifier_bytes=63,

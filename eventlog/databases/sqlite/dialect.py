@@ -40,6 +40,7 @@ SQLITE = Dialect(
     # Busy, locked, interrupted; no memory, disk, space or file.
     passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),
     locked_errors=frozenset([5, 6]),
+    damage_codes=frozenset({11}),
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
 )

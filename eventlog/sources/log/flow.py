@@ -1,7 +1,7 @@
 """Whether a log flows: what its rows wait for, who publishes it, and the word that follows.
 
 A row waits for its turn; because somebody holds it, or a row of its object before it; for its time;
-because its table may not be read; or because a receiver did not take it and it is offered again.
+because its table cannot be read; or because a receiver did not take it and it is offered again.
 Law: the word is decided here, by `Flow.state`, from facts; the terminal, the page, metrics and
 checks only say it.
 
@@ -83,7 +83,7 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
     retrying: int = 0
     """Their receiver did not take them, or a row before them, and they are offered again."""
     suspended: int = 0
-    """Their table may not be read, until somebody gives the right."""
+    """Their table cannot be read now: it is locked or damaged, or a right is missing."""
     lagging: int = 0
     """All outputs have them but those that lag."""
     not_due: int = 0
@@ -131,6 +131,8 @@ class Flow(Struct, frozen=True, kw_only=True):
     """
 
     parts: WaitingParts = WaitingParts()
+    unread_tables: Mapping[str, int] = {}
+    """How many tables cannot be read, by the reason."""
     oldest: int | None = None
     lag: float | None = 0.0
     ready_lag: float | None = 0.0

@@ -109,8 +109,15 @@ SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND rea
 SELECT object, MIN(record_id) FROM /* parked */event_log_parked
 WHERE output = :output AND due IS NOT NULL AND attempts > 0 GROUP BY object;
 
--- parked_readable: rows that nobody might read are tried again
-UPDATE /* parked */event_log_parked SET due = 0 WHERE reason = 'no right' AND due IS NOT NULL;
+-- parked_readable: rows of tables that could not be read are tried again
+UPDATE /* parked */event_log_parked SET due = 0
+WHERE reason IN ('no right', 'locked', 'damaged') AND due IS NOT NULL;
+
+-- parked_read_again: rows of a table that could not be read, and now can, may go
+UPDATE /* parked */event_log_parked SET due = 0
+WHERE output = :output AND due IS NOT NULL AND reason IN ('no right', 'locked', 'damaged')
+  AND record_id IN (SELECT entry./* record_id */record_id FROM /* log */event_log entry
+                    WHERE entry./* status */status = 'N' AND entry./* table_name */table_name = :table);
 
 -- parked_offered_again: the first row that each output's receiver did not take
 SELECT output, MIN(record_id) FROM /* parked */event_log_parked WHERE reason = 'retry' GROUP BY output ORDER BY output;

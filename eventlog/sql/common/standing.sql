@@ -1,11 +1,11 @@
 -- The journal as those see it who look after a log: what rows wait for, where one row is, what somebody else has changed.
 
--- parked_ahead: what each object waits for: 0 nothing, 1 another attempt, 2 a right, 3 somebody who holds it, 4 its time.
+-- parked_ahead: what each object waits for: 0 nothing, 1 another attempt, 2 its table, 3 somebody who holds it, 4 its time.
 -- The rows that have a time of their own say it for their objects; they are few, and found by an index.
 -- A row whose next attempt has just become due still waits for the same: an alert that wants that
 -- for minutes would never fire otherwise.
 (SELECT output, object,
-        MAX(CASE WHEN due >= :never THEN 3 WHEN due <= :late THEN 0 WHEN reason = 'no right' THEN 2
+        MAX(CASE WHEN due >= :never THEN 3 WHEN due <= :late THEN 0 WHEN reason IN ('no right', 'locked', 'damaged') THEN 2
                  WHEN reason = 'retry' THEN 1 WHEN due <= :now THEN 0 WHEN reason = 'not due' THEN 4
                  ELSE 1 END) AS kind
  FROM /* parked */event_log_parked WHERE due IS NOT NULL GROUP BY output, object);
@@ -52,11 +52,12 @@ LEFT JOIN /* parked */event_log_parked ahead
       AND ahead.record_id < kept.record_id
 WHERE kept.record_id = :record_id ORDER BY kept.output, ahead.record_id;
 
--- parked_unread: the tables whose rows wait because nobody may read them, with the first of those rows
-SELECT entry./* table_name */table_name, MIN(kept.record_id) FROM /* parked */event_log_parked kept
+-- parked_unread: the tables whose rows wait because they cannot be read, with the first of those rows. The row that tries
+-- the table comes first, and has the newest reason.
+SELECT entry./* table_name */table_name, kept.reason, MIN(kept.record_id) FROM /* parked */event_log_parked kept
 JOIN /* log */event_log entry ON entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N'
-WHERE kept.reason = 'no right' AND entry./* table_name */table_name IS NOT NULL
-GROUP BY entry./* table_name */table_name;
+WHERE kept.reason IN ('no right', 'locked', 'damaged') AND entry./* table_name */table_name IS NOT NULL
+GROUP BY entry./* table_name */table_name, kept.reason ORDER BY MIN(kept.due);
 
 -- kept_unparked: condition: rows that no output has parked and that nobody holds
 (NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked kept

@@ -66,7 +66,7 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
         ("retrying", {"parts": WaitingParts(retrying=1)}, "A receiver did not take rows; they are offered again."),
         ("retrying", {"parts": WaitingParts(ready=1), "failing": True, **LATE}, "A receiver did not take rows"),
         ("lagging", {"parts": WaitingParts(lagging=9)}, "An output lags behind the others, which continue."),
-        ("suspended", {"parts": WaitingParts(suspended=1)}, "Rows wait until their table may be read."),
+        ("suspended", {"parts": WaitingParts(suspended=1)}, "Rows wait until their table can be read."),
         ("stuck", {"parts": WaitingParts(ready=1), **LATE}, "The oldest row, 7, has waited for 15 min."),
         (
             "stuck",
@@ -89,7 +89,7 @@ def test_what_rows_wait_for_is_said_and_their_turn_is_not() -> None:
     assert list(waiting_reasons(Flow(parts=parts, first_held=7))) == [
         "1 row is held or behind held ones; row 7 is the first.",
         "2,000 rows are offered again, because a receiver did not take a row.",
-        "3 rows are kept until the publisher may read their table.",
+        "3 rows are kept until the publisher can read their table.",
         "4 rows are kept until their time comes.",
     ]
     assert list(waiting_reasons(Flow(parts=WaitingParts(ready=9)))) == []

@@ -1,0 +1,94 @@
+"""Tables that cannot be read back now, for all outputs of a publisher: why, and when they are tried again.
+
+The first row of such a table that an output has tries it again; the others wait behind that row, so
+that an attempt costs the same however many they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from eventlog.core.model import TABLE_FAULTS, Outcome, Unreadable
+from eventlog.core.rules.lifetimes import ROW_BACK
+
+if TYPE_CHECKING:
+    from eventlog.publisher.take import Take
+
+REST_MILLISECONDS: Final = 3_600_000
+"""The rows that do not try a table go by themselves so much later, should nobody have let them go."""
+
+SHORTEST_DELAY: Final = 100
+"""No table is tried again within so many milliseconds."""
+
+FAULTS: Final = frozenset(reason.value for reason in TABLE_FAULTS)
+"""The reasons, as the journal has them."""
+
+
+class TableFault(Struct, frozen=True, kw_only=True):
+    """Why a table cannot be read, and when one row tries again."""
+
+    why: Unreadable
+    due: int
+    attempts: int
+
+    @property
+    def rest_due(self) -> int:
+        """When the other rows of the table go, if the one that tries does not let them go before."""
+        return self.due + REST_MILLISECONDS
+
+
+class TableFaults:
+    """Remembers the faults of tables, by the names that rows give them. Threads may share it."""
+
+    def __init__(self, delay: Callable[[int], int]) -> None:
+        self._delay = delay
+        self._faults: dict[str, TableFault] = {}
+        self._waiting: dict[str, set[str]] = {}
+        """The tables of which rows wait, by outputs."""
+        self._one_at_a_time = Lock()
+
+    def untried(self, now: int) -> Mapping[str, TableFault]:
+        """Return the tables that are not to be tried yet."""
+        if not self._faults:
+            return self._faults
+        with self._one_at_a_time:
+            return {table: fault for table, fault in self._faults.items() if fault.due > now}
+
+    def add(self, table: str, outcome: Outcome, now: int) -> tuple[TableFault, bool]:
+        """Enter that a table could not be read; return the fault, and whether nobody knew it."""
+        with self._one_at_a_time:
+            former = self._faults.get(table)
+            # Another output has just found the same.
+            if former is not None and former.due > now:
+                return former, False
+            attempts = 1 if former is None else former.attempts + 1
+            due = now + max(SHORTEST_DELAY, self._delay(attempts))
+            why = Unreadable(note=outcome.note or "", reason=outcome.reason)
+            self._faults[table] = fault = TableFault(why=why, due=due, attempts=attempts)
+            return fault, former is None or former.why.reason is not outcome.reason
+
+    def wait(self, output: str, tables: Collection[str]) -> None:
+        """Remember that rows of these tables wait for an output."""
+        if tables:
+            with self._one_at_a_time:
+                self._waiting.setdefault(output, set()).update(tables)
+
+    def end(self, output: str, tables: Collection[str]) -> None:
+        """Forget the faults of tables of which no row waits for the output any more."""
+        with self._one_at_a_time:
+            self._waiting.get(output, set()).difference_update(tables)
+            for table in tables:
+                self._faults.pop(table, None)
+
+    def ended(self, output: str, taken: Take, faulty: Collection[str]) -> Sequence[str]:
+        """Find tables that were read, of those of which rows wait for an output; `faulty` were not."""
+        waiting = self._waiting.get(output)
+        if not waiting:
+            return ()
+        tried = {row.record for row in taken.unparked if row.reason in FAULTS}
+        read = {event.table for event in taken.events if event.kind in ROW_BACK or event.position[0] in tried}
+        return sorted(table for table in waiting if table in read and table not in faulty)
