@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.follower import FOLLOWED, name_follower, read_follower
 from eventlog.capture.plan import Style, TriggerOptions, captured, plan
-from eventlog.capture.registry import TrackedClass, read_registry, registry_place
+from eventlog.capture.registry import TrackedClass, read_registry, read_relation, registry_place
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.requests import words
 from eventlog.capture.table_needs import TableNeeds
@@ -235,10 +235,26 @@ def tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table,
         try:
             table = _present(classes, owner, options.children, options.key)
             table = as_logged(captured(table, options, tracked.watched), names)
+            if not _is_confirmed(connection, tracked, capture.of(owner)):
+                table = replace(table, unconfirmed=True)
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
         tables.append((table, tracked))
     return tables
+
+
+def _is_confirmed(connection: Connection, tracked: TrackedClass, standing: Sequence[Installed]) -> bool:
+    """Tell whether the table of a class's name is the one that was tracked.
+
+    It has its number; or, in a restored database, its triggers stand on it with the texts that were
+    kept. A table that was dropped and made again under its name has neither.
+    """
+    if tracked.relation is None:
+        return True
+    own = [trigger for trigger in standing if (trigger.schema, trigger.table) == (tracked.schema, tracked.table)]
+    if own:
+        return all(trigger.relation == tracked.relation or trigger.unchanged for trigger in own)
+    return read_relation(connection, tracked.schema, tracked.table) == tracked.relation
 
 
 def _readable(connection: Connection, classes: Classes, owners: Iterable[str]) -> list[str]:
