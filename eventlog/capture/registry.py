@@ -95,17 +95,18 @@ def _read(connection: Connection, dialect: Dialect, names: LogNames, query: str)
 
 
 def _decode(number: int, schema: Any, table: str, relation: Any, options: str, watched: str) -> TrackedClass:
-    found, names, fault = TriggerOptions(), list[str](), None
+    found, names, fault, place = TriggerOptions(), list[str](), None, None
     try:
+        place = None if relation is None else int(relation)
         found = msgspec.json.decode(options, type=TriggerOptions)
         names = msgspec.json.decode(watched, type=list[str])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError) as error:
         fault = f"the registry is damaged there ({error})"
     return TrackedClass(
         id=number,
         schema=None if schema is None else str(schema),
         table=table,
-        relation=None if relation is None else int(relation),
+        relation=place,
         options=found,
         watched=tuple(names),
         fault=fault,

@@ -92,6 +92,8 @@ def _class_needed(
         if there is not None or (trigger.table, trigger.name) in similar:
             yield from _replace(dialect, names, trigger, there, target)
         else:
+            # Another one may have its name, if it was lost.
+            yield from filter(None, trigger.drop[:1] if is_known else ())
             yield from filter(None, trigger.create)
         # What stands already is entered when it is replaced: one that cannot be stays as it is said.
         if is_known:

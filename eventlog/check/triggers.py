@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, tracked
-from eventlog.capture.installed import states
-from eventlog.capture.registry import read_registry, registry_place
+from eventlog.capture.installed import states, tracked_tables
+from eventlog.capture.registry import read_registry, read_relation, registry_place
 from eventlog.capture.requests import words
 from eventlog.capture.rights import held_rights, role_powers
 from eventlog.capture.track import with_schema
@@ -64,12 +64,28 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         if trigger.state in LOSES or trigger.fails:
             point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
         yield point
+    yield from _unconfirmed_points(engine, log)
     for owner, why in not_followed(Log(engine, log)).items():
         message = f"The publisher could not track {owner} again: {why}"
         mend = "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights."
         yield warning("triggers", message, mend)
     if triggers and not others:
         yield ok("triggers", f"{counted(len(triggers), 'trigger')} on {counted(len(asked), 'table')}, all current")
+
+
+def _unconfirmed_points(engine: Engine, log: LogNames) -> Iterator[Point]:
+    """Report tables that have another number than the one that was tracked, as in a restored database."""
+    with engine.connect() as connection:
+        for table, known in tracked_tables(connection, log):
+            if known.relation is None or read_relation(connection, table.schema, table.name) == known.relation:
+                continue
+            message = f"{table.whole} is another table by its number than the one that was tracked"
+            mend = f"After a restore, or when it was made again, run `eventlog track {table.whole}`."
+            if table.unconfirmed:
+                point = warning("triggers", f"{message}: nothing of it is read back.", mend)
+                yield replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
+            else:
+                yield warning("triggers", f"{message}; its triggers confirm it.", mend)
 
 
 def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:

@@ -122,7 +122,6 @@ def test_a_registry_that_somebody_edited(site: Engine, tmp_path: Path, value: st
     assert edited > 0
 
 
-@pytest.mark.xfail(strict=True, reason="read_registry takes what stands there for a number: ValueError")
 def test_a_number_of_the_registry_that_is_none(sqlite: Engine, tmp_path: Path) -> None:
     """SQLite keeps any text in a column of numbers."""
     run(sqlite, USR)
@@ -133,7 +132,6 @@ def test_a_number_of_the_registry_that_is_none(sqlite: Engine, tmp_path: Path) -
     assert HIDDEN not in documents(config(sqlite, tmp_path / "out"))
 
 
-@pytest.mark.xfail(strict=True, reason="track meets DuplicateObject where another trigger has its trigger's name")
 def test_a_trigger_without_its_function(postgresql: Engine, tmp_path: Path) -> None:
     """Somebody has put another function under the trigger's name, for its own cannot be dropped."""
     run(postgresql, USR)
@@ -236,7 +234,6 @@ def test_a_restored_dump_has_other_numbers_and_goes_on(restored: tuple[Engine, E
     assert "Joe" in documents(config(after, tmp_path / "out"))
 
 
-@pytest.mark.xfail(strict=True, reason="check says nothing of a number that is another table's")
 def test_a_restored_dump_whose_number_is_another_tables_now(restored: tuple[Engine, Engine], tmp_path: Path) -> None:
     """The registry's number of one table is made that of another: a number alone is no proof."""
     _, after = restored

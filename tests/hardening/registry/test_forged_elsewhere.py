@@ -125,13 +125,7 @@ FORGED: dict[str, dict[str, Any]] = {
 }
 
 
-SEEN = pytest.mark.xfail(
-    strict=False, reason="MariaDB: a publisher with rights on columns is refused SHOW CREATE TABLE"
-)
-"""Of what was seen to fail on MariaDB once, and of what nobody has seen since."""
-
-
-@pytest.mark.parametrize("part", [pytest.param("publisher", marks=SEEN), "admin"])
+@pytest.mark.parametrize("part", ["publisher", "admin"])
 @pytest.mark.parametrize("what", FORGED)
 def test_what_is_hidden_stays_so_and_every_change_has_its_document(
     accounts: Accounts, tmp_path: Path, what: str, part: str
