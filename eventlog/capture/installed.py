@@ -235,7 +235,7 @@ def tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table,
         try:
             table = _present(classes, owner, options.children, options.key)
             table = as_logged(captured(table, options, tracked.watched), names)
-            if not _is_confirmed(connection, tracked, capture.of(owner)):
+            if tracked.fault is not None or not _is_confirmed(connection, tracked, capture.of(owner)):
                 table = replace(table, unconfirmed=True)
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue

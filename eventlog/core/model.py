@@ -102,6 +102,7 @@ class Reason(StrEnum):
     NO_ROOM = "no room"
     NO_RIGHT = "no right"
     LOCKED = "locked"
+    UNCONFIRMED = "unconfirmed"
     DAMAGED = "damaged"
     GOES_ON = "goes on"
     INVALID = "invalid"
@@ -113,7 +114,7 @@ class Reason(StrEnum):
     RETRY = "retry"
 
 
-TABLE_FAULTS: Final = frozenset({Reason.NO_RIGHT, Reason.LOCKED, Reason.DAMAGED})
+TABLE_FAULTS: Final = frozenset({Reason.NO_RIGHT, Reason.LOCKED, Reason.DAMAGED, Reason.UNCONFIRMED})
 """Reasons why a whole table cannot be read back now."""
 
 

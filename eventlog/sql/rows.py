@@ -42,6 +42,7 @@ NAMED_COLUMNS: Final = 3
 NO_ROOM: Final = "what was read back with it has filled the batch."
 MENDED: Final = {
     Reason.NO_RIGHT: "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published.",
+    Reason.UNCONFIRMED: "`eventlog track` confirms it; then the rows are published.",
     Reason.LOCKED: "When the transaction that holds the lock has ended, the rows are published."
     " Where nobody holds one, raise publisher.read_back_timeout.",
     Reason.DAMAGED: "Repair the table, or restore it from a backup; then the rows are published.",
@@ -49,6 +50,7 @@ MENDED: Final = {
 """What somebody does where a table cannot be read."""
 SAID: Final = {
     Reason.NO_RIGHT: "may not be read back",
+    Reason.UNCONFIRMED: "is not known to be the table that was tracked",
     Reason.LOCKED: "is locked, or does not answer in time",
     Reason.DAMAGED: "cannot be read",
 }
@@ -216,6 +218,10 @@ class SqlRowReader:
 
         Law: where the connection is lost or the server is away, the caller hears of it.
         """
+        if asked.table.unconfirmed:
+            doubt = Reason.UNCONFIRMED
+            note = f"{asked.table.whole} {SAID[doubt]}. {MENDED[doubt]}"
+            return _Part(rows=dict.fromkeys(asked.rows, Unreadable(note=note, reason=doubt)))
         try:
             return self._read_or_narrow(connection, asked, wanted, plain)
         except driver_errors(self._engine) as error:

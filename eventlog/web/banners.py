@@ -87,6 +87,7 @@ def banners(reading: PageReading) -> Iterator[Banner]:
 
 UNREAD: Final[Mapping[str, str]] = {
     Reason.NO_RIGHT.value: "The publisher may not read it",
+    Reason.UNCONFIRMED.value: "It is not known to be the table that was tracked",
     Reason.LOCKED.value: "Somebody has locked it, or it does not answer in time",
     Reason.DAMAGED.value: "The database cannot read it",
 }

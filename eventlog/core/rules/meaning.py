@@ -64,6 +64,7 @@ STATUS: Final = {
     Reason.GOES_ON: Status.NEW,
     Reason.NO_RIGHT: Status.NEW,
     Reason.LOCKED: Status.NEW,
+    Reason.UNCONFIRMED: Status.NEW,
     Reason.DAMAGED: Status.NEW,
     Reason.RETRY: Status.NEW,
 }
@@ -88,6 +89,7 @@ EXPLANATION: Final = {
     Reason.GOES_ON: "its transaction continues after the batch: it comes with the next one,"
     " so that the last event is known",
     Reason.NO_RIGHT: "the publisher may not read the row's table: it is tried again until the right is granted",
+    Reason.UNCONFIRMED: "its table is not known to be the one that was tracked: it is tried again",
     Reason.LOCKED: "its table is locked, or does not answer in time: it is tried again",
     Reason.DAMAGED: "the database cannot read its table: it is tried again",
     Reason.RETRY: "the receiver asked for another time",

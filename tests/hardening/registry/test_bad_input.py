@@ -114,7 +114,7 @@ def test_a_registry_that_somebody_edited(site: Engine, tmp_path: Path, value: st
         edited += 1
         found = points(site, tmp_path)
         run(site, "DELETE FROM usr", ROW, CHANGE)
-        published = documents(config(site, tmp_path / f"out {column}"))
+        published = documents(config(site, tmp_path / "out"))
         assert HIDDEN not in published, column
         # No attributes is a list that may stand there.
         assert (column, value) == ("watched", "[]") or named(found, "usr", "eventlog track"), f"{column}: {found}"

@@ -140,7 +140,6 @@ def test_what_is_hidden_stays_so_and_every_change_has_its_document(
     assert accounts.ask("SELECT reason FROM event_log_outcome WHERE reason <> 'superseded'") == []
 
 
-@SEEN
 @pytest.mark.parametrize("part", ["admin", "installer"])
 def test_a_refresh_runs_nothing_of_a_strangers(accounts: Accounts, part: str) -> None:
     forge(accounts, "a table beside", when=f"{accounts.home}.trap('a condition') = 1")
@@ -151,7 +150,6 @@ def test_a_refresh_runs_nothing_of_a_strangers(accounts: Accounts, part: str) ->
     assert (code, accounts.statuses()) == (0, "NN")
 
 
-@SEEN
 def test_what_nobody_tracks_gets_no_rights_and_the_installer_works(accounts: Accounts) -> None:
     forge(accounts, "a table beside", "private")
     publisher = str(accounts.engines["publisher"].url.username)
@@ -162,7 +160,6 @@ def test_what_nobody_tracks_gets_no_rights_and_the_installer_works(accounts: Acc
     assert {str(state.state) for state in states} - {"STRAY"} == {"CURRENT"}
 
 
-@SEEN
 def test_a_superuser_untracks_without_touching_a_strangers_trigger(accounts: Accounts) -> None:
     forge(accounts, "a table beside")
     url = accounts.admin.url.render_as_string(hide_password=False)
@@ -171,7 +168,6 @@ def test_a_superuser_untracks_without_touching_a_strangers_trigger(accounts: Acc
     assert left == [("event_log_mine_insert",)]
 
 
-@SEEN
 def test_the_publisher_writes_marks_and_track_keeps_what_the_owner_of_the_log_said(accounts: Accounts) -> None:
     """Whatever it writes, and with a trigger beside it that says the same."""
     condition = f"{accounts.home}.trap('a condition') = 1"

@@ -21,6 +21,7 @@ from eventlog.core.errors import (
     KeySyntaxError,
     MachineError,
     OccupiedError,
+    OutputError,
     SinkError,
     SourceError,
     UsageError,
@@ -55,6 +56,7 @@ EXAMPLES = [
     ChangedError("The table usr has other columns than before.", may_pass=True),
     OccupiedError("Another publisher works on the event log event_log."),
     SinkError("The receiver is away.", may_pass=True),
+    OutputError("The policy of the output names a column that is gone.", exit_code=78),
 ]
 
 
