@@ -77,28 +77,8 @@ def _class_needed(
     if known is None:
         yield from writer.enter_class(planned.asked, planned.plan.remembered)
     for trigger in outdated:
-        entered = EnteredTrigger(
-            name=trigger.name,
-            table=trigger.table,
-            function=trigger.program,
-            digest=trigger.hash,
-            part=trigger.part,
-        )
-        is_known = known is not None and trigger.name in known.triggers
-        if not is_known:
-            yield writer.enter_trigger(entered)
-        there = mine.get(trigger.name)
-        target = dialect.qualified(table.schema, trigger.table)
-        if there is not None or (trigger.table, trigger.name) in similar:
-            yield from _replace(dialect, names, trigger, there, target)
-        else:
-            # Another one may have its name, if it was lost.
-            yield from filter(None, trigger.drop[:1] if is_known else ())
-            yield from filter(None, trigger.create)
-        # What stands already is entered when it is replaced: one that cannot be stays as it is said.
-        if is_known:
-            yield writer.enter_trigger(entered)
-        yield writer.settle_trigger(entered, trigger.function)
+        takes_place = trigger.name in mine or (trigger.table, trigger.name) in similar
+        yield from _make_trigger(dialect, names, writer, trigger, mine.get(trigger.name), replaces=takes_place)
     if known is not None:
         yield from writer.enter_class(planned.asked, planned.plan.remembered)
     for gone in stray:
@@ -112,6 +92,41 @@ def _class_needed(
     if planned.plan.options.follow_ddl:
         keys = {table.name: table.key} | {child.child.name: child.child.parent_key for child in planned.plan.children}
         yield from writer.enter_columns(keys)
+
+
+def _make_trigger(
+    dialect: Dialect,
+    names: LogNames,
+    writer: RegistryWriter,
+    trigger: Trigger,
+    there: Installed | None,
+    *,
+    replaces: bool,
+) -> Iterator[str]:
+    """Enter a trigger, make it and keep its text.
+
+    What stands already is entered when it has been replaced: one that cannot be stays as it is said.
+    """
+    entered = EnteredTrigger(
+        name=trigger.name,
+        table=trigger.table,
+        function=trigger.program,
+        digest=trigger.hash,
+        part=trigger.part,
+    )
+    is_known = writer.known is not None and trigger.name in writer.known.triggers
+    if not is_known:
+        yield writer.enter_trigger(entered)
+    if replaces:
+        target = dialect.qualified(writer.schema, trigger.table)
+        yield from _replace(dialect, names, trigger, there, target)
+    else:
+        # Another one may have its name, if it was lost.
+        yield from filter(None, trigger.drop[:1] if is_known else ())
+        yield from filter(None, trigger.create)
+    if is_known:
+        yield writer.enter_trigger(entered)
+    yield writer.settle_trigger(entered, trigger.function)
 
 
 def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -> bool:

@@ -19,8 +19,8 @@ from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 
 WAIT_SECONDS: Final = 60.0
 """So long it is tried again."""
-FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 8.0
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 8.0
 """Seconds between two attempts; each pause is twice as long as the one before."""
 
 NAMED_HOLDERS: Final = 3
@@ -48,7 +48,7 @@ def try_while_in_use(work: Callable[[], Done], engine: Engine, note: Callable[[s
 
     TableInUseError when it is in use for WAIT_SECONDS.
     """
-    end, pause = time.monotonic() + WAIT_SECONDS, FIRST_PAUSE
+    end, pause = time.monotonic() + WAIT_SECONDS, FIRST_PAUSE_SECONDS
     while True:
         try:
             return work()
@@ -58,7 +58,7 @@ def try_while_in_use(work: Callable[[], Done], engine: Engine, note: Callable[[s
                 raise _in_use(dialect_of(engine), WAIT_SECONDS, holders) from error
             note(f"Others work with the table{_named(holders)}. Tries again in {pause:g} s.")
             time.sleep(pause)
-            pause = min(LONGEST_PAUSE, 2 * pause)
+            pause = min(LONGEST_PAUSE_SECONDS, 2 * pause)
 
 
 def say_once(note: Callable[[Said], object]) -> Callable[[Said], None]:

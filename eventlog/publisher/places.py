@@ -37,6 +37,6 @@ def admit(connection: Connection, log: Log, outputs: Sequence[Names]) -> None:
     known = ", ".join(sorted(output for output, _ in outputs)) or "no output"
     raise ConfigError(
         f"The event log {log.name} has a place for {', '.join(sorted(missing))}, and this configuration has {known}"
-        " alone. What is published so they would never get.",
+        " alone: those would never get what is published so.",
         hint=WAYS,
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REST_MILLISECONDS: Final = 3_600_000
 """The rows that do not try a table go by themselves so much later, should nobody have let them go."""
 
-SHORTEST_DELAY: Final = 100
+SHORTEST_DELAY_MILLISECONDS: Final = 100
 """No table is tried again within so many milliseconds."""
 
 FAULTS: Final = frozenset(reason.value for reason in TABLE_FAULTS)
@@ -66,7 +66,7 @@ class TableFaults:
             if former is not None and former.due > now:
                 return former, False
             attempts = 1 if former is None else former.attempts + 1
-            due = now + max(SHORTEST_DELAY, self._delay(attempts))
+            due = now + max(SHORTEST_DELAY_MILLISECONDS, self._delay(attempts))
             why = Unreadable(note=outcome.note or "", reason=outcome.reason)
             self._faults[table] = fault = TableFault(why=why, due=due, attempts=attempts)
             return fault, former is None or former.why.reason is not outcome.reason

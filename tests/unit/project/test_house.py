@@ -29,6 +29,7 @@ UNITS = frozenset(
         "DOCUMENTS",
         "EVENTS",
         "GAPS",
+        "HOLDERS",
         "IMAGES",
         "INTERVALS",
         "JOBS",
@@ -38,6 +39,7 @@ UNITS = frozenset(
         "LETTERS",
         "LOOKS",
         "MESSAGES",
+        "MILLISECONDS",
         "NOTES",
         "NUMBERS",
         "PIECES",
@@ -58,6 +60,7 @@ UNITS = frozenset(
         "TRIES",
         "VALUES",
         "VERSIONS",
+        "WAITS",
         "LABELS",
     ]
 )
