@@ -131,12 +131,13 @@ class Post:
 
     def take(self, outputs: Sequence[Output]) -> bool:
         """Take the log for these outputs if it is free; ConfigError where others have a place in it."""
-        had_it = self.lock.tenure is not None
+        if self.lock.tenure is not None:
+            return self.lock.take()
         named = [(output.name, output.former_names) for output in outputs]
         has_it = self.lock.take(partial(admit, log=self.lock.log, outputs=named))
-        if has_it and not had_it:
+        if has_it:
             self._watch.forget()
-        elif not has_it:
+        else:
             # A standby says so now, and not on the day when it is needed.
             with self.lock.log.moment() as connection:
                 admit(connection, self.lock.log, named)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
 from eventlog.core.errors import EX_UNAVAILABLE, ConfigError, EventlogError, MachineError, OutputError, shortened
+from eventlog.core.seams import SinkCapabilities
 
 
 def describe_error(error: Exception) -> str:
@@ -18,7 +18,7 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {shortened(str(error), 200)}".rstrip(": ").rstrip(".") + "."
 
 
-def refuse_fault(error: Exception) -> None:
+def refuse_fault(error: Exception | None) -> None:
     """Raise what no single row is to blame for: OutputError, or an error that may pass."""
     if isinstance(error, ConfigError):
         raise OutputError(error.message, hint=error.hint, exit_code=error.exit_code) from error
@@ -26,15 +26,12 @@ def refuse_fault(error: Exception) -> None:
         raise error
 
 
-@contextmanager
-def blame_output() -> Iterator[None]:
-    """Raise OutputError for every error but one that may pass."""
-    try:
-        yield
-    except Exception as error:
-        refuse_fault(error)
-        exit_code = error.exit_code if isinstance(error, EventlogError) else EX_UNAVAILABLE
-        raise OutputError(describe_error(error), exit_code=exit_code) from error
+def blame(error: Exception) -> Exception:
+    """Return what to raise of an error in the code of a format or sink: OutputError, or itself where it may pass."""
+    if isinstance(error, (MachineError, MemoryError)):
+        return error
+    exit_code = error.exit_code if isinstance(error, EventlogError) else EX_UNAVAILABLE
+    return OutputError(describe_error(error), exit_code=exit_code)
 
 
 class Guarded:
@@ -42,30 +39,45 @@ class Guarded:
 
     def __init__(self, guarded: Any) -> None:
         self._guarded = guarded
+        for name in ("open", "last", "resolve", "prepare", "commit"):
+            if hasattr(guarded, name):
+                setattr(self, name, _guard(getattr(guarded, name)))
+        known = getattr(type(guarded), "capabilities", None)
+        # Most have the same for ever.
+        if isinstance(known, SinkCapabilities):
+            self.capabilities = known
 
     def __getattr__(self, name: str) -> Any:
-        with blame_output():
-            found = getattr(self._guarded, name)
-        if name == "capabilities":
-            return replace(found, lanes=list(map(Guarded, found.lanes))) if found.lanes else found
-        if not callable(found):
-            return found
+        found = getattr(self._guarded, name)
+        if name == "capabilities" and found.lanes:
+            return replace(found, lanes=[Guarded(lane) for lane in found.lanes])
+        return found
 
-        def call(*given: Any) -> Any:
-            with blame_output():
-                return found(*given)
 
-        return call
+def _guard(call: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(*given: Any) -> Any:
+        try:
+            return call(*given)
+        except Exception as error:
+            raise blame(error) from error
+
+    return guarded
 
 
 class BrokenOutput:
     """Stands for the format and the sink of an output that could not be made: who opens it learns why."""
 
+    capabilities = SinkCapabilities()
+    suffix = ""
+    counts = False
+
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def __getattr__(self, name: str) -> Any:
+    def _fail(self, *_: object) -> Any:
         raise self._error
+
+    open = last = resolve = prepare = commit = writer = bind = _fail
 
     def heartbeat(self) -> None:
         """It has nothing to say."""

@@ -137,14 +137,11 @@ class Consumer:
         return self._books.entered(Turn(documents=self._books.documents))
 
     def _step(self, tenure: Tenure) -> Turn:
-        if (fault := self._decider.faults.get(self.name)) is not None:
+        if not self._resolved or self._tenure != tenure or self.name in self._decider.faults:
+            # Before the target is asked: it may be down, and paused because of that.
             if self._journal.output(self.name).paused:
                 return Turn(paused=True)
-            refuse_fault(fault)
-        if not self._resolved or self._tenure != tenure:
-            # Before the target is asked for anything: it may be down, and paused because of that.
-            if self._journal.output(self.name).paused:
-                return Turn(paused=True)
+            refuse_fault(self._decider.faults.get(self.name))
             if self._tenure != tenure:
                 # Somebody else may have had the lock since, and have taken its rows.
                 self._forget_ahead()
@@ -467,9 +464,7 @@ class Consumer:
             known.append(row.has)
         target = sink.resolve(open_plan)
         self._after = sink.last()
-        # Where it has neither, the target or the log was restored: a warning, never a guess. One that
-        # was given no plan yet was forgotten, perhaps, and has come again.
-        if row.plans and target.last not in known:
+        if row.plans and target.last not in known:  # one was restored; a new place may be of a forgotten output
             side = "behind" if target.last < row.plan else "ahead of"
             has, made = target.last or "none", row.plan or "none"
             warning = f"The target is {side} the journal: it has plan {has}, and {made} was made."

@@ -27,9 +27,9 @@ from eventlog.core.rules import Decision
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Format, former_names_of
+from eventlog.core.seams import Format, Writer, former_names_of
 from eventlog.delivery.answers import keep_worse
-from eventlog.delivery.blame import blame_output, describe_error, refuse_fault
+from eventlog.delivery.blame import blame, describe_error, refuse_fault
 from eventlog.delivery.output import Output
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.take import Take
@@ -145,12 +145,18 @@ def write_changes(form: Format, catalog: Catalog | None, changes: Sequence[Chang
 
     OutputError where it fails with all of them, and without their values as well.
     """
-    with blame_output():
-        writer = form.writer(catalog)
     try:
-        return [*writer(changes)]
+        writer = form.writer(catalog)
+    except Exception as error:
+        raise blame(error) from error
+    try:
+        return list(writer(changes))
     except Exception as error:  # noqa: BLE001  # a format may come from anywhere
         refuse_fault(error)
+    return _write_one_by_one(writer, changes)
+
+
+def _write_one_by_one(writer: Writer, changes: Sequence[Change]) -> list[Any]:
     written: list[Any] = []
     failed = 0
     for change in changes:
@@ -162,29 +168,33 @@ def write_changes(form: Format, catalog: Catalog | None, changes: Sequence[Chang
             note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {describe_error(error)}"
             written.append(Refusal(positions=change.positions, note=note))
     if failed == len(changes):
-        with blame_output():
-            [*writer([replace(changes[0], edits=())])]
+        try:
+            list(writer([replace(changes[0], edits=())]))
+        except Exception as error:
+            raise blame(error) from error
     return written
 
 
 def bind_written(form: Format, written: Sequence[Any], after: str, outcomes: dict[Position, Outcome]) -> list[Document]:
     """Bind what was written into documents; what the format fails with by itself is refused."""
     try:
-        return [*form.bind(written, after)]
+        return list(form.bind(written, after))
     except Exception as error:  # noqa: BLE001  # as above
         refuse_fault(error)
     bound: list[Any] = []
     for item in written:
         try:
-            [*form.bind([item], after)]
+            list(form.bind([item], after))
         except Exception as error:  # noqa: BLE001  # as above
             refuse_fault(error)
             _refuse(outcomes, Refusal(positions=item.positions, note=describe_error(error)))
         else:
             bound.append(item)
-    with blame_output():
+    try:
         # One of a document's items is enough for a format that fails with all of them.
-        return [*form.bind(bound or written, after)]
+        return list(form.bind(bound or written, after))
+    except Exception as error:
+        raise blame(error) from error
 
 
 class _Written(Struct):

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
 WAYS: Final = (
-    "Give the file that has them (--config), or former_names where one was renamed; or keep their rows:"
-    " `eventlog outputs pause NAME`; or give them up:"
-    " `eventlog outputs forget NAME`. To see documents and take nothing: `eventlog run --look`."
+    "Name the right file with --config, give a renamed output its former_names, keep its rows by"
+    " `eventlog outputs pause NAME`, or give them up by `eventlog outputs forget NAME`;"
+    " `eventlog run --look` shows documents and takes nothing."
 )
-
 
 Names = tuple[str, Sequence[str]]
 """An output, and what it was called before."""

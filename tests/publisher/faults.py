@@ -6,28 +6,25 @@ are missing something; one whose text is gone says that this list is.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
-
-ROOT = Path(__file__).resolve().parents[2]
-JOURNAL, CONSUMER, TAKE, SENDING = "journal.py", "consumer.py", "take.py", "sending.py"
-READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "unsealed.py", "letters.py"
-MAKING, UNREAD, VIEW, DECIDE = "making.py", "unread.py", "view.py", "decide.py"
-COMMON, CARE = "sql/common/journal.sql", "care/journal.py"
-
-
-class JournalFault(NamedTuple):
-    """What is wrong, where, and by which change of the text."""
-
-    what: str
-    file: str
-    right: str
-    wrong: str
-
-    @property
-    def path(self) -> Path:
-        return Path("eventlog") / (self.file if "/" in self.file else f"publisher/{self.file}")
-
+from tests.publisher.fault import (
+    CARE,
+    COMMON,
+    CONSUMER,
+    DECIDE,
+    JOURNAL,
+    LETTERS,
+    MAKING,
+    MEMORY,
+    READER,
+    ROOT,
+    SENDING,
+    TAKE,
+    UNREAD,
+    UNSEALED,
+    VIEW,
+    JournalFault,
+)
+from tests.publisher.faults_of_outputs import OF_OUTPUTS
 
 FAULTS = [
     JournalFault("a faulty table is never tried again", "table_faults.py", "if fault.due > now}", "}"),
@@ -337,66 +334,7 @@ FAULTS = [
     JournalFault(
         "the position stays", JOURNAL, "position = max([row.position, *plan.passed])", "position = row.position"
     ),
-    # outputs that come and go
-    JournalFault(
-        "a new output begins at 0",
-        MEMORY,
-        "position=self.last_batch if foremost is None else foremost.position",
-        "position=0",
-    ),
-    JournalFault(
-        "a new output begins at the last batch",
-        MEMORY,
-        "position=self.last_batch if foremost is None else foremost.position",
-        "position=self.last_batch",
-    ),
-    JournalFault(
-        "a new output does not get what is parked",
-        JOURNAL,
-        '        self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])\n',
-        "",
-    ),
-    JournalFault(
-        "a new output does not get what is planned",
-        JOURNAL,
-        "            self.park(connection, memory, waiting)\n        self._pass_converted",
-        "            pass\n        self._pass_converted",
-    ),
-    JournalFault(
-        "a forgotten output is waited for",
-        CARE,
-        "                self._settle(connection, memory, name, over, given_up(lacking_rows, Reason.FORGOTTEN, note))\n",
-        "                pass\n",
-    ),
-    JournalFault(
-        "a forgotten output keeps its rows",
-        CARE,
-        'for query in ("planned_forget", "parked_forget", "said_forget"):',
-        'for query in ("planned_forget", "said_forget"):',
-    ),
-    JournalFault("the lock is taken with any configuration", "publisher/places.py", "if not missing:", "if True:"),
-    JournalFault(
-        "a paused place keeps others from the lock", "publisher/places.py", "and row.paused is None and", "and"
-    ),
-    JournalFault(
-        "what others got of a forgotten output is given up",
-        LETTERS,
-        "in (Reason.FILTERED, Reason.FORGOTTEN)]",
-        "is Reason.FILTERED]",
-    ),
-    # formats that fail
-    JournalFault(
-        "a value that a format fails with ends the turn",
-        "publisher/encode.py",
-        "    except Exception as error:  # noqa: BLE001  # a format may come from anywhere\n        refuse_fault(error)\n",
-        "    except ValueError:\n        raise\n",
-    ),
-    JournalFault(
-        "a change that a format fails with is told of no one",
-        "publisher/encode.py",
-        "            written.append(Refusal(positions=change.positions, note=note))\n",
-        "            del note\n",
-    ),
+    *OF_OUTPUTS,
     # the order of steps
     JournalFault(
         "planned after it was committed",

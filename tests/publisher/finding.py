@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.publisher.faults import FAULTS, JOURNAL, ROOT, JournalFault, is_current
+from tests.publisher.fault import JOURNAL, ROOT, JournalFault
+from tests.publisher.faults import FAULTS, is_current
 
 HISTORIES = 500
 NO_FAULT = JournalFault("no fault at all", JOURNAL, "", "")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.seams import Tenure
 from eventlog.publisher.places import admit
+from eventlog.sql.log import Log
 from tests.publisher.actors import TestLock
 
 if TYPE_CHECKING:
@@ -18,8 +22,8 @@ def take_lock(world: World, tenure: Tenure) -> TestLock:
     """Take the lock with all outputs, perhaps after a try with the configuration of others."""
     places = {str(name): paused for name, paused in world.ask("SELECT name, paused FROM event_log_output")}
     world.served = None
-    if not world.quiet and world.more.random() < world.strangers:
-        named = [name for name in places if world.more.random() < 0.5]
+    if not world.quiet and world.stranger.random() < world.strangers:
+        named = [name for name in places if world.stranger.random() < 0.5]
         missing = [name for name, paused in places.items() if name not in named and paused is None]
         world.trace.append((world.now, "another configuration", named))
         try:
@@ -38,3 +42,53 @@ def take_lock(world: World, tenure: Tenure) -> TestLock:
     if world.served is None:
         return TestLock(world.log, tenure, partial(admit, log=world.log, outputs=[(name, ()) for name in places]))
     return TestLock(world.log, tenure, partial(admit, log=world.log, outputs=[(name, ()) for name in world.served]))
+
+
+def draw_shapes(world: World, more: Random) -> None:
+    """Draws what some histories are about."""
+    if more.random() < 0.15:
+        # Nearly every object is held, and what came behind goes in the end, a few rows each time. Nothing else touches
+        # a row: of its transaction not much could be judged.
+        world.operations, world.busy_operator, world.last_key = [*["hold"] * 8, "release"], 1, 3
+        world.limit, world.commits, world.transaction_rows = 3, 0.25, [2, 4, 6]
+        world.keepers, world.hesitant, world.takes_rights, world.late_back = 0, 0, 0, False
+        world.first = [name for name in world.first if name != "r"] or ["f"]
+    if more.random() < 0.2:
+        # Documents of two objects, so that one is behind another that is itself behind what comes again.
+        world.mixed, world.largest, world.on_retry, world.last_key = True, 2, "object", 3
+        world.limit, world.commits, world.transaction_rows, world.several = 20, 0.25, [9, 20], 0
+        world.first = ["r", *[name for name in world.first if name != "r"]]
+    world.raises = world.seed % 4 == 1 and not world.real
+    """Whether formats fail with some values, in a way that nobody has foreseen."""
+    world.stranger = Random(world.seed + 1)
+    world.strangers = world.stranger.choice([0, 0, 0.3])
+    """How likely somebody begins with a configuration of other outputs."""
+    world.served = None
+    """The outputs of the configuration that a publisher has begun with; all where it is the right one."""
+    world.redefined = more.choice([0, 0, 0.03])
+    """How likely tables are looked at anew."""
+    # Often both in some: else hardly any row is refused by one output and warned of by another.
+    world.refused, world.odd = (0.4, 0.4) if world.seed % 5 == 2 else (0.06, 0.05)
+    """How likely targets refuse a document, and receivers warn of its last change."""
+    if world.seed % 20 == 7:
+        # Documents have several changes of one object, not side by side: where a receiver wants
+        # one again, what it took behind that one comes again, too.
+        world.first = ["r", *[name for name in world.first if name != "r"]]
+        world.mixed, world.limit, world.largest, world.on_retry = True, 3, 3, "stop"
+        world.commits, world.transaction_rows, world.busiest, world.last_key = 0.25, [2, 3, 4], 0, 1
+        world.stubborn, world.unreadable, world.several = 0.6, 0.05, 0
+        world.keepers, world.hesitant, world.max_attempts = 0, 0, 0
+    world.undoing = 0.3 if world.seed % 7 == 3 else 0.0
+    """How likely a receiver has undone a document that comes again, and wants it once more."""
+    if world.undoing:
+        # Many documents are at the receiver when the publisher dies before it enters an answer.
+        world.kills, world.faults, world.limit, world.slow = 0.03, 0, 20, ""
+        world.commits, world.transaction_rows = 0.25, [9, 20]
+        world.first = ["r", *[name for name in world.first if name != "r"]]
+    if world.engine.dialect.name != "postgresql" and more.random() < 0.5:
+        world.names = replace(world.names, transaction=None)
+    world.shares = 0.0
+    """How likely a row gets the number of another one: no key of the log forbids it."""
+    if world.engine.dialect.name == "sqlite" and world.names.transaction is None and world.seed % 2 == 0:
+        world.shares = more.choice([0.2, 0.5])
+    world.log = Log(world.engine, world.names)

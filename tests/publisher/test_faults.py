@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.publisher.faults import FAULTS, JournalFault, is_current
+from tests.publisher.fault import JournalFault
+from tests.publisher.faults import FAULTS, is_current
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)

@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import OccupiedError, SinkError, SourceError
@@ -36,7 +35,7 @@ from tests.publisher.keeping import change_outputs, excuse, keep
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.sharing import come_again
-from tests.publisher.starting import take_lock
+from tests.publisher.starting import draw_shapes, take_lock
 from tests.publisher.targets import KINDS, ModelFormat, ModelSink, Target
 from tests.publisher.writing import end_one, write
 
@@ -52,6 +51,17 @@ class World:
     """Until when outputs may send nothing, because something comes again."""
     anew: set[int]
     """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
+    served: list[str] | None
+    """The outputs of the configuration that a publisher has begun with; None where those are all."""
+    raises: bool
+    log: Log
+    refused: float
+    odd: float
+    redefined: float
+    strangers: float
+    stranger: random.Random
+    shares: float
+    undoing: float
     readings = 0
     """How often objects were read back."""
     forgetting = ""
@@ -140,51 +150,7 @@ class World:
         if self.hesitant:
             self.unreadable, self.stubborn, self.max_attempts = 0.4, 0.6, 0
             self.first = ["r", *[name for name in self.first if name != "r"]]
-        if more.random() < 0.15:
-            # Nearly every object is held, and what came behind goes in the end, a few rows each time. Nothing else touches
-            # a row: of its transaction not much could be judged.
-            self.operations, self.busy_operator, self.last_key = [*["hold"] * 8, "release"], 1, 3
-            self.limit, self.commits, self.transaction_rows = 3, 0.25, [2, 4, 6]
-            self.keepers, self.hesitant, self.takes_rights, self.late_back = 0, 0, 0, False
-            self.first = [name for name in self.first if name != "r"] or ["f"]
-        if more.random() < 0.2:
-            # Documents of two objects, so that one is behind another that is itself behind what comes again.
-            self.mixed, self.largest, self.on_retry, self.last_key = True, 2, "object", 3
-            self.limit, self.commits, self.transaction_rows, self.several = 20, 0.25, [9, 20], 0
-            self.first = ["r", *[name for name in self.first if name != "r"]]
-        self.raises = self.seed % 4 == 1 and not self.real
-        """Whether formats fail with some values, in a way that nobody has foreseen."""
-        self.strangers = random.Random(self.seed + 1).choice([0, 0, 0.3])
-        """How likely somebody begins with a configuration of other outputs."""
-        self.served: list[str] | None = None
-        """The outputs of the configuration that a publisher has begun with; all where it is the right one."""
-        self.redefined = more.choice([0, 0, 0.03])
-        """How likely tables are looked at anew."""
-        # Often both in some: else hardly any row is refused by one output and warned of by another.
-        self.refused, self.odd = (0.4, 0.4) if self.seed % 5 == 2 else (0.06, 0.05)
-        """How likely targets refuse a document, and receivers warn of its last change."""
-        if self.seed % 20 == 7:
-            # Documents have several changes of one object, not side by side: where a receiver wants
-            # one again, what it took behind that one comes again, too.
-            self.first = ["r", *[name for name in self.first if name != "r"]]
-            self.mixed, self.limit, self.largest, self.on_retry = True, 3, 3, "stop"
-            self.commits, self.transaction_rows, self.busiest, self.last_key = 0.25, [2, 3, 4], 0, 1
-            self.stubborn, self.unreadable, self.several = 0.6, 0.05, 0
-            self.keepers, self.hesitant, self.max_attempts = 0, 0, 0
-        self.undoing = 0.3 if self.seed % 7 == 3 else 0.0
-        """How likely a receiver has undone a document that comes again, and wants it once more."""
-        if self.undoing:
-            # Many documents are at the receiver when the publisher dies before it enters an answer.
-            self.kills, self.faults, self.limit, self.slow = 0.03, 0, 20, ""
-            self.commits, self.transaction_rows = 0.25, [9, 20]
-            self.first = ["r", *[name for name in self.first if name != "r"]]
-        if self.engine.dialect.name != "postgresql" and more.random() < 0.5:
-            self.names = replace(self.names, transaction=None)
-        self.shares = 0.0
-        """How likely a row gets the number of another one: no key of the log forbids it."""
-        if self.engine.dialect.name == "sqlite" and self.names.transaction is None and self.seed % 2 == 0:
-            self.shares = more.choice([0.2, 0.5])
-        self.log = Log(self.engine, self.names)
+        draw_shapes(self, more)
 
     # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
 

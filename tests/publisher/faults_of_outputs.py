@@ -1,0 +1,68 @@
+"""Faults about outputs that come and go, and of formats that fail; faults.py has the others."""
+
+from __future__ import annotations
+
+from tests.publisher.fault import CARE, JOURNAL, LETTERS, MEMORY, JournalFault
+
+OF_OUTPUTS = [
+    # outputs that come and go
+    JournalFault(
+        "a new output begins at 0",
+        MEMORY,
+        "position=self.last_batch if foremost is None else foremost.position",
+        "position=0",
+    ),
+    JournalFault(
+        "a new output begins at the last batch",
+        MEMORY,
+        "position=self.last_batch if foremost is None else foremost.position",
+        "position=self.last_batch",
+    ),
+    JournalFault(
+        "a new output does not get what is parked",
+        JOURNAL,
+        '        self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])\n',
+        "",
+    ),
+    JournalFault(
+        "a new output does not get what is planned",
+        JOURNAL,
+        "            self.park(connection, memory, waiting)\n        self._pass_converted",
+        "            pass\n        self._pass_converted",
+    ),
+    JournalFault(
+        "a forgotten output is waited for",
+        CARE,
+        "                self._settle(connection, memory, name, over, given_up(lacking_rows, Reason.FORGOTTEN, note))\n",
+        "                pass\n",
+    ),
+    JournalFault(
+        "a forgotten output keeps its rows",
+        CARE,
+        'for query in ("planned_forget", "parked_forget", "said_forget"):',
+        'for query in ("planned_forget", "said_forget"):',
+    ),
+    JournalFault("the lock is taken with any configuration", "publisher/places.py", "if not missing:", "if True:"),
+    JournalFault(
+        "a paused place keeps others from the lock", "publisher/places.py", "and row.paused is None and", "and"
+    ),
+    JournalFault(
+        "what others got of a forgotten output is given up",
+        LETTERS,
+        "in (Reason.FILTERED, Reason.FORGOTTEN)]",
+        "is Reason.FILTERED]",
+    ),
+    # formats that fail
+    JournalFault(
+        "a value that a format fails with ends the turn",
+        "publisher/encode.py",
+        "    except Exception as error:  # noqa: BLE001  # a format may come from anywhere\n        refuse_fault(error)\n",
+        "    except ValueError:\n        raise\n",
+    ),
+    JournalFault(
+        "a change that a format fails with is told of no one",
+        "publisher/encode.py",
+        "            written.append(Refusal(positions=change.positions, note=note))\n",
+        "            del note\n",
+    ),
+]
