@@ -18,7 +18,7 @@ def test_systemd_calls_its_exposure_ok() -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         absent("systemd", "there is no systemd-analyze")
-    command = [analyze, "security", "--offline=true", "--no-pager", f"--threshold={MOST}", UNIT]
+    command = [analyze, "security", "--offline=true", "--no-pager", f"--threshold={MOST}", str(UNIT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr
     assert "OK" in done.stdout.splitlines()[-1]

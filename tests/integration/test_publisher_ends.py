@@ -229,7 +229,7 @@ def test_who_cannot_say_goodbye_to_a_log_keeps_nobody_from_it(
         patched.setattr(Ledger, "enter", away)
         first.close()
     second = Publisher(config)
-    assert second.post.take()
+    assert second.post.take(second._outputs)
     with monkeypatch.context() as patched:
         patched.setattr(LogLock, "leave", away)
         second.close()

@@ -136,12 +136,12 @@ def test_who_learns_in_the_background_that_it_lost_the_lock_says_so_once_and_sta
 def test_two_who_find_it_free_at_the_same_moment_do_not_both_get_it(log: LogTable) -> None:
     first, second = lock_of(log), lock_of(log)
     sights = [first.look(), second.look()]
-    first._enter(sights[0])
-    second._enter(sights[1])
+    first._enter(sights[0], lambda _: None)
+    second._enter(sights[1], lambda _: None)
     assert (first.taken, second.taken) == (True, False)
     sight = second.look()
     first.leave()
-    second._enter(sight)  # it saw a mark that is gone
+    second._enter(sight, lambda _: None)  # it saw a mark that is gone
     assert not second.taken
     assert second.take()
     second.leave()

@@ -159,13 +159,13 @@ def test_what_policies_need_is_asked_for_together(tmp_path: Path) -> None:
         '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "join"\nattribute = "full"\nof = ["fname", "lname"]\n',
     )
     mine = steps_of(config.output[0], config.policy)
-    needs, looks = needs_of([("a", ()), ("b", mine)], CATALOG)
+    needs, looks, _ = needs_of([("a", ()), ("b", mine)], CATALOG)
     assert needs is not None
     assert needs(changed(fname="b")) == {"lname"}
     assert looks is None
-    assert needs_of([("a", ())], CATALOG) == (None, None)
+    assert needs_of([("a", ())], CATALOG)[:2] == (None, None)
     look = Lookup(attribute="found", of="fname", table="usr", take="lname")
-    needs, looks = needs_of([("a", (look,)), ("b", mine), ("c", (replace(look, take="fname"),))], CATALOG)
+    needs, looks, _ = needs_of([("a", (look,)), ("b", mine), ("c", (replace(look, take="fname"),))], CATALOG)
     assert needs is not None
     assert looks is not None
     assert needs(changed(fname="b")) == {"lname"}
