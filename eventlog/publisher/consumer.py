@@ -177,6 +177,7 @@ class Consumer:
     def _next(self, now: int) -> Turn | MadePlan | Again:
         """Plans what comes next, finds what goes again, or why nothing goes."""
         began = time_ns()
+        self._journal.try_tables(self.name, now)
         with self._journal.reading() as view:
             row = view.memory.output(self.name)
             if row.paused:
@@ -189,7 +190,7 @@ class Consumer:
             self._most_wait = len(taken.parked) > len(taken.events)
             if taken.is_empty:
                 times = [document.due for document in unanswered.documents]
-                times += filter(None, [until, view.soonest(self.name)])
+                times += filter(None, [until, view.soonest(self.name), self._journal.faults.untried_until(self.name)])
                 # What is due already waits for one of the others, or for somebody.
                 later = min([time for time in times if time > now], default=None)
                 # The journal goes by milliseconds.

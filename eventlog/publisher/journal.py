@@ -61,6 +61,8 @@ class Journal(JournalReader):
         super().__init__(log, settings, catalog)
         self._lock: LogLock = lock
         self._swept = self._looked = 0
+        self._tried = set[str]()
+        """The outputs that have begun to try tables which could not be read."""
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
@@ -90,9 +92,6 @@ class Journal(JournalReader):
         # and all that the server keeps for a session be read twice.
         self._checks_numbers = may_number_twice(self.log.engine, self.log.names)
         with self.transaction() as (connection, memory):
-            # Rows that nobody might read are tried again: perhaps the right was given since.
-            if memory.any_parked:
-                connection.execute(self.log.query("parked_readable"))
             for name, former_names in names:
                 if name in memory.outputs:
                     continue
@@ -199,6 +198,25 @@ class Journal(JournalReader):
                 see(connection, self.log, memory, plan.sealed.records)
         self.faults.end(name, plan.readable)
         return settled
+
+    def try_tables(self, name: str, now: int) -> None:
+        """Lets a row go of each table that could not be read, where it is time to try it again.
+
+        At first all rows of such tables go: only who parked them knows when that is.
+        """
+        if name not in self._tried:
+            self._tried.add(name)
+            if self._memory is None or self._memory.any_parked:
+                with self.transaction(soon=True) as (connection, memory):
+                    if memory.any_parked:
+                        self._tell(connection, "parked_readable", [{"output": name}])
+        for table in self.faults.to_try(name, now):
+            with self.transaction(soon=True) as (connection, _):
+                first = self.ask(connection, "parked_first_unread", output=name, table=table)[0][0]
+                if first is not None:
+                    self._tell(connection, "parked_due_at", [{"output": name, "record_id": first, "due": 0}])
+            if first is None:  # somebody holds them, or has taken them away
+                self.faults.end(name, [table])
 
     def done(self, name: str, done: Done) -> Settled:
         """Planned documents are over, but for rows that come again: those are parked."""

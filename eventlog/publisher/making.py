@@ -206,15 +206,13 @@ class PlanMaker:
         return again
 
     def _wait_for_table(self, event: Event, outcome: Outcome, again: _Again, now: int) -> int:
-        """When a row goes whose table cannot be read: the first one tries it, for all others."""
+        """When a row goes by itself whose table cannot be read."""
         table = event.table or ""
         fault, is_new = self._journal.faults.add(table, outcome, now)
-        if table in again.faulty:
-            return fault.rest_due
         again.faulty.add(table)
         if is_new:
             again.unread[table] = fault.why
-        return fault.due
+        return fault.rest_due
 
 
 def _outcomes_of(over: Collection[int], encoded: Encoded) -> dict[int, Outcome]:

@@ -1,7 +1,7 @@
 """Tables that cannot be read back now, for all outputs of a publisher: why, and when they are tried again.
 
-The first row of such a table that an output has tries it again; the others wait behind that row, so
-that an attempt costs the same however many they are.
+When it is time, the first row of such a table that waits for an output tries it again; the others
+wait until it was read, so that an attempt costs the same however many they are.
 """
 
 from __future__ import annotations
@@ -19,17 +19,14 @@ if TYPE_CHECKING:
     from eventlog.publisher.take import Take
 
 REST_MILLISECONDS: Final = 3_600_000
-"""The rows that do not try a table go by themselves so much later, should nobody have let them go."""
-
-SHORTEST_DELAY_MILLISECONDS: Final = 100
-"""No table is tried again within so many milliseconds."""
+"""The rows of a table go by themselves so much later, should nobody have let them go."""
 
 FAULTS: Final = frozenset(reason.value for reason in TABLE_FAULTS)
 """The reasons, as the journal has them."""
 
 
 class TableFault(Struct, frozen=True, kw_only=True):
-    """Why a table cannot be read, and when one row tries again."""
+    """Why a table cannot be read, and when it is tried again."""
 
     why: Unreadable
     due: int
@@ -37,7 +34,7 @@ class TableFault(Struct, frozen=True, kw_only=True):
 
     @property
     def rest_due(self) -> int:
-        """When the other rows of the table go, if the one that tries does not let them go before."""
+        """When the rows of the table go, if none of them has tried it before and let the others go."""
         return self.due + REST_MILLISECONDS
 
 
@@ -58,6 +55,19 @@ class TableFaults:
         with self._one_at_a_time:
             return {table: fault for table, fault in self._faults.items() if fault.due > now}
 
+    def untried_until(self, output: str) -> int | None:
+        """Return when the first of the tables is tried of which rows wait for an output."""
+        times = [self._faults[table].due for table in self._waiting.get(output, ()) if table in self._faults]
+        return min(times, default=None)
+
+    def to_try(self, output: str, now: int) -> list[str]:
+        """Return the tables that are to be tried, of those of which rows wait for an output."""
+        if not self._waiting:
+            return []
+        with self._one_at_a_time:
+            untried = {table for table, fault in self._faults.items() if fault.due > now}
+            return sorted(self._waiting.get(output, set()) - untried)
+
     def add(self, table: str, outcome: Outcome, now: int) -> tuple[TableFault, bool]:
         """Enter that a table could not be read; return the fault, and whether nobody knew it."""
         with self._one_at_a_time:
@@ -66,7 +76,7 @@ class TableFaults:
             if former is not None and former.due > now:
                 return former, False
             attempts = 1 if former is None else former.attempts + 1
-            due = now + max(SHORTEST_DELAY_MILLISECONDS, self._delay(attempts))
+            due = now + max(1, self._delay(attempts))  # the next take must know that it is not tried
             why = Unreadable(note=outcome.note or "", reason=outcome.reason)
             self._faults[table] = fault = TableFault(why=why, due=due, attempts=attempts)
             return fault, former is None or former.why.reason is not outcome.reason
@@ -78,7 +88,7 @@ class TableFaults:
                 self._waiting.setdefault(output, set()).update(tables)
 
     def end(self, output: str, tables: Collection[str]) -> None:
-        """Forget the faults of tables of which no row waits for the output any more."""
+        """Forget the faults of tables of which no row waits for the output."""
         with self._one_at_a_time:
             self._waiting.get(output, set()).difference_update(tables)
             for table in tables:

@@ -144,6 +144,8 @@ class Parking(Struct):
     """Those of which rows waited before: what did not wait with these comes behind them."""
     led: set[str] = set()
     """Those of which an earlier row says when they may go."""
+    moved: set[str] = set()
+    """Those of which a row waits from now on, or for another reason than before."""
     of_every_row: int = NEVER
     """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
     rows: list[Parked] = []
@@ -164,6 +166,7 @@ class Parking(Struct):
             return
         self.records.add(record)
         leads = name not in self.led
+        self.moved.add(name)
         self.stays(record, name)
         row = Parked(
             output=self.output,
@@ -179,7 +182,9 @@ class Parking(Struct):
     def keeps(self, former: Parked, reason: str) -> bool:
         """Whether a row goes on waiting as it does: behind another one, or as the first of them."""
         if former.due is None:
-            return former.object in self.led
+            # What was left of a transaction is decided by itself: all of an object, or nothing of it.
+            is_torn = former.reason == Reason.GOES_ON.value and former.object in self.moved
+            return former.object in self.led and not is_torn
         return reason == BEHIND
 
     def is_behind(self, name: str, former: Parked | None) -> bool:
@@ -405,7 +410,7 @@ def _wait(
 ) -> tuple[str, int, str | None] | None:
     """Why a row waits, until when, and its note; None where it may go.
 
-    Of each table that is not tried yet the first row tries it; it is entered in `waiting_tables`.
+    The table of one that is not tried yet is entered in `waiting_tables`.
     """
     if held:
         return Reason.HELD.value, NEVER, None
@@ -414,7 +419,6 @@ def _wait(
     for event in events:
         if event.table is not None and event.table in untried:
             fault = untried[event.table]
-            due = fault.rest_due if event.table in waiting_tables else fault.due
             waiting_tables.add(event.table)
-            return fault.why.reason.value, due, fault.why.note
+            return fault.why.reason.value, fault.rest_due, fault.why.note
     return None

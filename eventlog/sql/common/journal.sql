@@ -111,7 +111,13 @@ WHERE output = :output AND due IS NOT NULL AND attempts > 0 GROUP BY object;
 
 -- parked_readable: rows of tables that could not be read are tried again
 UPDATE /* parked */event_log_parked SET due = 0
-WHERE reason IN ('no right', 'locked', 'damaged') AND due IS NOT NULL;
+WHERE output = :output AND reason IN ('no right', 'locked', 'damaged') AND due IS NOT NULL;
+
+-- parked_first_unread: the first row that waits because its table cannot be read
+SELECT MIN(kept.record_id) FROM /* parked */event_log_parked kept
+JOIN /* log */event_log entry ON entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N'
+WHERE kept.output = :output AND kept.due IS NOT NULL AND kept.reason IN ('no right', 'locked', 'damaged')
+  AND entry./* table_name */table_name = :table;
 
 -- parked_read_again: rows of a table that could not be read, and now can, may go
 UPDATE /* parked */event_log_parked SET due = 0

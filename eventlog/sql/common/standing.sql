@@ -52,12 +52,12 @@ LEFT JOIN /* parked */event_log_parked ahead
       AND ahead.record_id < kept.record_id
 WHERE kept.record_id = :record_id ORDER BY kept.output, ahead.record_id;
 
--- parked_unread: the tables whose rows wait because they cannot be read, with the first of those rows. The row that tries
--- the table comes first, and has the newest reason.
+-- parked_unread: the tables whose rows wait because they cannot be read, with the first of those rows. The row that has
+-- tried the table most often comes first, and has the newest reason.
 SELECT entry./* table_name */table_name, kept.reason, MIN(kept.record_id) FROM /* parked */event_log_parked kept
 JOIN /* log */event_log entry ON entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N'
 WHERE kept.reason IN ('no right', 'locked', 'damaged') AND entry./* table_name */table_name IS NOT NULL
-GROUP BY entry./* table_name */table_name, kept.reason ORDER BY MIN(kept.due);
+GROUP BY entry./* table_name */table_name, kept.reason ORDER BY MAX(kept.attempts) DESC;
 
 -- kept_unparked: condition: rows that no output has parked and that nobody holds
 (NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked kept
