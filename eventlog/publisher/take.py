@@ -165,8 +165,8 @@ class Parking(Struct):
         if record in self.records:
             return
         self.records.add(record)
-        leads = name not in self.led
         self.moved.add(name)
+        leads = name not in self.led
         self.stays(record, name)
         row = Parked(
             output=self.output,

@@ -27,7 +27,9 @@ from tests.publisher.fault import (
 from tests.publisher.faults_of_outputs import OF_OUTPUTS
 
 FAULTS = [
-    JournalFault("a faulty table is never tried again", "table_faults.py", "if fault.due > now}", "}"),
+    JournalFault(
+        "a faulty table is never tried again", "table_faults.py", "self._waiting.get(output, set()) - untried", "set()"
+    ),
     JournalFault(
         "rows of a table that can be read wait on", JOURNAL, "for table in plan.readable]", "for table in ()]"
     ),
