@@ -193,8 +193,7 @@ class Consumer:
                 times += filter(None, [until, view.soonest(self.name), self._journal.faults.untried_until(self.name)])
                 # What is due already waits for one of the others, or for somebody.
                 later = min([time for time in times if time > now], default=None)
-                # The journal goes by milliseconds.
-                return Turn(later=None if later is None else (later - now) / 1000)
+                return Turn(later=None if later is None else (later - now) / 1000)  # it goes by milliseconds
             if not self._decider.knows_tables(view.memory, view.ask):
                 return Turn(stale=frozenset())
         self._trace = trace = self._joined_trace(taken, began)
