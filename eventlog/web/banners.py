@@ -27,8 +27,7 @@ GUIDE: Final = "When something is wrong"
 ADVICE: Final[Mapping[str, str]] = {
     "EventlogOutputFails": "repair what the error names. The publisher tries again by itself, at least every 30 s.",
     "EventlogNoPublisher": "what the journal's last record, `fatal`, asks for, and start the service.",
-    "EventlogFailing": "what it asks for: restart the database or the receiver, grant a right, free the disk."
-    " The publisher continues by itself.",
+    "EventlogFailing": "what it asks for. The publisher continues by itself.",
     "EventlogHeld": "ask that person. `eventlog release NUMBER` ends the hold.",
     "EventlogSuspended": "what the cause asks for: grant the right, end the transaction that holds the lock,"
     " or repair the table. The rows then follow by themselves.",
