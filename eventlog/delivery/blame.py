@@ -22,13 +22,13 @@ def refuse_fault(error: Exception | None) -> None:
     """Raise what no single row is to blame for: OutputError, or an error that may pass."""
     if isinstance(error, ConfigError):
         raise OutputError(error.message, hint=error.hint, exit_code=error.exit_code) from error
-    if isinstance(error, (MachineError, MemoryError)):
+    if isinstance(error, (MachineError, MemoryError, OSError)):
         raise error
 
 
 def blame(error: Exception) -> Exception:
     """Return what to raise of an error in the code of a format or sink: OutputError, or itself where it may pass."""
-    if isinstance(error, (MachineError, MemoryError)):
+    if isinstance(error, (MachineError, MemoryError, OSError)):
         return error
     exit_code = error.exit_code if isinstance(error, EventlogError) else EX_UNAVAILABLE
     return OutputError(describe_error(error), exit_code=exit_code)

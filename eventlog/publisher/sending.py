@@ -190,14 +190,15 @@ class HandOver:
         self._all_blocked = self._all_blocked or self._stops
 
     def _free_behind(self, number: int) -> None:
-        """Frees what is behind a document that comes again, of its objects, and was never sent: it
-        is read anew, behind what that one says then.
+        """Free what is behind a document that comes again and was never sent: of its objects, or all
+        where nothing may overtake. It is read anew, behind what that one says then.
         """
         names, records = set(self._waiting[number].objects), set(self._waiting[number].records)
         for later in range(number + 1, len(self._waiting)):
             document = self._waiting[later]
             is_unsent = document.key in self._unsent and later not in self._finished
-            if is_unsent and (touch(names, document.objects) or not records.isdisjoint(document.records)):
+            is_alike = touch(names, document.objects) or not records.isdisjoint(document.records)
+            if is_unsent and (self._stops or is_alike):
                 names.update(document.objects)
                 records.update(document.records)
                 self._unsent.discard(document.key)

@@ -120,7 +120,7 @@ def test_who_alters_a_table_that_is_being_tracked_waits(
     track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD_BACK, follow_ddl=True))
     alter = Thread(target=run, args=(postgresql, f"ALTER TABLE usr {change}"), daemon=True)
     waited = []
-    needed = tracking.__globals__["_needed"]
+    needed = tracking.__globals__["write_needed"]
 
     def meanwhile(*arguments: Any) -> Any:
         found = list(needed(*arguments))
@@ -130,7 +130,7 @@ def test_who_alters_a_table_that_is_being_tracked_waits(
         waited.append(alter.is_alive())
         return found
 
-    monkeypatch.setitem(tracking.__globals__, "_needed", meanwhile)
+    monkeypatch.setitem(tracking.__globals__, "write_needed", meanwhile)
     track(postgresql, ["usr"], TriggerOptions(style=style, follow_ddl=True))
     alter.join(30)
     assert (waited, alter.is_alive()) == ([True], False)

@@ -293,7 +293,7 @@ def test_it_goes_back_to_the_former_configuration_when_the_target_of_another_can
     log: LogTable, tmp_path: Path
 ) -> None:
     file, out = tmp_path / "eventlog.toml", tmp_path / "out"
-    output = '[[output]]\nsink = "files"\npath = "{}"\n'
+    output = '[[output]]\nname = "docs"\nsink = "files"\npath = "{}"\n'
     file.write_text(output.format(out))
     with Process(log.engine, out, "--config", str(file), out=False) as process:
         log.write(1, key="idu=1")
