@@ -24,7 +24,7 @@ ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "
 BEHIND = {"postgresql": (TRANSACTION,)}
 """Columns that a log of one's own has behind the ten."""
 COMPANIONS = (
-    *("setup", "tracked", "trigger", "relation", "outcome", "mark", "schema", "seen", "version"),
+    *("setup", "tracked", "trigger", "relation", "column", "outcome", "mark", "schema", "seen", "version"),
     *("batch", "output", "planned", "parked", "hold", "said"),
 )
 

@@ -17,7 +17,7 @@ from eventlog.care.outputs import forget
 from eventlog.care.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config
-from eventlog.core.errors import EX_TRY_AGAIN, OK, SinkError
+from eventlog.core.errors import EX_TRY_AGAIN, OK, ConfigError, SinkError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import Ledger
 from eventlog.delivery.output import OutputState
@@ -50,11 +50,11 @@ def test_each_output_tells_its_last_document_and_what_went_wrong(engine: Engine,
     assert before <= files.at <= time.time()
     assert (http.document, http.position, http.at) == ("", None, None)
     assert "cannot be reached" in str(http.error)
-    with Publisher(config_of(engine, tmp_path)) as publisher:
+    with Publisher(config_of(engine, tmp_path)) as publisher, pytest.raises(ConfigError, match="has a place for http"):
         publisher.run_once()
     assert set(log.statuses().values()) == {"N"}, "they are kept for the output that is not configured any more"
     assert forget(Log(engine, log.names), f"http {NOWHERE}", [files_name], by="me") == 2
-    assert set(log.statuses().values()) == {"W"}
+    assert set(log.statuses().values()) == {"S"}, "another output has them"
 
 
 def test_the_command_shows_it_as_text_and_as_json(

@@ -64,6 +64,7 @@ def test_one_output_alone_is_told(url: str, tmp_path: Path, capsys: pytest.Captu
     settings.write_text(settings.read_text().replace('"far"', '"feed"'))
     for record in range(2, 7):
         assert exit_code(["requeue", str(record), "--config", str(settings)]) == 0
+    assert exit_code(["outputs", "forget", "far", "--yes", "--config", str(settings)]) == 0
     assert exit_code(["run", "--until-empty", "--config", str(settings)]) == 0
     reasons = asked(url, "SELECT DISTINCT reason, note FROM event_log_outcome")
     assert reasons == [("filtered", "only the output far gets it.")], "nobody is called so any more"
