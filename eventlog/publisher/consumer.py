@@ -37,7 +37,7 @@ from eventlog.publisher.making import MadePlan, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import Again, HandOver, may_go
 from eventlog.publisher.tables import Detail, OnTheWay
-from eventlog.publisher.take import BEHIND, NOTHING_SENT, Parking, Take, Unanswered, take
+from eventlog.publisher.take import BEHIND, EVERY_ROW_SECONDS, NOTHING_SENT, Parking, Take, Unanswered, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
 from eventlog.publisher.unread import park_unread
 from eventlog.publisher.view import View
@@ -190,10 +190,13 @@ class Consumer:
             self._most_wait = len(taken.parked) > len(taken.events)
             if taken.is_empty:
                 times = [document.due for document in unanswered.documents]
-                times += filter(None, [until, view.soonest(self.name), self._journal.faults.untried_until(self.name)])
-                # What is due already waits for one of the others, or for somebody.
-                later = min([time for time in times if time > now], default=None)
-                return Turn(later=None if later is None else (later - now) / 1000)  # it goes by milliseconds
+                waited = (until, view.soonest(self.name), self._journal.faults.untried_until(self.name))
+                times += [time for time in waited if time is not None]
+                # What is due already waits for one of the others, or for somebody: it is looked at again.
+                again = now + round(EVERY_ROW_SECONDS * 1000) if times else None
+                later = min([time for time in times if time > now], default=again)
+                # The journal goes by milliseconds.
+                return Turn(later=None if later is None else (later - now) / 1000)
             if not self._decider.knows_tables(view.memory, view.ask):
                 return Turn(stale=frozenset())
         self._trace = trace = self._joined_trace(taken, began)

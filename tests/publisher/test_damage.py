@@ -44,7 +44,7 @@ UNREADABLE = {
     "output.told of two": "UPDATE event_log_output SET told = '[]' WHERE name = 'two'",
     "records of plan 0": "UPDATE event_log_planned SET records = '7'",
     "details of plan 0": "UPDATE event_log_planned SET details = 'what?'",
-    "objects of plan 0": "UPDATE event_log_planned SET objects = '{}'",
+    "objects of plan 0": "UPDATE event_log_planned SET objects = '7'",
     "covers of plan 0": "UPDATE event_log_planned SET covers = '[1]'",
 }
 
