@@ -196,7 +196,8 @@ def test_a_publisher_of_one_output_works_in_one_session(own: Engine, tmp_path: P
         with own.connect() as connection:
             ours = "datname = current_database() AND application_name = 'eventlog'"
             sessions = connection.execute(text(f"SELECT COUNT(*) FROM pg_stat_activity WHERE {ours}"))
-            assert sessions.scalar_one() == 1
+            # And one that looks who may still write rows with lower numbers.
+            assert sessions.scalar_one() <= 2
 
 
 def write_values(engine: Engine, *rows: tuple[int, str, str]) -> None:
