@@ -296,9 +296,16 @@ def test_who_stands_by_gives_no_alarm_for_rows_that_are_kept(sqlite: Engine, tmp
     log, outputs = site(sqlite), Outputs("near", "far")
     outputs["far"].away = True
     settings = config(log, tmp_path, lease=60.0)
+    places = tmp_path / "eventlog.toml"
+    places.write_text(
+        "".join(
+            f'[[output]]\nname = "{name}"\nsink = "files"\npath = "{tmp_path / name}"\n' for name in ("near", "far")
+        )
+    )
+    options = ("--config", str(places), "--http", "127.0.0.1:0")
     with (
         in_thread(Publisher(settings, outputs=outputs.made())) as first,
-        Process(sqlite, tmp_path / "out", "--http", "127.0.0.1:0", lease=0.5) as second,
+        Process(sqlite, tmp_path / "out", *options, out=False, lease=0.5) as second,
     ):
         until(lambda: first.post.taken, "the first one has the lock")
         second.wait_for("standing_by")
