@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, Document, Refusal
+from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
 from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
@@ -103,22 +103,41 @@ def test_exactly_what_lxml_cannot_carry_is_refused(text: str) -> None:
         assert carried
 
 
+NOTHING_LEFT = Change(
+    row=RowId("indirect", "usr", "idu=1"),
+    op=Op.MODIFY,
+    edits=(Edit(column="age", old=ABSENT, new=""),),
+    positions=((0,),),
+)
+"""Its only value cannot be said, so that leaving it out leaves no document."""
+
+
 @shares(covered=0.3, refused=0.05)
 @given(formats, st.booleans().flatmap(lambda fit: many(fit=fit)), catalogs, st.sampled_from(["omit", "refuse-object"]))
+@example(XdsFormat(), [NOTHING_LEFT], CATALOG, "omit")
 def test_every_change_is_told_once_and_in_order_or_refused_and_documents_are_valid(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None, on_value: OnValue
 ) -> None:
-    made = list(encode(replace(settings, on_value=on_value), told, catalog, ""))
+    chosen = replace(settings, on_value=on_value)
+    made = list(encode(chosen, told, catalog, ""))
     documents = [each for each in made if isinstance(each, Document)]
     covered = [each for document in documents for each in document.covers.values()]
     refusals = {each.positions: each for each in made if isinstance(each, Refusal)}
     refused = [each for each in refusals.values() if not each.partial]
     met(covered=covered, refused=refused)
+
+    def is_written(change: Change) -> bool:
+        return any(isinstance(each, Document) for each in encode(chosen, [change], catalog, ""))
+
     ids = [each.event_id for document in documents for each in read_events(document.body)]
     assert ids == [key for document in documents for key in document.covers]
     assert covered == [change.positions for change in told if change.positions in covered]
     for change in told:
         refusal = refusals.get(change.positions)
+        if refusal is not None and refusal.partial and change.positions not in covered:
+            assert change.op is Op.MODIFY
+            assert not any(is_written(replace(change, edits=(edit,))) for edit in change.edits), "nothing was left"
+            continue
         assert (change.positions in covered) == (refusal is None or refusal.partial)
     for each in refused:
         assert each.note.encode().decode() == each.note  # a note can be stored and printed anywhere
