@@ -135,7 +135,7 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     In the journal's nothing is ever an empty text, because Oracle would read it back as NULL.
     """
     types, metadata = dialect.types, sa.MetaData(schema=names.schema)
-    columns = {**_of_registry(types), **_of_log(types), **_of_outputs(types), **_of_rows(types)}
+    columns = {**_of_registry(dialect), **_of_log(types), **_of_outputs(types), **_of_rows(types)}
     for hole, table in names.companions.items():
         sa.Table(table, metadata, *columns[hole], **types.table_options)
     # Of what is parked an index leads to an object's rows, to what is due, and to a row whatever
@@ -153,8 +153,6 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     sa.Index(dialect.shortened(f"{tracked.name}_name"), tracked.c.schema_name, tracked.c.table_name, unique=True)
     relations = sa.Table(names.registry["relations"], metadata)
     sa.Index(dialect.shortened(f"{relations.name}_number"), relations.c.relation)
-    columns_known = sa.Table(names.registry["columns"], metadata)
-    sa.Index(dialect.shortened(f"{columns_known.name}_class"), columns_known.c.tracked)
     return metadata
 
 
@@ -328,10 +326,14 @@ def _of_versions(types: ColumnTypes) -> list[sa.Column[Any]]:
     ]
 
 
-def _of_registry(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
+def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
     """Columns of the tables that only the log's owner writes: how the log was installed, and what is
     tracked by which triggers.
+
+    A table on which triggers depend is known by its number where tables have numbers, because its
+    name changes, and else by its name.
     """
+    types, numbered = dialect.types, offers(dialect, "relation_now")
     number, name = types.log_number, sa.String(200)
     return {
         "setup": [sa.Column("name", name, primary_key=True), sa.Column("value", types.log_value)],
@@ -354,16 +356,16 @@ def _of_registry(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("fingerprint", types.fingerprint),
         ],
         "relations": [
-            sa.Column("tracked", number, nullable=False),
-            sa.Column("schema_name", name, nullable=False),
-            sa.Column("table_name", name, nullable=False),
-            sa.Column("relation", number),
+            _key("tracked", number),
+            sa.Column("schema_name", name, primary_key=not numbered, nullable=False),
+            sa.Column("table_name", name, primary_key=not numbered, nullable=False),
+            sa.Column("relation", number, primary_key=numbered, autoincrement=False, nullable=not numbered),
             sa.Column("role", sa.String(10), nullable=False),
         ],
         "columns": [
-            sa.Column("tracked", number, nullable=False),
-            sa.Column("relation", number, nullable=False),
-            sa.Column("number", number, nullable=False),
+            _key("tracked", number),
+            _key("relation", number),
+            _key("number", number),
             sa.Column("name", name, nullable=False),
             sa.Column("type", number, nullable=False),
             sa.Column("modifier", number, nullable=False),

@@ -332,6 +332,21 @@ def test_partitions_inherited_tables_and_typed_ones_follow_what_names_their_pare
     }
 
 
+def test_a_child_that_inherits_from_its_parent_is_one_relation_of_it(postgresql: Engine) -> None:
+    install(postgresql)
+    run(
+        postgresql,
+        "CREATE TABLE above (id integer PRIMARY KEY, fname text)",
+        "CREATE TABLE below (more text, FOREIGN KEY (id) REFERENCES above) INHERITS (above)",
+    )
+    track(postgresql, ["above"], TriggerOptions(style=Style.FIELD, follow_ddl=True, children=("below",)))
+    with postgresql.connect() as connection:
+        entered = connection.execute(text("SELECT table_name, role FROM event_log_relation ORDER BY role")).all()
+    assert [tuple(row) for row in entered] == [("below", "child"), ("above", "table")]
+    run(postgresql, "ALTER TABLE above RENAME COLUMN fname TO called")
+    assert [row[:2] for row in left_by(postgresql, "INSERT INTO above VALUES (1, 'Ann')")] == [(5, "id=1")]
+
+
 def test_an_error_of_the_follower_fails_nobody_and_a_cancel_passes(usr: Engine) -> None:
     track(usr, ["usr"], FOLLOWED)
     run(usr, "ALTER TABLE event_log_schema RENAME TO elsewhere")

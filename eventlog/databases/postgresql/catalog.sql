@@ -30,7 +30,7 @@ SELECT to_regclass(:place)::oid::bigint;
 (SELECT md5(prosrc) FROM pg_proc WHERE oid = to_regprocedure(/* called */'event_log_usr_insert()'));
 
 -- ancestors_add: enters the tables of which a class's tables are partitions, or from which they inherit, and the types that
--- give them their columns
+-- give them their columns; a child may inherit from the class's own table, which is entered already
 WITH RECURSIVE above (oid, role) AS (
     SELECT relation::oid, 'table' FROM /* relations */event_log_relation WHERE tracked = /* class */1
     UNION
@@ -43,6 +43,8 @@ WITH RECURSIVE above (oid, role) AS (
 INSERT INTO /* relations */event_log_relation (tracked, schema_name, table_name, relation, role)
 SELECT /* class */1, nspname, relname, pg_class.oid::bigint, MIN(role)
 FROM named JOIN pg_class ON pg_class.oid = named.oid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE NOT EXISTS (
+  SELECT FROM /* relations */event_log_relation AS known WHERE known.tracked = /* class */1 AND known.relation = pg_class.oid::bigint)
 GROUP BY nspname, relname, pg_class.oid;
 
 -- log_owner: who owns the registry, and whether that is the connected user

@@ -156,7 +156,8 @@ BEGIN
     schema_name VARCHAR2(200 CHAR) NOT NULL, 
     table_name VARCHAR2(200 CHAR) NOT NULL, 
     relation NUMERIC(19, 0), 
-    role VARCHAR2(10 CHAR) NOT NULL
+    role VARCHAR2(10 CHAR) NOT NULL, 
+    PRIMARY KEY (tracked, schema_name, table_name)
 )';
 EXCEPTION
   WHEN OTHERS THEN
@@ -186,19 +187,9 @@ BEGIN
     name VARCHAR2(200 CHAR) NOT NULL, 
     type NUMERIC(19, 0) NOT NULL, 
     modifier NUMERIC(19, 0) NOT NULL, 
-    key_place NUMERIC(19, 0)
+    key_place NUMERIC(19, 0), 
+    PRIMARY KEY (tracked, relation, "number")
 )';
-EXCEPTION
-  WHEN OTHERS THEN
-    IF SQLCODE NOT IN (-955, -1408, -1430, -1) THEN
-      RAISE;
-    END IF;
-END;
-
-/
-
-BEGIN
-  EXECUTE IMMEDIATE 'CREATE INDEX "INDIRECT"."INDIRECT_PROCESS_COLUMN_class" ON "INDIRECT"."INDIRECT_PROCESS_COLUMN" (tracked)';
 EXCEPTION
   WHEN OTHERS THEN
     IF SQLCODE NOT IN (-955, -1408, -1430, -1) THEN

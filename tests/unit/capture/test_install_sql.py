@@ -38,6 +38,15 @@ def test_names_are_free_and_quoted_where_they_need_it() -> None:
 
 
 @pytest.mark.parametrize("url", URLS)
+def test_every_table_beside_the_log_has_a_primary_key(url: str) -> None:
+    """Servers refuse one without (sql_require_primary_key, Galera, Group Replication), or cannot replicate it."""
+    tables = re.findall(r"CREATE TABLE (\S+) \((.*?)^\)", install_sql(url), re.MULTILINE | re.DOTALL)
+    keyless = [name for name, columns in tables if "PRIMARY KEY" not in columns]
+    assert len(tables) == 17
+    assert keyless == (["event_log"] if url == "postgresql://" else [])
+
+
+@pytest.mark.parametrize("url", URLS)
 def test_taking_off_is_printed_for_every_database_and_takes_off_all_that_is_made(url: str) -> None:
     made = re.findall(r"CREATE (TABLE|DOMAIN|SEQUENCE) (\S+)", install_sql(url))
     script = uninstall_sql(url)
