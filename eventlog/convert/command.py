@@ -245,4 +245,4 @@ def _carry_out(source: str, given: dict[str, Any]) -> int:
     from eventlog.convert.carrying import carry_out
     from eventlog.convert.ordering import order_of
 
-    return carry_out(order_of({**given, "source": source}))
+    return carry_out(order_of(source, given))

@@ -36,6 +36,7 @@ from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
+from eventlog.core.secrets import visible
 from eventlog.policies.plugin import needs_of
 from eventlog.sinks.store.address import MODULE, SCHEMES, refuse_unknown
 from eventlog.sql.clocks import DATABASE, UTC, clock_of
@@ -63,15 +64,16 @@ def _scheme(word: str) -> str:
     return address[1].lower()
 
 
-def names_a_database(word: str) -> bool:
-    """Whether an input is a database's URL, and no address of a file system."""
+def is_foreign(word: str) -> bool:
+    """Whether an input is the URL of something else than files, such as a database's."""
     return "://" in word and _scheme(word) not in FILE_SYSTEMS
 
 
-def order_of(given: Mapping[str, Any]) -> ConversionOrder:
-    """The command line's words as one value; addresses of file systems stay as they were
-    written.
+def order_of(source: str, given: Mapping[str, Any]) -> ConversionOrder:
+    """Make one value of the words of a command, which reads this kind of source; addresses of file
+    systems stay as they were written.
     """
+    given = {**given, "source": source}
     snapshot = given.get("snapshot")
     words = {"--out": given["out"], "--snapshot": snapshot}
     words |= {word: word for word in given["inputs"]}
@@ -179,11 +181,11 @@ def _refuse(order: ConversionOrder) -> None:
     _refuse_following(order)
     _refuse_addresses(order)
     refuse_target(order)
-    if not order.from_database and any(map(names_a_database, order.inputs)):
-        what = "the log of a database is converted by `eventlog convert database URL`"
+    for word in () if order.from_database else filter(is_foreign, order.inputs):
+        hint = "The log of a database is converted by `eventlog convert database URL`."
         if order.source != "log":
-            what = "the publisher reads what is alive (source.kind)"
-        raise UsageError(f"INPUT is the URL of a database: {what}.")
+            hint = "The publisher reads what is alive (source.kind)."
+        raise UsageError(f"INPUT {visible(word)} is no address of a file system.", hint=hint)
     if order.database is not None and order.snapshot is not None:
         raise UsageError("Query-backs are answered by --database or by --snapshot, not by both.")
     if order.resume and order.engine == "spark":

@@ -246,5 +246,5 @@ class StreamFolder:
             given: dict[str, Any] = files.make_context("writeStream", words).params
         except click.UsageError as error:
             raise UsageError(error.format_message()) from None
-        order = order_of(given)
+        order = order_of("log", given)
         return conversion_of(order), order.jobs or 1

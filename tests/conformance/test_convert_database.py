@@ -207,5 +207,5 @@ def test_a_database_is_for_spark_from_so_many_rows_on(
     monkeypatch.setattr(ordering, "SPARK_ROWS", 4)
     said = [engine.url.render_as_string(hide_password=False), "--out", "documents"]
     said += [] if statuses is None else ["--status", statuses]
-    order = order_of({**command.database.make_context("database", said).params, "from_database": True, "source": "log"})
+    order = order_of("log", {**command.database.make_context("database", said).params, "from_database": True})
     assert worth_spark(order) is worth

@@ -145,7 +145,7 @@ def test_a_conversion_reads_what_lies_in_a_bucket(s3_store: StoreServer, tmp_pat
     [
         ("s3://bucket/nowhere", 64, "There is nothing to read at s3://bucket/nowhere."),
         ("s3://nobody/p", 75, "s3://nobody/p has no such bucket"),
-        ("ftp://host/p", 78, "eventlog does not know the database 'ftp'"),
+        ("ftp://host/p", 64, "INPUT ftp://host/p is no address of a file system."),
         ("hdfs://host/p", 64, "hdfs://host/p is an address, and the local engine"),
     ],
 )

@@ -23,6 +23,7 @@ WORDS: dict[str, Any] = {
     "resume": False,
     "conf": (),
 }
+OWN = ("addresses", "stored", "fetched")
 
 
 @pytest.mark.parametrize(
@@ -47,8 +48,8 @@ def test_which_engine_writes_to_an_address(
     monkeypatch: pytest.MonkeyPatch, words: dict[str, Any], spark: bool, stored: bool
 ) -> None:
     monkeypatch.setattr(ordering, "is_there", lambda _: spark)
-    own = ("addresses", "stored", "fetched")
-    order = order_of({name: value for name, value in {**WORDS, **words}.items() if name not in own})
+    given = {**WORDS, **words}
+    order = order_of(given["source"], {name: given[name] for name in given if name not in OWN})
     assert order.stored == ("s3://bucket/p" if stored else "")
     assert not (stored and order.addresses)
 
@@ -57,7 +58,7 @@ def test_which_engine_writes_to_an_address(
 def test_which_engine_reads_from_an_address(engine: str, here: bool) -> None:
     """The local one from copies, which stand for the addresses."""
     given = {**WORDS, "engine": engine, "inputs": ("s3://bucket/in", "a.csv"), "snapshot": "gs://b/t", "out": "out"}
-    order = order_of({name: given[name] for name in given if name not in ("addresses", "stored", "fetched")})
+    order = order_of("log", {name: given[name] for name in given if name not in OWN})
     copies = [order.inputs[0], str(order.snapshot)]
     assert order.fetched == (dict(zip(copies, ["s3://bucket/in", "gs://b/t"], strict=True)) if here else {})
     assert order.inputs[1] == "a.csv"

@@ -187,7 +187,7 @@ def test_a_second_command_leaves_the_folders_of_the_first_one_alone(
     """Also where it only reads the same address: they would share the copies."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     words = ["s3://bucket/in", "--out", "s3://bucket/out", "--engine", "local"]
-    given = order_of({**command.files.make_context("convert", words).params, "source": "log"})
+    given = order_of("log", command.files.make_context("convert", words).params)
     folders = {address: Path(folder) for folder, address in given.fetched.items()}
     folder = {**folders, "s3://bucket/out": given.out}[kept]
     with claimed(folder, "is at work"):
