@@ -19,6 +19,7 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, in_thread, publish_all, published, site, until
+from tests.support.servers import absent
 
 OBJECTS = 6
 LOCKS = {
@@ -173,7 +174,7 @@ def test_a_damaged_page_holds_the_rows_of_its_table(postgresql: Engine, tmp_path
     [(file,)] = log.ask("SELECT pg_relation_filepath('usr')")
     [(number,)] = log.ask("SELECT oid FROM pg_database WHERE datname = current_database()")
     if not Path(data).is_dir():
-        pytest.skip("the server's files are not here")
+        absent("postgres", "the server's files are on another machine")
     copy = f"{postgresql.url.database}_damaged"
     admin = create_engine(postgresql.url.set(database="template1"), isolation_level="AUTOCOMMIT")
     postgresql.dispose()
