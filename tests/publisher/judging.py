@@ -307,13 +307,23 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         worst |= _said_beside(world, row)
     if world.raises:
         unwritable = [name for name in world.targets if any(is_unwritable(name, one.change) for one in row.alike)]
-        if unwritable:
+        if unwritable or _may_have_joined_unwritable(world, row):
             worst.add("E")
         lone = len(row.alike) == 1 and not (row.setbacks or row.was_held or row.excused or world.forgotten)
         if lone and any(name in world.first and uid in not_joined(world, name) for name in unwritable):
             worst = {"E"}
     if not worst.intersection(letter):
         world.fail("letter", letter, "and not", worst, uid, votes)
+
+
+def _may_have_joined_unwritable(world: World, row: Row) -> bool:
+    """Whether a row may have come as the rest of another change of its object, which a format fails with."""
+    objects = {one.object for one in row.alike}
+    changes = {one.change for one in world.rows.values() if one.object in objects}
+    return any(
+        row.uid not in not_joined(world, name) and any(is_unwritable(name, change) for change in changes)
+        for name in world.targets
+    )
 
 
 def _votes(world: World, row: Row) -> dict[str, str]:
