@@ -184,9 +184,13 @@ class Consumer:
                 return Turn(paused=True)
             unanswered = self._unanswered(view)
             until = view.retried_until(self.name) if self._stops else None
-            if until is None and (going := may_go(unanswered, now)):
+            going = may_go(unanswered, now)
+            if going and until is None:
                 return Again(unanswered.documents, going)
             taken = self._taken(view, unanswered, now)
+            # What comes again goes first where it stops all, unless it waits itself.
+            if going and taken.is_empty and (until or now) <= now:
+                return Again(unanswered.documents, going)
             self._most_wait = len(taken.parked) > len(taken.events)
             if taken.is_empty:
                 times = [document.due for document in unanswered.documents]

@@ -18,7 +18,7 @@ from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.table_faults import TableFault
-from eventlog.publisher.tables import NEVER, OnTheWay, Parked
+from eventlog.publisher.tables import EVER, NEVER, OnTheWay, Parked
 from eventlog.publisher.unsealed import object_of, objects_of
 from eventlog.sources.marks import Stretches
 
@@ -100,7 +100,7 @@ class Unanswered(Struct, frozen=True, dict=True):
     """Documents that may be at a receiver which cannot be asked: what is behind them waits.
 
     `again` is the first row of each object that the receiver wants again: it goes before what was
-    behind it. With `stops` nothing but such rows goes.
+    behind it. With `stops` nothing goes but such rows, and those before them.
     """
 
     documents: Sequence[OnTheWay] = ()
@@ -119,16 +119,28 @@ class Unanswered(Struct, frozen=True, dict=True):
                 first[name] = min(record, first.get(name, record))
         return first
 
+    def holds_up(self, name: str) -> bool:
+        """Tell whether all rows of an object have to wait for one of them."""
+        if not self.documents or name == EVERY_ROW or name in self.again:
+            return False
+        return EVERY_ROW not in self.again if self.stops else name in self.first_rows
+
     def blocks(self, record: int, names: Collection[str], attempts: int) -> bool:
         """Whether a row of these objects, offered so often, is behind one of them."""
         if not self.documents:
             return False
-        if self.stops and not attempts:
+        if self.stops and not attempts and record > self._last_again(names):
             return True
         if EVERY_ROW in names:
             return not self.again or record > min(self.first_rows.values(), default=record)
         known = [name for name in names if name in self.first_rows]
         return any(name not in self.again or record > self.first_rows[name] for name in known)
+
+
+    def _last_again(self, names: Collection[str]) -> int:
+        """Return the last row that the receiver wants again, of those that wait for rows of these objects."""
+        asked = self.again if EVERY_ROW in names else {*names, EVERY_ROW}
+        return max([self.again.get(name, EVER) for name in asked], default=EVER)
 
 
 NOTHING_SENT: Final = Unanswered()
@@ -213,7 +225,7 @@ def take(
 ) -> Take:
     """The next rows of an output; new ones that no batch has where it has nothing ahead of it."""
     stamp = view.memory.stamp
-    again, freed = view.due(output, now, limit)
+    again, freed = view.due(output, now, limit, unanswered)
     # What was left of transactions that go on takes nobody's room: it goes with what is behind it.
     room = limit
     for waited_row in again:

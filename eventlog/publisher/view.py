@@ -23,7 +23,7 @@ from eventlog.sql.log import ALL, Log, id_list
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from eventlog.publisher.take import Take
+    from eventlog.publisher.take import Take, Unanswered
     from eventlog.publisher.unsealed import UnsealedRows
 
 NEAR_NUMBERS: Final = 10_000
@@ -73,13 +73,18 @@ class View(Struct, frozen=True):
             return None
         return self.rows.next(self.connection, self.memory, limit)
 
-    def due(self, name: str, now: int, limit: int) -> tuple[list[Parked], Collection[str]]:
-        """Rows that waited and whose objects' turn it is; and those objects that are free by them."""
+    def due(
+        self, name: str, now: int, limit: int, unanswered: Unanswered
+    ) -> tuple[list[Parked], Collection[str]]:
+        """Rows that waited and whose objects' turn it is; and those objects that are free by them.
+
+        Rows that documents without an answer hold up take nobody's room.
+        """
         if not self.memory.any_parked:
             return [], ()
         most = limit + 2 * NEAR_ROWS
-        leaders = self.ask("parked_due", output=name, now=now, limit=most + 1)
-        objects = {str(leader) for leader, _ in leaders[:most]}
+        leaders = self._leaders(name, now, most + 1, unanswered)
+        objects = {leader for leader, _ in leaders[:most]}
         # Times count there and not numbers: the first row of an object may have any number.
         if self.settings.handle_future_events:
             return self.parked_of(name, objects), objects
@@ -89,7 +94,7 @@ class View(Struct, frozen=True):
         beyond = NEVER
         if len(leaders) > most:
             # Objects that come later have rows between these: transactions are published in order.
-            beyond = int(leaders[most][1])
+            beyond = leaders[most][1]
         may_begin = len(rows)
         is_full = len(rows) == most
         if is_full:
@@ -101,6 +106,14 @@ class View(Struct, frozen=True):
             return going, ()
         taken = {row.record for row in going}
         return going, objects - {row.object for row in rows if row.record not in taken}
+
+    def _leaders(self, name: str, now: int, limit: int, unanswered: Unanswered) -> list[tuple[str, int]]:
+        """Objects whose turn it is, each with the row that lets it go."""
+        # Where one answer stops all, most of them wait for it.
+        most = ALL if unanswered.stops else limit + len(unanswered.first_rows)
+        values = {"output": name, "now": now, "limit": most}
+        leaders = [(str(leader), int(record)) for leader, record in self.ask("parked_due", **values)]
+        return [(leader, record) for leader, record in leaders if not unanswered.holds_up(leader)][:limit]
 
     def parked_of(self, name: str, objects: Iterable[str], limit: int = ALL) -> list[Parked]:
         """The rows that wait of some objects, in their order."""
