@@ -94,7 +94,7 @@ def _records(world: World) -> None:
             if record not in gone:
                 world.fail("a record outlives its row", record, said)
             continue
-        rows = world.live[record]
+        rows = _rows_spoken_of(world, record)
         uids = {row.uid for row in rows}
         came = any(one.uid in uids for target in world.targets.values() for one in target.came)
         if reason == "filtered" and came and outputs_stayed and not any(row.setbacks for row in rows):
@@ -103,6 +103,15 @@ def _records(world: World) -> None:
         known = letters[record] | set(DELETED if world.deletes and world.shares else "")
         if said not in known and record not in foreign:
             world.fail("a record contradicts the letter", record, said, letter)
+
+
+def _rows_spoken_of(world: World, record: int) -> list[Row]:
+    """The rows of a number to which a publisher gave a letter last: of those with a letter of others nothing is recorded."""
+    rows = world.live[record]
+    if not all(row.foreign for row in rows):
+        return rows
+    own = [row for row in world.rows.values() if row.record == record and not row.foreign]
+    return own[-1].alike if own else []
 
 
 def _output(world: World, name: str, target: Target, letters: dict[int, str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from eventlog.care.journal import hold, release
 from eventlog.care.rows import Choice, requeue
 from eventlog.sources.marks import Stretches
-from tests.publisher.sharing import join, waiting_rows
+from tests.publisher.sharing import join, may_speak_of_another, waiting_rows
 
 if TYPE_CHECKING:
     from tests.publisher.world import World
@@ -92,8 +92,8 @@ def _set_back(world: World, record: int, letter: str) -> None:
     former = waiting_rows(world, record, letter)
     for row in former:
         row.carried |= plans
-    if any(row.setbacks >= 3 for row in former) or (world.shares and waiting_rows(world, record)):
-        return  # a row that waits may be in somebody's hand
+    if any(row.setbacks >= 3 for row in former) or (world.shares and may_speak_of_another(world, record, former)):
+        return
     letters = {row.uid: one for one in "XSWEF" for row in waiting_rows(world, record, one)}
     if (
         world.quiet or not record % 2 or not requeue(world.log, [(record, record)], Choice(letters="SWEF"))

@@ -86,6 +86,11 @@ def share(world: World, changes: Sequence[tuple[list[int], str]]) -> Sequence[tu
     return shared
 
 
+def may_speak_of_another(world: World, record: int, rows: Sequence[Row]) -> bool:
+    """Whether the journal or a publisher may have another row of this number in hand than these."""
+    return waiting_rows(world, record) != [] or (world.live[record] != rows and record in _in_hand(world))
+
+
 def _known(world: World, name: str) -> list[int]:
     """Numbers of rows that nobody has in hand, above those of the object's own that wait."""
     entries = world.ask("SELECT record_id, status, new_value FROM event_log")
