@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 from sqlalchemy import Connection, Engine
 
+from eventlog.care.journal import hold, release
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.core.rules import Options, Round
@@ -44,12 +45,17 @@ class Receiver(UnaskedSink):
         """The rows that it took, in order."""
         self.retries: Counter[int] = Counter()
         """How often it still wants which row again."""
+        self.unread: Counter[int] = Counter()
+        """How often nobody can read what it still answers for which row, which it does not take."""
         self.dies_after = 0
         self.is_publisher_dead = False
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         [document] = documents
         [row] = [position[0] for covered in document.covers.values() for position in covered]
+        if self.unread[row]:
+            self.unread[row] -= 1
+            return [Outcome(position=(row,), status=Status.NEW, reason=Reason.RETRY, unread=True)]
         if self.retries[row]:
             self.retries[row] -= 1
             self.known.discard((plan, document.id))
@@ -79,7 +85,9 @@ class MortalJournal(Journal):
 class Process:
     """One publisher of a receiver: all that it has in memory."""
 
-    def __init__(self, table: LogTable, receiver: Receiver, on_retry: Stops, *, seconds: float = 0.001) -> None:
+    def __init__(
+        self, table: LogTable, receiver: Receiver, on_retry: Stops, *, seconds: float = 0.001, limit: int = 100
+    ) -> None:
         log = Log(table.engine, table.names)
         self.lock = LogLock(log, 60.0)
         assert self.lock.take()
@@ -87,7 +95,7 @@ class Process:
         self.journal.receiver = receiver
         self.journal.serve([("far", ())])
         output = Output(format=OneEach(), sink=receiver, name="far")
-        settings = ConsumerSettings(limit=100, strictness=Strictness(on_retry=on_retry))
+        settings = ConsumerSettings(limit=limit, strictness=Strictness(on_retry=on_retry))
         self.consumer = Consumer(self.journal, output, Decider(Round(options=Options())), settings)
 
     def turn(self) -> Turn:
@@ -173,4 +181,38 @@ def test_nobody_looks_in_vain_until_a_row_is_offered_again(table: LogTable) -> N
     assert not turn.moved
     assert turn.later is not None
     assert turn.later > 1
+    process.die(table)
+
+
+def test_many_rows_behind_an_unread_document_hold_up_no_other_object(table: LogTable) -> None:
+    write(table, 30, 1)
+    table.write(31, key="idu=other")
+    receiver = Receiver()
+    receiver.unread[1] = 10**6
+    process = Process(table, receiver, "object", seconds=60.0, limit=3)
+    for _ in range(40):
+        process.turn()
+    assert receiver.came == [31]
+    process.die(table)
+
+
+def test_a_row_that_comes_again_goes_though_many_wait_for_a_document(table: LogTable) -> None:
+    write(table, 12, 1)
+    table.write(13, key="idu=other")
+    receiver = Receiver()
+    process = Process(table, receiver, "stop", limit=3)
+    log = process.journal.log
+    with log.transaction() as connection:
+        hold(connection, log, [(1, 1)], "somebody")
+    receiver.retries[13] = 1
+    for _ in range(20):
+        process.turn()
+        if not receiver.retries[13]:
+            break
+    with log.transaction() as connection:
+        release(connection, log, [(1, 1)])
+    receiver.unread[1] = 1
+    process.publish()
+    assert sorted(receiver.came) == [*range(1, 14)]
+    assert set(table.statuses().values()) == {"S"}
     process.die(table)

@@ -244,9 +244,7 @@ class World:
         return any(len({row.object for row in self.rows[uid].alike}) > 1 for uid in uids)
 
     def sending(self, name: str, records: Sequence[int]) -> None:
-        # Of two documents with rows of one number, one may wait while the other goes again as it was.
-        alone = [record for record in records if sum(row.record == record for row in self.rows.values()) < 2]
-        if any(self.retried.get((name, record), 0) > self.now for record in alone):
+        if any(self.retried.get((name, record), 0) > self.now for record in records):
             self.fail("sent again before its time", name, records)
         if self.on_retry == "stop" and (self.stopped_until.get(name) or 0) > self.now:
             self.fail("sent though something comes again", name, records)
