@@ -136,7 +136,6 @@ class Unanswered(Struct, frozen=True, dict=True):
         known = [name for name in names if name in self.first_rows]
         return any(name not in self.again or record > self.first_rows[name] for name in known)
 
-
     def _last_again(self, names: Collection[str]) -> int:
         """Return the last row that the receiver wants again, of those that wait for rows of these objects."""
         asked = self.again if EVERY_ROW in names else {*names, EVERY_ROW}

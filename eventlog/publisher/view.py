@@ -73,9 +73,7 @@ class View(Struct, frozen=True):
             return None
         return self.rows.next(self.connection, self.memory, limit)
 
-    def due(
-        self, name: str, now: int, limit: int, unanswered: Unanswered
-    ) -> tuple[list[Parked], Collection[str]]:
+    def due(self, name: str, now: int, limit: int, unanswered: Unanswered) -> tuple[list[Parked], Collection[str]]:
         """Rows that waited and whose objects' turn it is; and those objects that are free by them.
 
         Rows that documents without an answer hold up take nobody's room.

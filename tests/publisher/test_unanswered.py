@@ -185,13 +185,18 @@ def test_nobody_looks_in_vain_until_a_row_is_offered_again(table: LogTable) -> N
 
 
 def test_many_rows_behind_an_unread_document_hold_up_no_other_object(table: LogTable) -> None:
-    write(table, 30, 1)
-    table.write(31, key="idu=other")
     receiver = Receiver()
-    receiver.unread[1] = 10**6
-    process = Process(table, receiver, "object", seconds=60.0, limit=3)
-    for _ in range(40):
+    receiver.unread[1] = 1
+    process = Process(table, receiver, "object", seconds=600.0, limit=3)
+    write(table, 1, 1)
+    process.turn()
+    assert not receiver.unread[1]
+    for number in range(2, 31):
+        table.write(number, key="idu=0")
+    for _ in range(12):
         process.turn()
+    table.write(31, key="idu=other")
+    process.turn()
     assert receiver.came == [31]
     process.die(table)
 
