@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +29,7 @@ from eventlog.daemon.side_by_side import SideBySide
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.blame import Guarded
 from eventlog.delivery.output import Output
-from eventlog.delivery.report import Report
+from eventlog.delivery.report import Report, join_reports
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -142,7 +141,7 @@ class Publisher:
         # After all had their turn, and first what does not pass by itself.
         if troubles:
             raise min(troubles, key=lambda error: error.may_pass)
-        return together(reports)
+        return join_reports(reports)
 
     def once(self) -> Iterator[Report]:
         """One turn of each output, as soon as this publisher has the lock."""
@@ -476,28 +475,3 @@ class Publisher:
     def _close_outputs(self) -> None:
         for output in self._outputs:
             output.sink.close()
-
-
-def together(reports: Sequence[Report]) -> Report:
-    """What several turns did, as one."""
-    if len(reports) == 1:
-        return reports[0]
-    statuses, tables = Counter[Status](), Counter[str]()
-    for report in reports:
-        statuses.update(report.statuses)
-        tables.update(report.tables)
-    times = [report.later for report in reports if report.later is not None]
-    return Report(
-        events=sum(report.events for report in reports),
-        changes=sum(report.changes for report in reports),
-        documents=sum(report.documents for report in reports),
-        statuses=statuses,
-        tables=tables,
-        later=min(times, default=None),
-        loopback=sum(report.loopback for report in reports),
-        unread={table: why for report in reports for table, why in report.unread.items()},
-        readable=[table for report in reports for table in report.readable],
-        moved=any(report.moved for report in reports),
-        ended=next((report.ended for report in reports if report.ended is not None), None),
-        seconds=sum(report.seconds for report in reports),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -48,3 +49,28 @@ class Report(Struct, frozen=True, kw_only=True):
     def settled(self) -> int:
         """Events that will not be offered again."""
         return sum(self.statuses.values()) - self.statuses.get(Status.NEW, 0)
+
+
+def join_reports(reports: Sequence[Report]) -> Report:
+    """Say what several turns did, as one."""
+    if len(reports) == 1:
+        return reports[0]
+    statuses, tables = Counter[Status](), Counter[str]()
+    for report in reports:
+        statuses.update(report.statuses)
+        tables.update(report.tables)
+    times = [report.later for report in reports if report.later is not None]
+    return Report(
+        events=sum(report.events for report in reports),
+        changes=sum(report.changes for report in reports),
+        documents=sum(report.documents for report in reports),
+        statuses=statuses,
+        tables=tables,
+        later=min(times, default=None),
+        loopback=sum(report.loopback for report in reports),
+        unread={table: why for report in reports for table, why in report.unread.items()},
+        readable=[table for report in reports for table in report.readable],
+        moved=any(report.moved for report in reports),
+        ended=next((report.ended for report in reports if report.ended is not None), None),
+        seconds=sum(report.seconds for report in reports),
+    )

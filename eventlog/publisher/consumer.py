@@ -36,7 +36,7 @@ from eventlog.publisher.letters import POSITION, Answers, judge, number_of, wors
 from eventlog.publisher.making import MadePlan, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import Again, HandOver, may_go
-from eventlog.publisher.tables import Detail, OnTheWay
+from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, EVERY_ROW_SECONDS, NOTHING_SENT, Parking, Take, Unanswered, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
 from eventlog.publisher.unread import park_unread
@@ -485,23 +485,12 @@ class Consumer:
         answers = answers_of_rows(self._journal, self._decider, target.answers, waiting)
         for planned in waiting:
             state = target
-            if planned.plan != open_plan:  # a version without journal may have had several in doubt
+            if planned.plan != open_plan:  # a receiver that stood here before may have left several
                 state = sink.resolve(planned.plan)
                 answers |= answers_of_rows(self._journal, self._decider, state.answers, waiting)
-            details: dict[bool, list[Detail]] = {True: [], False: []}
-            for detail in planned.details:
-                is_there = state.has(detail.document)
-                details[is_there].append(detail)
-            lacking = {record for detail in details[False] for record in detail.records}
-            for index, detail in enumerate(details[True]):
-                # Rows of one number come again together, and what is behind them with them.
-                if not lacking.isdisjoint(detail.records):
-                    details[False] += details[True][index:]
-                    del details[True][index:]
-                    break
-            for is_there, documents in ((True, there), (False, missing)):
-                if details[is_there]:
-                    documents.append(replace(planned, details=details[is_there]))
+            arrived, lacking = planned.split(state.has)
+            there += arrived
+            missing += lacking
         objects = self._objects(waiting)
         has = target.last if target.last == open_plan else row.has
         self._finish(there, answers, self._journal.now(), objects, has=has, freed=missing)

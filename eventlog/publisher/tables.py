@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -185,6 +185,22 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
             if before < first:
                 return True
         return False
+
+    def split(self, has: Callable[[str], bool]) -> tuple[list[OnTheWay], list[OnTheWay]]:
+        """Tell the documents that a target has from those that it lacks; rows come again with what is before them."""
+        there: list[Detail] = []
+        missing: list[Detail] = []
+        for detail in self.details:
+            is_there = has(detail.document)
+            (there if is_there else missing).append(detail)
+        lacking = {record for detail in missing for record in detail.records}
+        for index, detail in enumerate(there):
+            # Rows of one number come again together, and what is behind them with them.
+            if not lacking.isdisjoint(detail.records):
+                missing += there[index:]
+                del there[index:]
+                break
+        return [replace(self, details=there)] if there else [], [replace(self, details=missing)] if missing else []
 
     def again(self) -> Document:
         """The one document as it was."""

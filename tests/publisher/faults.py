@@ -123,10 +123,10 @@ FAULTS = [
     ),
     # resolve
     JournalFault(
-        "resolve: nothing is there", CONSUMER, "is_there = state.has(detail.document)\n", "is_there = False\n"
+        "resolve: nothing is there", "publisher/tables.py", "is_there = has(detail.document)\n", "is_there = False\n"
     ),
     JournalFault(
-        "resolve: everything is there", CONSUMER, "is_there = state.has(detail.document)\n", "is_there = True\n"
+        "resolve: everything is there", "publisher/tables.py", "is_there = has(detail.document)\n", "is_there = True\n"
     ),
     JournalFault(
         "resolve: refusals are forgotten",
@@ -238,6 +238,7 @@ FAULTS = [
         "if False:",
     ),
     JournalFault("next passes what is parked", TAKE, "        waiting=waiting - {EVERY_ROW},\n", ""),
+    JournalFault("what a document holds up takes room", VIEW, "if not unanswered.holds_up(leader)]", "if True]"),
     JournalFault("next passes documents that wait", TAKE, "if not self.documents:\n", "if True:\n"),
     JournalFault(
         "waiting does not pass on",
