@@ -15,7 +15,7 @@ from eventlog.core.model import Status
 from eventlog.core.proofs import LastProof
 from eventlog.daemon.vitals import OutputFigures, Standby, VitalsReading
 from eventlog.delivery.output import OutputState
-from eventlog.sources.log.flow import Flow
+from eventlog.sources.log.flow import Flow, OutputLag
 from eventlog.web.metrics import metrics
 
 CODES: Final = {
@@ -52,8 +52,8 @@ def errors_page() -> str:
         "| class | exit code | says |",
         "| --- | ---: | --- |",
         *_classes(EventlogError, 0),
-        "\nA `MachineError` knows by `may_pass` whether trying again makes sense: then the exit code is 75, else 69. The publisher tries",
-        "again by itself, later each time. All of them pickle, and have `message` and `hint`.\n",
+        "\nWith `may_pass` the exit code is 75, else 69. The publisher tries again by itself, later each time.",
+        "All have `message` and `hint`.\n",
     ]
     return "\n".join(lines)
 
@@ -64,7 +64,7 @@ def metrics_page() -> str:
         rows=dict.fromkeys(Status, 0),
         last_cycle=0.0,
         last_document=0.0,
-        flow=Flow(),
+        flow=Flow(lags={"NAME": OutputLag()}),
         standby=Standby(),
         triggers=dict.fromkeys(TriggerCondition, 0),
         failing_triggers=0,
@@ -81,8 +81,8 @@ def metrics_page() -> str:
         "| --- | --- | --- | --- |",
         *_metrics(text),
         (
-            "\nA histogram has `_bucket` with the label `le`, `_sum` and `_count`. On Linux the figures of the process are there too: `process_cpu_seconds_total`,"
-            " `process_resident_memory_bytes`, `process_open_fds`, `process_start_time_seconds` and others."
+            "\nA histogram has `_bucket` with the label `le`, `_sum` and `_count`. On Linux the figures of the process"
+            " are there too: `process_resident_memory_bytes` and others."
         ),
         "\n[Which of them to watch](../how-to/service.md#health-readiness-metrics).\n",
     ]
@@ -95,7 +95,7 @@ def grammars_page() -> str:
         "# Grammars and masks, drawn",
         "\nWhat can be read along the rails is valid. Boxes with corners are other diagrams.\n",
         "## table_key\n",
-        "Blanks round a column name and round an unquoted value do not count; [more about it](table-key.md).\n",
+        "[More about it](table-key.md).\n",
     ]
     for name in TABLE_KEY:
         lines += [f"### {name}\n", f"![{name}](grammar/{name}.svg)\n"]

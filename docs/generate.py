@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -112,6 +113,9 @@ SHARED_IN_GROUP = 3
 SHARED_COUNT = 5
 """An option that so many commands have, with the same words, stands at the head of the page alone."""
 
+SHARED_WITH_ONE = 3
+"""So many options that a command of the same group has told before are only named."""
+
 
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
@@ -167,13 +171,41 @@ def commands_page() -> str:
     shared = {line for line, count in counted.items() if count >= SHARED_COUNT}
     lines = [MADE, "# Commands\n", *COMMANDS, "| option | |", "| --- | --- |"]
     lines += [f"{line}" for line in dict.fromkeys(counted) if line in shared]
+    told: dict[str, list[str]] = {}
     for command, context in commands:
         of_group = _of_group(context.parent, shared) if context.parent is not None else []
-        lines += ["", *_help(command, context, {*shared, *of_group})]
+        own = [row for row in map(_option, _options(command)) if row not in {*shared, *of_group}]
+        if context.parent is not None:
+            lines += ["", *_help(command, context), *_table_of(own, _siblings(context, told))]
+            told[_path(context)] = own
         if common := _of_group(context, shared):
             lines += ["", "Its commands take, beside their own options:"]
             lines += ["", "| option | |", "| --- | --- |", *common]
-    return "\n".join([*lines, ""])
+    return re.sub(r"\n{3,}", "\n\n", "\n".join([*lines, ""]))
+
+
+def _path(context: click.Context) -> str:
+    return context.command_path.removeprefix("eventlog ")
+
+
+def _siblings(context: click.Context, told: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Find what other commands of the same group have told of their options."""
+    group, _, _ = _path(context).rpartition(" ")
+    return {name: rows for name, rows in told.items() if group and name.startswith(f"{group} ")}
+
+
+def _table_of(rows: list[str], siblings: Mapping[str, list[str]]) -> Iterator[str]:
+    """Write a command's own options; those that a sibling has told before are named in one row."""
+    if not rows:
+        return
+    yield "\n| option | |\n| --- | --- |"
+    for name, before in siblings.items():
+        common = [row for row in rows if row in before]
+        if len(common) >= SHARED_WITH_ONE:
+            options = ", ".join(f"`{row.split()[1].strip('`')}`" for row in common)
+            yield f"| {options} | As for `{name}`. |"
+            rows = [row for row in rows if row not in before]
+    yield from rows
 
 
 def _of_group(context: click.Context, shared: set[str]) -> list[str]:
@@ -308,24 +340,19 @@ def _option(option: click.Option) -> str:
     return f"| `{name}` | {meaning} |"
 
 
-def _help(command: click.Command, context: click.Context, shared: set[str]) -> Iterator[str]:
-    """A command's own help; what many commands share stands at the head of the page."""
-    if context.parent is None:
-        return
+def _help(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Write how a command is called, what it does, and examples that say more than its name."""
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").replace(" [OPTIONS]", "").split())
     yield "## {}\n".format(usage.replace("[", "\\["))  # else it would be a link
     examples = []
     for paragraph in cleandoc(command.help or "").split("\n\n"):
         text = " ".join(paragraph.split())
         if text.startswith("Example"):
-            examples.append(text.partition(": ")[2])
+            examples += [one for one in [text.partition(": ")[2]] if one != context.command_path]
         else:
             yield f"{text}\n"
     if examples:
         yield "\n".join(["```sh", *examples, "```"])
-    rows = [_option(option) for option in _options(command)]
-    if own := [row for row in rows if row not in shared]:
-        yield "\n".join(["\n| option | |", "| --- | --- |", *own])
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:

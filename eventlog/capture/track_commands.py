@@ -254,7 +254,7 @@ def triggers(site: Site, as_json: bool) -> None:
 @click.option(
     "--history",
     is_flag=True,
-    help="Every version that the publisher has seen, and what changed.",
+    help="Every version of the tables, and what changed.",
 )
 @click.option(
     "--json",

@@ -120,9 +120,7 @@ by_engine = several(
         type=click.Choice(["auto", "spark", "local"]),
         default="auto",
         show_default=True,
-        help="auto: Spark for addresses. If installed, also with --master or --conf, or (without"
-        " --kafka) for 5 million rows of a database or 256 MB of files."
-        " Local with --jobs, --resume, --to-database, --to-lake, and for all else.",
+        help="auto: Spark for addresses, with --master or --conf, and for large inputs, if it is installed; else local.",
     ),
     click.option(
         "--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores)."

@@ -72,47 +72,7 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
     standby = reading.standby
     yield _gauge("last_cycle_timestamp_seconds", "End of the last cycle.", reading.last_cycle)
     yield _gauge("last_document_timestamp_seconds", "Time of the last document.", reading.last_document)
-    flow = reading.flow
-    waiting = None if flow is None else flow.parts.total
-    lag = None if flow is None else flow.lag
-    yield _gauge("waiting_rows", "Rows that wait to be published.", waiting)
-    yield _gauge("lag_seconds", "Age of the row that waits longest, of those that nobody holds.", lag)
-    yield _gauge(
-        "backlog_rows",
-        "Rows that wait, by what they wait for.",
-        None if flow is None else asdict(flow.parts),
-        "waits",
-    )
-    yield _gauge(
-        "unread_tables",
-        "Tables that cannot be read back, by reason.",
-        None if flow is None else {reason: float(flow.unread_tables.get(reason, 0)) for reason in UNREAD_REASONS},
-        "reason",
-    )
-    lag_rows: Figures = None
-    if flow is not None:
-        lag_rows = dict.fromkeys(sorted({*reading.outputs, *flow.lags}), 0.0)
-        lag_rows |= {name: float(lag.rows) for name, lag in flow.lags.items()}
-    flows: Figures = None if flow is None else {state: float(state == flow.state) for state in STATES}
-    yield _gauge("flow", "1 for the state of the log, 0 for all else.", flows, "state")
-    yield _gauge(
-        "output_lag_rows",
-        "Rows that a lagging output still has to get; 0 for one that is up to date.",
-        lag_rows,
-        "output",
-    )
-    yield _gauge(
-        "output_paused",
-        "1 for an output that somebody has paused, or the publisher because it is at fault.",
-        None if flow is None else {name: float(lag.paused) for name, lag in flow.lags.items()},
-        "output",
-    )
-    yield _gauge(
-        "output_pause_overdue",
-        "1 for an output that is paused for longer, or is further behind, than publisher.max_paused says.",
-        None if flow is None else {name: float(lag.overdue) for name, lag in flow.lags.items()},
-        "output",
-    )
+    yield from _of_flow(reading)
     yield _gauge(
         "standby_waiting_rows",
         "Rows that wait while this publisher is on standby, counted up to 1000.",
@@ -130,6 +90,31 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
         reading.failing_triggers,
     )
     yield _gauge("silent_seconds", "Time since the loop last moved.", reading.silent)
+
+
+def _of_flow(reading: VitalsReading) -> Iterator[Metric]:
+    """Tell what waits in the log; nothing until somebody has measured it."""
+    flow = reading.flow
+    if flow is None:
+        return
+    lags = flow.lags
+    unread: Figures = {reason: float(flow.unread_tables.get(reason, 0)) for reason in UNREAD_REASONS}
+    states: Figures = {state: float(state == flow.state) for state in STATES}
+    behind = dict.fromkeys(sorted({*reading.outputs, *lags}), 0.0) | {
+        name: float(lag.rows) for name, lag in lags.items()
+    }
+    paused: Figures = {name: float(lag.paused) for name, lag in lags.items()}
+    overdue: Figures = {name: float(lag.overdue) for name, lag in lags.items()}
+    yield _gauge("waiting_rows", "Rows that wait to be published.", flow.parts.total)
+    yield _gauge("lag_seconds", "Age of the row that waits longest, of those that nobody holds.", flow.lag)
+    yield _gauge("backlog_rows", "Rows that wait, by what they wait for.", asdict(flow.parts), "waits")
+    yield _gauge("unread_tables", "Tables that cannot be read back, by reason.", unread, "reason")
+    yield _gauge("flow", "1 for the state of the log, 0 for all else.", states, "state")
+    yield _gauge("output_lag_rows", "Rows that a lagging output lacks; 0 for one that is up to date.", behind, "output")
+    yield _gauge("output_paused", "1 for an output that is paused, by somebody or for a fault.", paused, "output")
+    yield _gauge(
+        "output_pause_overdue", "1 for an output that is paused for too long, or too far behind.", overdue, "output"
+    )
 
 
 def _of_outputs(reading: VitalsReading) -> Iterator[Metric]:
