@@ -116,7 +116,7 @@ def steps(start: Offset, end: Offset) -> list[Step]:
     """
     if start == end:
         return []
-    missing = _numbers_of(end.gaps)
+    missing = Stretches([(gap.first, gap.last) for gap in end.gaps])
     wanted = together(end.late)
     new = Stretches.run(start.upto + 1, end.upto)
     without = missing.within(start.upto + 1, end.upto)
@@ -143,10 +143,6 @@ def together(runs: Iterable[Run]) -> list[Step]:
 
 def _first(gap: Gap) -> int:
     return gap.first
-
-
-def _numbers_of(gaps: Iterable[Gap]) -> Stretches:
-    return Stretches([(gap.first, gap.last) for gap in gaps])
 
 
 def _looked_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
