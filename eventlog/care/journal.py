@@ -21,7 +21,7 @@ from eventlog.publisher.journal import PIECE_ROWS, Journal
 from eventlog.publisher.memory import Memory, read_memory
 from eventlog.publisher.plans import Done
 from eventlog.publisher.reader import JournalReader
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, stretches_of
+from eventlog.publisher.tables import EVER, LAST_NUMBER, JournalRow, OnTheWay, Parked, stretches_of
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Run, Stretches, note_change
 from eventlog.sql.log import Log, id_list
@@ -70,7 +70,7 @@ def release(connection: Connection, log: Log, runs: Sequence[Run]) -> int:
 def pieces(log: Log, query: str, run: Run, values: Mapping[str, Any] | None = None) -> Iterator[Run]:
     """A run in parts that have at most PIECE_ROWS of the rows that a query finds, in their order."""
     first, last = run
-    while True:
+    while first <= last:
         bounds = {"first": first, "last": last, "limit": PIECE_ROWS, **(values or {})}
         with log.transaction() as connection:
             numbers = [int(number) for (number,) in log.rows(connection, log.query(query), bounds)]
@@ -172,8 +172,7 @@ class CaredJournal(Journal):
         there = self.kept_for(name) or Stretches()
         while (passed := self._give_up_batch(name, numbers, end, there)) is not None:
             skipped += passed
-        # All rows: no number is beyond these two.
-        for run in ((-(2**62), 2**62),) if numbers is None else numbers.parts:
+        for run in ((EVER, LAST_NUMBER),) if numbers is None else numbers.parts:
             last = run[1]
             while rows := self._give_up_parked(name, (run[0], last), end):
                 skipped += len(rows)
@@ -245,7 +244,7 @@ class CaredJournal(Journal):
                 return []
             records = sorted(parked_row.record for parked_row in parked)
             self._unpark(connection, memory, parked)
-            self._lead(connection, name, [parked_row.object for parked_row in parked if parked_row.due is not None])
+            self._lead(connection, name, [parked_row.object for parked_row in parked if parked_row.leads])
             self._settle(connection, memory, name, Stretches.of(records), end(records))
             return records
 

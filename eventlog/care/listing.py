@@ -19,7 +19,6 @@ from sqlalchemy import Connection
 from eventlog.care.ages import utc_text
 from eventlog.care.rows import Choice, LogRow
 from eventlog.core.model import Status
-from eventlog.publisher.tables import NEVER
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
@@ -35,7 +34,7 @@ PATIENCE_SECONDS: Final = 0.1
 WIDTH_CHARACTERS: Final = 200
 """Characters of a value in a list."""
 
-BEYOND: Final = 2**62
+BEYOND: Final = 2**63 - 1
 """A number that no row has."""
 
 READ_ROWS: Final = 2_000
@@ -320,11 +319,10 @@ def _rows(
     rows: list[LogRow] = []
     for row in log.rows(connection, query, parameters):
         values = dict(zip(LogRow.__struct_fields__, row, strict=True))
-        # The journal has the time of the next attempt in milliseconds; 0 is no time, and what never
-        # comes lies far ahead.
+        # The journal has the time of the next attempt in milliseconds; 0 is no time.
         due = int(values["next_attempt"] or 0)
         values["next_attempt"] = None
-        if 0 < due < NEVER:
+        if due > 0:
             values["next_attempt"] = utc_text(due / 1000)
         values["attempts"] = values["attempts"] or None
         rows.append(LogRow(**values))

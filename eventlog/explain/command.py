@@ -13,7 +13,7 @@ from eventlog.explain.rows import Explanation
 
 
 @click.command()
-@click.argument("record_id", type=click.IntRange(-LARGEST_NUMBER, LARGEST_NUMBER))
+@click.argument("record_id", type=click.IntRange(-LARGEST_NUMBER, LARGEST_NUMBER, max_open=True))
 @click.option(
     "--values",
     is_flag=True,

@@ -10,7 +10,6 @@ from msgspec import Struct
 from eventlog.core.model import Reason
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.table_faults import FAULTS
-from eventlog.publisher.tables import NEVER
 from eventlog.publisher.take import BEHIND
 from eventlog.sql.log import Log
 
@@ -58,9 +57,7 @@ def read_places(connection: Connection, log: Log) -> dict[str, OutputPlace]:
     memory = read_memory(connection, log, "", seen=False)
     waits: dict[str, list[WaitingFor]] = {}
     for output, reason, rows, first, due in log.rows(connection, log.query("parked_reasons")):
-        soonest = None
-        if due is not None and int(due) < NEVER:
-            soonest = int(due)
+        soonest = None if due is None else int(due)
         waiting = WaitingFor(reason=str(reason), rows=int(rows), first=int(first), due=soonest)
         waits.setdefault(str(output), []).append(waiting)
     places: dict[str, OutputPlace] = {}
@@ -164,15 +161,13 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
 def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
     """The row as outputs have it parked."""
     stages: dict[str, RowStage] = {}
-    for output, reason, note, attempts, due, ahead, _, ahead_due in rows:
+    for output, reason, note, attempts, due, ahead, ahead_reason, ahead_due in rows:
         former = stages.get(str(output))
-        is_held = ahead_due is not None and int(ahead_due) >= NEVER
+        is_held = ahead_due is None and ahead_reason == Reason.HELD
         # Of the rows before it only the first counts, or the first one that is held.
         if former is not None and (former.behind_held or not is_held):
             continue
-        soonest = None
-        if due is not None and int(due) < NEVER:
-            soonest = int(due)
+        soonest = None if due is None else int(due)
         stages[str(output)] = RowStage(
             output=str(output),
             stage="parked",

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from eventlog.core.rules.times import moment
 from eventlog.publisher.memory import Memory, read_memory
-from eventlog.publisher.tables import EVER, NEVER, JournalRow
+from eventlog.publisher.tables import EVER, JournalRow
 from eventlog.publisher.unsealed import fewer
 from eventlog.sources.log.flow import (
     Flow,
@@ -156,7 +156,7 @@ class JournalLook:
         self._foremost = foremost
         self._lacking = {name: lacking(memory, name) for name in outputs}
         now = int(self.now_seconds * 1000)
-        self._clock = {"now": now, "late": now - int(patience(settings) * 1000), "never": NEVER}
+        self._clock = {"now": now, "late": now - int(patience(settings) * 1000)}
         self.first_held = None
         self._held_unparked = Stretches()
         first = self._ask("hold_first")[0][0]

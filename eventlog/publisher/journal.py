@@ -25,6 +25,7 @@ from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
+from eventlog.publisher.table_faults import REST_MILLISECONDS
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, outcome_of
 from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
@@ -63,6 +64,7 @@ class Journal(JournalReader):
         self._swept = self._looked = 0
         self._tried = set[str]()
         """The outputs that have begun to try tables which could not be read."""
+        self._clock_went_back = True  # nobody knows what it was when this log was published last
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
@@ -155,6 +157,20 @@ class Journal(JournalReader):
         self._tell(connection, "output_move", [row.written()])
         memory.outputs[row.name] = row
 
+    def now(self) -> int:
+        """Return the database's clock; where it went back, nothing waits longer by that."""
+        now = super().now()
+        if self._clock_went_back:
+            latest = now + int(self.settings.backoff.longest * 1000)
+            bound = {"now": now, "latest": latest}
+            with self.transaction(soon=True) as (connection, memory):
+                self._tell(connection, "parked_no_later", [{**bound, "rested": latest + REST_MILLISECONDS}])
+                self._tell(connection, "planned_no_later", [bound])
+                memory.retried.clear()
+            self.faults.bound(now, latest)
+            self._clock_went_back = False
+        return now
+
     # --- what changes -----------------------------------------------------------------------------
 
     def plan(self, name: str, plan: TakePlan) -> Settled:
@@ -214,7 +230,7 @@ class Journal(JournalReader):
             with self.transaction(soon=True) as (connection, _):
                 first = self.ask(connection, "parked_first_unread", output=name, table=table)[0][0]
                 if first is not None:
-                    self._tell(connection, "parked_due_at", [{"output": name, "record_id": first, "due": 0}])
+                    self._tell(connection, "parked_try_first", [{"output": name, "record_id": first}])
             if first is None:  # somebody holds them, or has taken them away
                 self.faults.end(name, [table])
 
@@ -269,10 +285,10 @@ class Journal(JournalReader):
                 self._leave(connection, memory, gone)
             if memory.any_parked and memory.leader_gone:
                 leaders = [
-                    {"output": str(output), "record_id": int(record), "due": 0}
+                    {"output": str(output), "record_id": int(record)}
                     for output, _, record in self.ask(connection, "parked_leaderless")
                 ]
-                self._tell(connection, "parked_due_at", leaders)
+                self._tell(connection, "parked_lead", leaders)
                 memory.leader_gone = False
             if memory.any_parked:
                 memory.any_parked = self.ask(connection, "parked_any")[0][0] is not None
@@ -376,9 +392,8 @@ class Journal(JournalReader):
             return
         first_rows = self.ask(connection, "parked_first", output=name, objects=as_text(asked))
         # One with a time goes by itself, at that time.
-        numbers = [int(record) for record, due in first_rows if due is None]
-        leaders = [{"output": name, "record_id": record, "due": 0} for record in numbers]
-        self._tell(connection, "parked_due_at", leaders)
+        leaders = [{"output": name, "record_id": int(record)} for record, due in first_rows if due is None]
+        self._tell(connection, "parked_lead", leaders)
 
     def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
         """Takes rows out of everything: numbers that come again are of new rows."""

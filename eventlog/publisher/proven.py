@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.publisher.tables import EVER, NEVER
+from eventlog.publisher.tables import EVER, LAST_NUMBER
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -76,7 +76,7 @@ class Proven(Struct):
         prepared = [name for name, is_prepared in rows if is_prepared]
         if not self.prepared.keys() >= set(prepared):
             drawn = [number for (number,) in log.rows(connection, log.query("last_drawn"))]
-            last = NEVER if not drawn or drawn[0] is None else int(drawn[0])
+            last = LAST_NUMBER if not drawn or drawn[0] is None else int(drawn[0])
             self.prepared |= {name: last for name in prepared if name not in self.prepared}
         self.prepared = {name: self.prepared[name] for name in prepared}
         writers = {name for name, is_prepared in rows if not is_prepared}

@@ -49,6 +49,8 @@ class JournalReader:
         self._ahead = self._next_look = self._next_processed = float("-inf")
         self._now = 0
         self.faults = TableFaults(self.delay)
+        self._clock_went_back = False
+        """Whether times may be of a clock that somebody has set back since."""
         self._lock: LogLock | None = None
         self._checks_numbers = False
         """Whether it is looked whether the numbers of new rows are their own."""
@@ -137,10 +139,12 @@ class JournalReader:
     def now(self) -> int:
         """The database's clock in milliseconds since 1970; between two looks this machine counts."""
         if monotonic() >= self._next_look:
-            database_seconds = self.moment().replace(tzinfo=dt.UTC).timestamp()
-            self._ahead = database_seconds - monotonic()
+            ahead = self.moment().replace(tzinfo=dt.UTC).timestamp() - monotonic()
+            if ahead < self._ahead - LATE_SECONDS:
+                self._clock_went_back = True
+            self._ahead = ahead
             self._next_look = monotonic() + CLOCK_SECONDS
-        now = int((monotonic() + self._ahead) * 1000)
+        now = round((monotonic() + self._ahead) * 1000)
         # A slow look makes it no earlier: what was to go at once would wait.
         if not 0 < self._now - now < LATE_SECONDS * 1000:
             self._now = now

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.model import TABLE_FAULTS, Outcome, Unreadable
 from eventlog.core.rules.lifetimes import ROW_BACK
@@ -80,6 +81,13 @@ class TableFaults:
             why = Unreadable(note=outcome.note or "", reason=outcome.reason)
             self._faults[table] = fault = TableFault(why=why, due=due, attempts=attempts)
             return fault, former is None or former.why.reason is not outcome.reason
+
+    def bound(self, now: int, latest: int) -> None:
+        """Have tables tried now that would be tried later than at any time that a delay gives."""
+        with self._one_at_a_time:
+            for table, fault in self._faults.items():
+                if fault.due > latest:
+                    self._faults[table] = replace(fault, due=now)
 
     def wait(self, output: str, tables: Collection[str]) -> None:
         """Remember that rows of these tables wait for an output."""

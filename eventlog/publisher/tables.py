@@ -17,11 +17,11 @@ from eventlog.core.model import EVERY_ROW, Count, CutTransaction, Document, Outc
 from eventlog.core.rules.times import moment
 from eventlog.sources.marks import Run, Stretches, as_text
 
-NEVER: Final = 2**62
-"""The time of a row that goes when somebody releases it."""
-
-EVER: Final = -(2**62)
+EVER: Final = -(2**63)
 """A number below that of every row."""
+
+LAST_NUMBER: Final = 2**63 - 1
+"""No row of a log has a number above it."""
 
 CONVERSION_PLAN: Final = "convert:"
 """Begins the plan of an output that is a conversion, see `conversions`; no other plan begins so."""
@@ -97,7 +97,9 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
 
 class Parked(Struct, frozen=True, kw_only=True):
-    """A row that waits for one output; without `due`, behind an earlier row of its object."""
+    """A row that waits for one output. Without `due` it waits for somebody who holds it, or behind an
+    earlier row of its object.
+    """
 
     output: str
     record: int
@@ -106,6 +108,20 @@ class Parked(Struct, frozen=True, kw_only=True):
     note: str | None = None
     attempts: int = 0
     due: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits until somebody releases it; one behind another row says that first."""
+        return self.due is None and self.reason == Reason.HELD.value
+
+    @property
+    def leads(self) -> bool:
+        """Whether it says when rows of its object may go."""
+        return self.due is not None or self.is_held
+
+    def waits_at(self, now: int) -> bool:
+        """Whether it waits by itself, and not behind another row."""
+        return self.is_held or (self.due is not None and self.due > now)
 
     @classmethod
     def read(cls, output: str, row: Sequence[Any]) -> Parked:
@@ -179,9 +195,9 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         """Whether one of these rows, by their objects, is before a row of that object here."""
         if not rows:
             return False
-        any_row, every_row = min(rows.values()), rows.get(EVERY_ROW, NEVER)
+        any_row, every_row = min(rows.values()), rows.get(EVERY_ROW, LAST_NUMBER)
         for name, first in self.objects.items():
-            before = any_row if name == EVERY_ROW else min(rows.get(name, NEVER), every_row)
+            before = any_row if name == EVERY_ROW else min(rows.get(name, LAST_NUMBER), every_row)
             if before < first:
                 return True
         return False

@@ -18,7 +18,7 @@ from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.table_faults import TableFault
-from eventlog.publisher.tables import EVER, NEVER, OnTheWay, Parked
+from eventlog.publisher.tables import EVER, LAST_NUMBER, OnTheWay, Parked
 from eventlog.publisher.unsealed import object_of, objects_of
 from eventlog.sources.marks import Stretches
 
@@ -51,8 +51,8 @@ class Take(Struct, frozen=True, kw_only=True):
     gone: Stretches = Stretches()
     records: Stretches = Stretches()
     objects: Mapping[int, str] = {}
-    set_aside: Sequence[tuple[int, int]] = ()
-    """The transactions of the rows that wait by this take, and when these may go."""
+    set_aside: Sequence[tuple[int, int | None]] = ()
+    """The transactions of the rows that wait by this take, and when these may go; None if held."""
     untried: frozenset[str] = frozenset()
     """The tables of rows that wait by this take because their table cannot be read."""
     others_wait: bool = True
@@ -157,7 +157,7 @@ class Parking(Struct):
     """Those of which an earlier row says when they may go."""
     moved: set[str] = set()
     """Those of which a row waits from now on, or for another reason than before."""
-    of_every_row: int = NEVER
+    of_every_row: int = LAST_NUMBER
     """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
     rows: list[Parked] = []
     records: set[int] = set()
@@ -168,7 +168,7 @@ class Parking(Struct):
         record: int,
         name: str,
         reason: str,
-        due: int,
+        due: int | None,
         note: str | None = None,
         attempts: int = 0,
     ) -> None:
@@ -177,7 +177,11 @@ class Parking(Struct):
             return
         self.records.add(record)
         self.moved.add(name)
-        leads = name not in self.led
+        if name in self.led:
+            due = None
+            # Only the first of an object says that somebody holds it: without a time they look alike.
+            if reason == Reason.HELD.value:
+                reason = BEHIND
         self.stays(record, name)
         row = Parked(
             output=self.output,
@@ -186,7 +190,7 @@ class Parking(Struct):
             reason=reason,
             note=note,
             attempts=attempts,
-            due=due if leads else None,
+            due=due,
         )
         self.rows.append(row)
 
@@ -283,7 +287,7 @@ def _divided(
     gone_on = 0
     for number in _in_order(view, by_number):
         alike, name, former = by_number[number], objects[number], waited.get(number)
-        if former is not None and former.due is not None and former.due > now:
+        if former is not None and former.waits_at(now):
             # It has a time of its own, though another row of its object may go.
             parking.stays(number, former.object)
             continue
@@ -358,7 +362,7 @@ def _parking(
     if any(row.object == EVERY_ROW for row in waited.values()):
         waiting.discard(EVERY_ROW)
     # The first row that speaks of a whole table, and waits elsewhere or may be on its way.
-    of_every_row = [unanswered.first_rows.get(EVERY_ROW, NEVER)]
+    of_every_row = [unanswered.first_rows.get(EVERY_ROW, LAST_NUMBER)]
     if EVERY_ROW in known:
         rows = view.parked_of(output, [EVERY_ROW], len(here) + 1)
         of_every_row += [row.record for row in rows if row.record not in here]
@@ -402,12 +406,13 @@ def _in_order(view: View, by_number: Mapping[int, Sequence[Event]]) -> list[int]
     return order
 
 
-def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]]) -> list[tuple[int, int]]:
+def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]]) -> list[tuple[int, int | None]]:
     """The transactions of rows that wait, and when these may go."""
-    waiting: list[tuple[int, int]] = []
+    waiting: list[tuple[int, int | None]] = []
     for row in parked:
         transactions = [event.transaction for event in by_number[row.record]]
-        waiting += [(known.mark, row.due or 0) for known in transactions if known is not None]
+        due = None if row.is_held else row.due or 0
+        waiting += [(known.mark, due) for known in transactions if known is not None]
     return waiting
 
 
@@ -418,13 +423,13 @@ def _wait(
     untried: Untried,
     waiting_tables: set[str],
     now: int,
-) -> tuple[str, int, str | None] | None:
+) -> tuple[str, int | None, str | None] | None:
     """Why a row waits, until when, and its note; None where it may go.
 
     The table of one that is not tried yet is entered in `waiting_tables`.
     """
     if held:
-        return Reason.HELD.value, NEVER, None
+        return Reason.HELD.value, None, None
     if is_behind:
         return BEHIND, now, None
     for event in events:

@@ -23,7 +23,7 @@ from eventlog.core.schema import Catalog
 from eventlog.publisher.beside import beside
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.proven import Proven
-from eventlog.publisher.tables import EVER, NEVER
+from eventlog.publisher.tables import EVER, LAST_NUMBER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
     LogSettings,
@@ -267,7 +267,7 @@ class UnsealedRows:
         """Numbers of waiting rows of a run that no output has parked, and that nobody has taken."""
         first, last = run
         taken, unsealed = memory.taken, list[int]()
-        while len(unsealed) < limit:
+        while len(unsealed) < limit and first <= last:
             values = {"first": first, "last": last, "limit": PAGE_ROWS}
             query = self._log.query("unsealed_numbers")
             page = [int(number) for (number,) in self._log.rows(connection, query, values)]
@@ -288,12 +288,10 @@ class UnsealedRows:
     ) -> list[int]:
         """Numbers of waiting rows that nobody has taken, among or `above` those that are known."""
         taken = memory.taken
-        beyond = NEVER
-        if not above:
-            beyond = _edge(memory, known) + 1
-        ends = [(EVER, EVER), *known.parts, (beyond, NEVER)]
+        last = LAST_NUMBER if above else _edge(memory, known)
+        ends = [(EVER, EVER), *known.parts, (last + 1, last + 1)]
         gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise(ends)]
-        gaps = [(first, last) for first, last in gaps if first <= last]
+        gaps = [(begin, end) for begin, end in gaps if begin <= end]
         most_gaps = SLOTS if self._log.dialect.constant_ranges else MOST_GAPS
         asked = fewer(gaps, most_gaps)
         query = self._log.query("late_numbers")

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.memory import Memory, Sealed
-from eventlog.publisher.tables import NEVER, OnTheWay, Parked
+from eventlog.publisher.tables import EVER, LAST_NUMBER, OnTheWay, Parked
 from eventlog.publisher.whole import GoingOn
 from eventlog.sources.log.reading import NEAR_ROWS, LogSettings
 from eventlog.sources.marks import Stretches, as_text
@@ -89,7 +89,7 @@ class View(Struct, frozen=True):
         rows = self.parked_of(name, objects, most)
         if len(leaders) <= most and len(rows) <= limit:
             return rows, objects
-        beyond = NEVER
+        beyond = LAST_NUMBER
         if len(leaders) > most:
             # Objects that come later have rows between these: transactions are published in order.
             beyond = leaders[most][1]
@@ -126,7 +126,7 @@ class View(Struct, frozen=True):
         # Where times count nobody knows what comes first before all are looked at.
         if rows and self.settings.handle_future_events:
             return True
-        if any(row.due is not None and row.due > now for row in rows):
+        if any(row.waits_at(now) for row in rows):
             return True
         # No more of them are counted than have to be: a million may wait.
         limit = len(rows) + 1
@@ -208,15 +208,15 @@ class View(Struct, frozen=True):
             marks = {known.mark for known in known_transactions if known is not None}
             values = {
                 "output": name,
-                "first": min(numbers) - NEAR_NUMBERS,
-                "last": max(numbers) + NEAR_NUMBERS,
+                "first": max(EVER, min(numbers) - NEAR_NUMBERS),
+                "last": min(LAST_NUMBER, max(numbers) + NEAR_NUMBERS),
                 "ids": id_list([row.record for row in taken.unparked]),
                 "transactions": id_list(sorted(marks)),
             }
             for mark, due in self.ask("parked_transactions", **values):
-                waiting.append((int(mark), int(due or 0)))
+                waiting.append((int(mark), None if due is None else int(due)))
         # The rest of a transaction does not wait for a row that may go much later only.
-        soon.update(mark for mark, due in waiting if due <= now)
+        soon.update(mark for mark, due in waiting if due is not None and due <= now)
         every = soon.union(mark for mark, _ in waiting)
         return GoingOn(every=frozenset(every), soon=frozenset(soon))
 
@@ -254,9 +254,7 @@ class View(Struct, frozen=True):
         if not self.memory.any_parked:
             return None
         due = self.ask("parked_soonest", output=name)[0][0]
-        if due is None or int(due) >= NEVER:
-            return None
-        return int(due)
+        return None if due is None else int(due)
 
 
 def _first_changes(

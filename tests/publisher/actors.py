@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -29,10 +30,13 @@ class Clock(Protocol):
     """What they know of the world."""
 
     rng: Random
-    now: int
     denied: set[str]
     readings: int
     counts: Counter[str]
+
+    @property
+    def clock(self) -> int:
+        """The database's clock, in milliseconds."""
 
 
 class Kill(BaseException):
@@ -57,17 +61,23 @@ class TestLock(LogLock):
             connection.execute(log.query("mark_write"), mark)
 
 
+LONGEST_DELAY = 20
+"""Milliseconds, each of which is a turn."""
+
+EPOCH = dt.datetime(1970, 1, 1)
+
+
 class TestJournal(Journal):
     """Goes by the world's clock."""
 
     __test__ = False
     world: Clock
 
-    def now(self) -> int:
-        return self.world.now
+    def moment(self) -> dt.datetime:
+        return EPOCH + dt.timedelta(milliseconds=self.world.clock)
 
     def delay(self, attempts: int) -> int:
-        return self.world.rng.randint(1, 20)
+        return self.world.rng.randint(1, LONGEST_DELAY)
 
 
 class TestConsumer(Consumer):

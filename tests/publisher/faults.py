@@ -221,7 +221,7 @@ FAULTS = [
     JournalFault(
         "times are not looked at",
         TAKE,
-        "if former is not None and former.due is not None and former.due > now:",
+        "if former is not None and former.waits_at(now):",
         "if False:",
     ),
     JournalFault("others that wait are not seen", VIEW, "limit=limit)[0][0]) == limit", "limit=limit)[0][0]) > limit"),
@@ -234,7 +234,7 @@ FAULTS = [
     JournalFault(
         "what waits on goes with its object",
         VIEW,
-        "if any(row.due is not None and row.due > now for row in rows):",
+        "if any(row.waits_at(now) for row in rows):",
         "if False:",
     ),
     JournalFault("next passes what is parked", TAKE, "        waiting=waiting - {EVERY_ROW},\n", ""),
@@ -243,8 +243,8 @@ FAULTS = [
     JournalFault(
         "waiting does not pass on",
         TAKE,
-        "        leads = name not in self.led\n        self.stays(record, name)\n",
-        "        leads = name not in self.led\n        self.led.add(name)\n",
+        "                reason = BEHIND\n        self.stays(record, name)\n",
+        "                reason = BEHIND\n        self.led.add(name)\n",
     ),
     JournalFault(
         "what stays does not block",
@@ -261,7 +261,7 @@ FAULTS = [
     JournalFault(
         "nobody leads behind a row that is gone",
         JOURNAL,
-        '                self._tell(connection, "parked_due_at", leaders)\n                memory.leader_gone',
+        '                self._tell(connection, "parked_lead", leaders)\n                memory.leader_gone',
         "                memory.leader_gone",
     ),
     JournalFault(
@@ -272,6 +272,13 @@ FAULTS = [
     ),
     JournalFault("never given up", LETTERS, "if not most_attempts or attempts + 1 < most_attempts:", "if True:"),
     JournalFault("attempts are not counted", CONSUMER, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
+    JournalFault(
+        "held rows look like those behind them", TAKE, "                reason = BEHIND\n", "                pass\n"
+    ),
+    JournalFault(
+        "times of a clock that was set back stay", JOURNAL, "        if self._clock_went_back:\n", "        if False:\n"
+    ),
+    JournalFault("numbers end early", "tables.py", "LAST_NUMBER: Final = 2**63 - 1", "LAST_NUMBER: Final = 2**62"),
     # sealing and leaving
     JournalFault(
         "taken rows are sealed again",
@@ -377,7 +384,7 @@ FAULTS = [
     JournalFault(
         "what comes again of a transaction goes on with nothing",
         VIEW,
-        "        soon.update(mark for mark, due in waiting if due <= now)\n",
+        "        soon.update(mark for mark, due in waiting if due is not None and due <= now)\n",
         "",
     ),
     JournalFault(

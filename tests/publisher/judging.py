@@ -59,7 +59,8 @@ def judge_retries(world: World) -> None:
             continue
         retry = output, record
         if due is not None and output in world.first and retry not in world.retried:
-            came = [one[0] for one in world.trace if one[1] == "arrived" and (one[2], one[4]) == retry]
+            since = world.trace[world.clock_set :]  # before it times were another clock's
+            came = [one[0] for one in since if one[1] == "arrived" and (one[2], one[4]) == retry]
             if came and due <= came[-1]:
                 world.fail("wanted again, and at once", output, record)
         world.retried[retry] = due or 0

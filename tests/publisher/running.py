@@ -15,7 +15,7 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
-from eventlog.publisher import consumer, memory, take, unsealed, view
+from eventlog.publisher import consumer, memory, reader, take, unsealed, view
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import NEAR_ROWS
@@ -84,6 +84,8 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
     try:
         with world.leaving as leaving:
             leaving.enter_context(plans_beside(world.rng))
+            leaving.enter_context(patch.object(reader, "monotonic", lambda: world.now / 1000))
+            leaving.enter_context(patch.object(reader, "CLOCK_SECONDS", 0.0))
             if world.looks_again:
                 leaving.enter_context(patch.object(unsealed, "AHEAD_SECONDS", -1.0))
             if world.real:

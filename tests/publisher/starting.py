@@ -92,3 +92,16 @@ def draw_shapes(world: World, more: Random) -> None:
     if world.engine.dialect.name == "sqlite" and world.names.transaction is None and world.seed % 2 == 0:
         world.shares = more.choice([0.2, 0.5])
     world.log = Log(world.engine, world.names)
+
+
+def draw_latest(world: World) -> None:
+    """Draws what the kit learnt last, so that histories which have none of it stay as they were."""
+    world.latest = latest = Random(f"latest {world.seed}")
+    world.next = latest.choice([*[1] * 6, 2**62 - 20, 2**63 - 200])
+    """The number of the first row: some logs come near the end of all numbers."""
+    world.shift = 10**9
+    """By how much the database's clock is ahead of the publisher's own, in milliseconds."""
+    world.clock_set = 0
+    """Where in the trace somebody has set it last."""
+    world.jumps = latest.choice([0, 0, 0, 0.05])
+    """How likely somebody sets the database's clock."""

@@ -7,6 +7,8 @@ from time import sleep
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.care.journal import hold, release
+from eventlog.explain.states import WaitingFor, read_places
 from eventlog.publisher import unsealed
 from eventlog.sources.marks import Stretches
 from tests.publisher.scene import Scene
@@ -45,3 +47,26 @@ def test_rows_that_were_read_ahead_long_ago_are_looked_at_again(
     scene.publish()
     assert one.came == [*range(11, 16), *range(19, 31)]
     assert scene.waiting() == [1]
+
+
+@pytest.mark.parametrize("first", [2**62 - 5, 2**63 - 9])
+def test_rows_near_the_end_of_all_numbers_go_while_one_is_held(engine: Engine, first: int) -> None:
+    scene = Scene(engine, "one", "other")
+    scene.write(first, first + 1, objects=99)
+    with scene.log.transaction() as connection:
+        hold(connection, scene.log, [(first, first)], "somebody")
+    scene.publish()
+    scene.write(first + 2, first + 8, objects=99)
+    scene.publish()
+    assert scene.waiting() == [first]
+    assert [(row.rows, row.reason) for row in _waiting(scene)] == [(1, "held"), (1, "held")]
+    with scene.log.transaction() as connection:
+        release(connection, scene.log, [(first, first)])
+    scene.publish()
+    assert (scene.waiting(), scene.left()) == ([], {})
+    assert all(sorted(receiver.came) == [*range(first, first + 9)] for receiver in scene.receivers.values())
+
+
+def _waiting(scene: Scene) -> list[WaitingFor]:
+    with scene.log.transaction() as connection:
+        return [why for place in read_places(connection, scene.log).values() for why in place.waits]

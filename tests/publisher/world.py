@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Engine, text
 
+from eventlog.core.backoff import Backoff
 from eventlog.core.errors import OccupiedError, SinkError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
@@ -29,13 +30,22 @@ from eventlog.sources.marks import Stretches
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, WorldDecider
+from tests.publisher.actors import (
+    LONGEST_DELAY,
+    Kill,
+    PassingError,
+    Publisher,
+    Row,
+    TestConsumer,
+    TestJournal,
+    WorldDecider,
+)
 from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.sharing import come_again
-from tests.publisher.starting import draw_shapes, take_lock
+from tests.publisher.starting import draw_latest, draw_shapes, take_lock
 from tests.publisher.targets import KINDS, ModelFormat, ModelSink, Target
 from tests.publisher.writing import end_one, write
 
@@ -62,6 +72,10 @@ class World:
     stranger: random.Random
     shares: float
     undoing: float
+    latest: random.Random
+    shift: int
+    clock_set: int
+    jumps: float
     readings = 0
     """How often objects were read back."""
     forgetting = ""
@@ -151,6 +165,7 @@ class World:
             self.unreadable, self.stubborn, self.max_attempts = 0.4, 0.6, 0
             self.first = ["r", *[name for name in self.first if name != "r"]]
         draw_shapes(self, more)
+        draw_latest(self)
 
     # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
 
@@ -196,6 +211,21 @@ class World:
             self.trace.append((self.now, "fails"))
             raise PassingError(what)
 
+    @property
+    def clock(self) -> int:
+        """The database's clock in milliseconds; the publisher's own, which nobody sets, is `now`."""
+        return self.now + self.shift
+
+    def set_clock(self) -> None:
+        """Sets the database's clock back by hours, or forward; never while nobody looks at it any more."""
+        hours = -2 if self.quiet else self.latest.choice([-2, -2, 1])
+        self.shift += hours * 3_600_000
+        self.counts["clock set back" if hours < 0 else "clock set forward"] += 1
+        self.trace.append((self.now, "clock", hours))
+        self.clock_set = len(self.trace)
+        # What the former clock said of rows that have gone since is no time any more.
+        self.retried = {key: due for key, due in self.retried.items() if due <= self.clock + LONGEST_DELAY}
+
     def meanwhile(self) -> None:
         """What others do while a publisher is in the middle of something."""
         if self.busy_operator and self.rng.random() < 0.03:
@@ -225,7 +255,7 @@ class World:
 
     def arrived(self, target: Target, uid: int, record: int, plan: str) -> None:
         row = self.rows[uid]
-        self.trace.append((self.now, "arrived", target.name, uid, record, row.object, plan))
+        self.trace.append((self.clock, "arrived", target.name, uid, record, row.object, plan))
         # To an output that was forgotten a publisher that was frozen may still write what it had planned.
         if target.name[0] == "p" or target.name in self.forgotten:
             return
@@ -244,9 +274,9 @@ class World:
         return any(len({row.object for row in self.rows[uid].alike}) > 1 for uid in uids)
 
     def sending(self, name: str, records: Sequence[int]) -> None:
-        if any(self.retried.get((name, record), 0) > self.now for record in records):
+        if any(self.retried.get((name, record), 0) > self.clock for record in records):
             self.fail("sent again before its time", name, records)
-        if self.on_retry == "stop" and (self.stopped_until.get(name) or 0) > self.now:
+        if self.on_retry == "stop" and (self.stopped_until.get(name) or 0) > self.clock:
             self.fail("sent though something comes again", name, records)
 
     def plans_with(self, record: int) -> set[tuple[str, str]]:
@@ -290,6 +320,7 @@ class World:
         lock = take_lock(self, tenure)
         self.inside = was
         settings = LogSettings(
+            backoff=Backoff(first=LONGEST_DELAY / 1000, longest=LONGEST_DELAY / 1000),
             query_bytes=self.query_bytes,
             transactions=True,
             ends=True,
@@ -389,6 +420,8 @@ class World:
         self.quiet = False
         while True:
             self.now += 1
+            if not self.quiet and self.latest.random() < self.jumps:
+                self.set_clock()
             write(self)
             if not self.quiet and self.busy_operator and rng.random() < 0.12:
                 operate(self)
@@ -460,6 +493,8 @@ class World:
         while self.frozen:
             self.wake()
         self.quiet, self.away, self.denied = True, set(), set()
+        if self.jumps:
+            self.set_clock()
         if self.rng.random() < 0.5:  # else it must come to rest without a new start
             self.publisher = None
         for record in sorted(self.held):

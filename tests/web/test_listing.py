@@ -34,7 +34,7 @@ FILTERS = {
 PARKED = (
     (2, "a", "behind", 0, None),
     (2, "b", "retry", 3, 1_742_727_439_000),
-    (4, "a", "retry", 1, 2**62),
+    (4, "a", "retry", 1, None),
     (6, "a", "behind", 0, None),
     (8, "a", "behind", 0, 0),
     (12, "b", "retry", 1, 0),

@@ -52,7 +52,7 @@ FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
 
 -- parked_copy: a new output lacks what another one has waiting
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
-SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
+SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL THEN due ELSE 0 END
 FROM /* parked */event_log_parked AS former WHERE former.output = :former;
 
 -- hold_make: holds rows of a run that wait, of which several may have one number
@@ -71,7 +71,7 @@ DELETE kept FROM /* holds */event_log_hold AS kept WHERE NOT EXISTS (
 
 -- parked_gone: rows that wait and that somebody has taken away, or settled
 SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
-WHERE kept.due IS NOT NULL AND NOT EXISTS (
+WHERE (kept.due IS NOT NULL OR kept.reason = 'held') AND NOT EXISTS (
     SELECT 1 FROM /* log */event_log AS entry
     WHERE entry./* record_id */record_id = kept.record_id
       AND entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N')

@@ -49,7 +49,7 @@ WHERE kept.record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n
 
 -- parked_copy: a new output lacks what another one has waiting
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
-SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
+SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL THEN due ELSE 0 END
 FROM /* parked */event_log_parked WHERE output = :former;
 
 -- parked_due: objects whose turn it is, with the row that lets them go; in the order of the index
@@ -74,7 +74,7 @@ DELETE FROM /* holds */event_log_hold kept WHERE NOT EXISTS (
 -- parked_gone: rows that wait and that somebody has taken away, or settled
 SELECT * FROM (
     SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked kept
-    WHERE kept.due IS NOT NULL AND NOT EXISTS (
+    WHERE (kept.due IS NOT NULL OR kept.reason = 'held') AND NOT EXISTS (
         SELECT 1 FROM /* log */event_log entry
         WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
     ORDER BY 1

@@ -81,8 +81,12 @@ DELETE FROM /* parked */event_log_parked WHERE record_id BETWEEN :first AND :las
 -- parked_forget: the rows that wait for an output that is gone
 DELETE FROM /* parked */event_log_parked WHERE output = :output;
 
--- parked_due_at: says from when on a row may go
-UPDATE /* parked */event_log_parked SET due = :due WHERE output = :output AND record_id = :record_id;
+-- parked_lead: a row without a time may go, unless somebody holds it
+UPDATE /* parked */event_log_parked SET due = 0
+WHERE output = :output AND record_id = :record_id AND due IS NULL AND reason <> 'held';
+
+-- parked_try_first: a row tries again whether its table can be read
+UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND record_id = :record_id;
 
 -- parked_count: how many rows wait, and the highest number
 SELECT COUNT(*), MAX(record_id) FROM /* parked */event_log_parked;
@@ -95,12 +99,12 @@ SELECT DISTINCT record_id FROM /* parked */event_log_parked ORDER BY record_id;
 
 -- parked_copy: a new output lacks what another one has waiting
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
-SELECT CAST(:name AS text), record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
+SELECT CAST(:name AS text), record_id, object, reason, note, 0, CASE WHEN due IS NULL THEN due ELSE 0 END
 FROM /* parked */event_log_parked WHERE output = :former;
 
 -- parked_leaderless: objects of which rows wait and none may go first, with the row that is to
 SELECT output, object, MIN(record_id) FROM /* parked */event_log_parked
-GROUP BY output, object HAVING COUNT(due) = 0;
+GROUP BY output, object HAVING COUNT(due) = 0 AND MAX(CASE WHEN reason = 'held' THEN 1 ELSE 0 END) = 0;
 
 -- parked_retried: when the last row may be offered again that a receiver did not take
 SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND reason = 'retry';
@@ -137,7 +141,14 @@ GROUP BY output, reason ORDER BY output, reason;
 
 -- parked_released: rows that waited because they were held may go
 UPDATE /* parked */event_log_parked SET due = 0
-WHERE reason = 'held' AND due IS NOT NULL AND record_id BETWEEN :first AND :last;
+WHERE reason = 'held' AND record_id BETWEEN :first AND :last;
+
+-- parked_no_later: what would wait longer than the longest wait was given its time by a clock that was set back since
+UPDATE /* parked */event_log_parked SET due = :now
+WHERE due > CASE WHEN reason IN ('no right', 'locked', 'damaged') THEN :rested ELSE :latest END;
+
+-- planned_no_later: the same of documents whose answer nobody could read
+UPDATE /* planned */event_log_planned SET due = :now WHERE due > :latest;
 
 -- parked_try_now: rows that a receiver did not take may go again
 UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND reason = 'retry' AND due IS NOT NULL;
@@ -192,7 +203,7 @@ WHERE output = :output AND due <= :now ORDER BY due, record_id LIMIT :limit;
 
 -- parked_gone: rows that wait and that somebody has taken away, or settled
 SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
-WHERE kept.due IS NOT NULL AND NOT EXISTS (
+WHERE (kept.due IS NOT NULL OR kept.reason = 'held') AND NOT EXISTS (
     SELECT 1 FROM /* log */event_log AS entry
     WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
 ORDER BY 1 LIMIT :limit;

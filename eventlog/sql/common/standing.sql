@@ -5,10 +5,10 @@
 -- A row whose next attempt has just become due still waits for the same: an alert that wants that
 -- for minutes would never fire otherwise.
 (SELECT output, object,
-        MAX(CASE WHEN due >= :never THEN 3 WHEN due <= :late THEN 0 WHEN reason IN ('no right', 'locked', 'damaged') THEN 2
+        MAX(CASE WHEN due IS NULL THEN 3 WHEN due <= :late THEN 0 WHEN reason IN ('no right', 'locked', 'damaged') THEN 2
                  WHEN reason = 'retry' THEN 1 WHEN due <= :now THEN 0 WHEN reason = 'not due' THEN 4
                  ELSE 1 END) AS kind
- FROM /* parked */event_log_parked WHERE due IS NOT NULL GROUP BY output, object);
+ FROM /* parked */event_log_parked WHERE due IS NOT NULL OR reason = 'held' GROUP BY output, object);
 
 -- parked_by_kind: how many rows of each kind wait for each output, with the first and the last; counted in the order of an
 -- index, object by object
@@ -48,8 +48,8 @@ SELECT record_id FROM /* parked */event_log_parked WHERE output = :output ORDER 
 SELECT kept.output, kept.reason, kept.note, kept.attempts, kept.due, ahead.record_id, ahead.reason, ahead.due
 FROM /* parked */event_log_parked kept
 LEFT JOIN /* parked */event_log_parked ahead
-       ON ahead.output = kept.output AND ahead.object = kept.object AND ahead.due IS NOT NULL
-      AND ahead.record_id < kept.record_id
+       ON ahead.output = kept.output AND ahead.object = kept.object
+      AND (ahead.due IS NOT NULL OR ahead.reason = 'held') AND ahead.record_id < kept.record_id
 WHERE kept.record_id = :record_id ORDER BY kept.output, ahead.record_id;
 
 -- parked_unread: the tables whose rows wait because they cannot be read, with the first of those rows. The row that has

@@ -99,7 +99,9 @@ CODES = frozenset(
     ]
 )
 """Numbers that are no quantity: exit codes, codes and first places of formats, settings of a library, versions."""
-ENDS = frozenset(("LARGEST_NUMBER", "EVER", "NEVER", "ALL", "BEYOND", "LARGEST", "POSITION_LIMIT", "MAX_EXPONENT"))
+ENDS = frozenset(
+    ("LARGEST_NUMBER", "EVER", "LAST_NUMBER", "ALL", "BEYOND", "LARGEST", "POSITION_LIMIT", "MAX_EXPONENT")
+)
 """Numbers beyond all others."""
 
 
