@@ -134,7 +134,8 @@ class Unanswered(Struct, frozen=True, dict=True):
         if EVERY_ROW in names:
             return not self.again or record > min(self.first_rows.values(), default=record)
         known = [name for name in names if name in self.first_rows]
-        return any(name not in self.again or record > self.first_rows[name] for name in known)
+        comes_any = EVERY_ROW in self.again
+        return any(not (comes_any or name in self.again) or record > self.first_rows[name] for name in known)
 
     def _last_again(self, names: Collection[str]) -> int:
         """Return the last row that the receiver wants again, of those that wait for rows of these objects."""
