@@ -495,7 +495,8 @@ class World:
         self.quiet, self.away, self.denied = True, set(), set()
         if self.jumps:
             self.set_clock()
-        if self.rng.random() < 0.5:  # else it must come to rest without a new start
+        # Else it must come to rest without a new start, if it has all outputs.
+        if self.rng.random() < 0.5 or self.served is not None:
             self.publisher = None
         for record in sorted(self.held):
             let_go(self, record)
