@@ -213,6 +213,7 @@ class Collector:
         database = shown_url(engine.url)
         self._file = HistoryFile(settings_of(config).history, database, self.log.name)
         self._documents: dict[str, tuple[float, int]] = {}
+        self._sampled_failing: set[str] = set()
         self._reading = PageReading(
             log=self.log.name, database=database, now=time(), history=self._file.read() if history is None else history
         )
@@ -296,6 +297,8 @@ class Collector:
 
     def measure(self) -> None:
         """Takes a sample, and counts if it is time for that and somebody looks."""
+        # Before the sample: what begins to fail while it is taken wants another one.
+        self._sampled_failing = self._failing()
         try:
             self._sample()
             if monotonic() - self._looked < LOOKED_SECONDS and monotonic() >= self._count_at:
@@ -324,10 +327,10 @@ class Collector:
         self._file.enter(self._reading.history, now=True)
 
     def _rest(self, seconds: float) -> None:
-        """Wait until the next sample, or until another output fails, or the publisher itself."""
-        until, failing_now = monotonic() + seconds, self._failing()
-        while not self._woken.wait(min(1.0, SAMPLE_SECONDS)) and monotonic() < until:
-            if self._failing() != failing_now:
+        """Wait until the next sample, or while what fails is what failed before the last one."""
+        until = monotonic() + seconds
+        while self._failing() == self._sampled_failing and monotonic() < until:
+            if self._woken.wait(min(1.0, SAMPLE_SECONDS)):
                 return
 
     def _failing(self) -> set[str]:
