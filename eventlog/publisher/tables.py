@@ -192,13 +192,13 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         return self.plan, self.place
 
     def is_behind(self, rows: Mapping[str, int]) -> bool:
-        """Whether one of these rows, by their objects, is before a row of that object here."""
+        """Tell whether one of these rows, by their objects, is the first of that object here, or before it."""
         if not rows:
             return False
         any_row, every_row = min(rows.values()), rows.get(EVERY_ROW, LAST_NUMBER)
         for name, first in self.objects.items():
             before = any_row if name == EVERY_ROW else min(rows.get(name, LAST_NUMBER), every_row)
-            if before < first:
+            if before <= first:
                 return True
         return False
 

@@ -121,9 +121,9 @@ class Unanswered(Struct, frozen=True, dict=True):
 
     def holds_up(self, name: str) -> bool:
         """Tell whether all rows of an object have to wait for one of them."""
-        if not self.documents or name == EVERY_ROW or name in self.again:
+        if not self.documents or name == EVERY_ROW or name in self.again or EVERY_ROW in self.again:
             return False
-        return EVERY_ROW not in self.again if self.stops else name in self.first_rows
+        return self.stops or name in self.first_rows
 
     def blocks(self, record: int, names: Collection[str], attempts: int) -> bool:
         """Whether a row of these objects, offered so often, is behind one of them."""

@@ -47,12 +47,15 @@ class Receiver(UnaskedSink):
         """How often it still wants which row again."""
         self.unread: Counter[int] = Counter()
         """How often nobody can read what it still answers for which row, which it does not take."""
+        self.sent: Counter[int] = Counter()
+        """How often each row was sent."""
         self.dies_after = 0
         self.is_publisher_dead = False
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         [document] = documents
         [row] = [position[0] for covered in document.covers.values() for position in covered]
+        self.sent[row] += 1
         if self.unread[row]:
             self.unread[row] -= 1
             return [Outcome(position=(row,), status=Status.NEW, reason=Reason.RETRY, unread=True)]
@@ -221,3 +224,28 @@ def test_a_row_that_comes_again_goes_though_many_wait_for_a_document(table: LogT
     assert sorted(receiver.came) == [*range(1, 14)]
     assert set(table.statuses().values()) == {"S"}
     process.die(table)
+
+
+def test_a_document_waits_for_a_row_of_it_that_was_set_back_and_comes_again(table: LogTable) -> None:
+    write(table, 2, 1)
+    receiver = Receiver()
+    receiver.dies_after = 2
+    first = Process(table, receiver, "object")
+    with suppress(Killed):
+        first.publish()
+    first.die(table)
+    receiver.dies_after, receiver.is_publisher_dead = 0, False
+    second = Process(table, receiver, "object")
+    receiver.retries[1] = 1
+    second.turn()
+    table.run("UPDATE event_log SET status = 'X' WHERE record_id = 2")
+    second.journal.sweep()
+    table.run("UPDATE event_log SET status = 'N' WHERE record_id = 2")
+    second.die(table)
+    third = Process(table, receiver, "object", seconds=600.0)
+    receiver.retries[2] = 1
+    for _ in range(5):
+        third.turn()
+    assert not receiver.retries[2]
+    assert receiver.sent[2] == 2
+    third.die(table)
