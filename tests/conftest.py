@@ -34,6 +34,7 @@ ENGINE = "tests.support.containers"  # comes last: it imports one of them, and a
 pytest_plugins = [
     "tests.watched",
     "tests.support.daily",
+    "tests.support.time_limit",
     *[name for name in SERVERS if find_spec(name)],
     ENGINE,
 ]
