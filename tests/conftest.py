@@ -30,6 +30,7 @@ from tests.support.levels import (
 collect_ignore = ["examples"]  # wheels of others: tests install them, and run their tests there
 KINDS = ("", "_mysql", "_oracle", "_kafka", "_registry", "_store", "_catalog")
 SERVERS = tuple(f"tests.support.servers{one}" for one in KINDS)
+LONGEST_NAME = 200
 ENGINE = "tests.support.containers"  # comes last: it imports one of them, and a plug-in may not be there before
 pytest_plugins = [
     "tests.watched",
@@ -76,6 +77,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--containers", action="store_true", help="also what runs in containers, which takes minutes")
     parser.addoption("--third", action="store_true", help="where CI is set, a third of the tests, each day another one")
     parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shortens a name that each process tells with each report: one had 64 million characters."""
+    if isinstance(val, str | bytes) and len(val) > LONGEST_NAME:
+        return f"{val[:40]!r} and so on, {len(val)}"
+    return None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -88,7 +88,6 @@ def test_a_receiving_queue_comes_as_it_arrived(tmp_path: Path) -> None:
             "row 1: .*SYSLOG_ADDR None",
         ),
         ("b.jsonl", '{"DATA": ' + "[" * 99_999, "row 1: maximum recursion depth"),
-        ("b.jsonl", "[" * 64_000_001, "row 1: the line has more than 64,000,000 bytes"),
         ("e.jsonl.gz", "no gzip", "cannot be read: Not a gzipped file"),
         ("f.parquet", "no parquet", "cannot be read"),
     ],
@@ -97,6 +96,12 @@ def test_damaged_files_name_the_place(tmp_path: Path, name: str, text: str, reas
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=f"{name}.*{reason}"):
         list(export_rows([tmp_path / name], ReadingSettings()))
+
+
+def test_a_line_that_is_too_long_is_damage(tmp_path: Path) -> None:
+    test_damaged_files_name_the_place(
+        tmp_path, "b.jsonl", "[" * 64_000_001, "row 1: the line has more than 64,000,000 bytes"
+    )
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
