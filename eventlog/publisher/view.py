@@ -86,7 +86,7 @@ class View(Struct, frozen=True):
         # Times count there and not numbers: the first row of an object may have any number.
         if self.settings.handle_future_events:
             return self.parked_of(name, objects), objects
-        rows = self.parked_of(name, objects, most)
+        rows, left = self._first_rows(name, objects, most)
         if len(leaders) <= most and len(rows) <= limit:
             return rows, objects
         beyond = LAST_NUMBER
@@ -94,7 +94,7 @@ class View(Struct, frozen=True):
             # Objects that come later have rows between these: transactions are published in order.
             beyond = leaders[most][1]
         may_begin = len(rows)
-        is_full = len(rows) == most
+        is_full = len(rows) - left == most
         if is_full:
             # Nobody knows whether a change among the last rows of a full list goes on behind it.
             may_begin -= NEAR_ROWS
@@ -104,6 +104,19 @@ class View(Struct, frozen=True):
             return going, ()
         taken = {row.record for row in going}
         return going, objects - {row.object for row in rows if row.record not in taken}
+
+    def _first_rows(self, name: str, objects: Collection[str], most: int) -> tuple[list[Parked], int]:
+        """Find the first rows of objects that wait, at most so many beside those that were left of
+        transactions; and how many of these there are. They take nobody's room: with rows of their
+        transactions they go, and alone they would go without an end.
+        """
+        limit = most
+        while True:
+            rows = self.parked_of(name, objects, limit)
+            left = sum(row.reason == Reason.GOES_ON.value for row in rows)
+            if len(rows) < limit or limit == most + left:
+                return rows, left
+            limit = most + left
 
     def _leaders(self, name: str, now: int, limit: int, unanswered: Unanswered) -> list[tuple[str, int]]:
         """Objects whose turn it is, each with the row that lets it go."""
