@@ -49,6 +49,7 @@ from eventlog.convert.settings import ChangeRows, Conversion
 from eventlog.core.model import Event, Outcome, Position, Reason, RowId
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
+from eventlog.core.rules.images import open_images
 from eventlog.core.rules.meaning import STATUS, Decision
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import RowReader
@@ -277,11 +278,11 @@ class _Deciding:
                 numbers[table.schema, table.name] = today[table.schema, table.name]
         return numbers
 
-    def _events(self, rows: pa.RecordBatch) -> list[Event]:
+    def _events(self, rows: pa.RecordBatch) -> Sequence[Event]:
         """The events of rows; XDS has no transactions, and a publisher that writes nothing else
         asks for none.
         """
-        return events_of(rows, transactions=self._transactions)
+        return open_images(events_of(rows, transactions=self._transactions), self._round.catalog)
 
     def _deduplicated(
         self,

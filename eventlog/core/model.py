@@ -159,10 +159,22 @@ class Transaction(Struct, frozen=True, kw_only=True, gc=False):
         return self.id if self.end is None else self.end
 
 
+class RowImage(Struct, frozen=True, kw_only=True, gc=False):
+    """The whole row that a row of the log brings, by the names of the definition with this `number`:
+    every value as canonical text, before and after the change, None where there was no row or
+    nobody noted it.
+    """
+
+    number: int
+    before: Mapping[str, str | None] | None = None
+    after: Mapping[str, str | None] | None = None
+
+
 class Event(Struct, frozen=True, kw_only=True, gc=False):
     """One captured fact about one row, as a log has it: nothing here has been checked yet.
 
-    With a `fault` nothing can be told of it but why.
+    With a `fault` nothing can be told of it but why. With an `image` it stands for the field rows
+    of its change: its kind is theirs.
     """
 
     position: Position
@@ -176,6 +188,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     perpetrator: str | None = None
     transaction: Transaction | None = None
     fault: str | None = None
+    image: RowImage | None = None
 
 
 class Image(Struct, frozen=True, kw_only=True, gc=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -13,16 +14,21 @@ from eventlog.core.plural import counted
 from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
 from eventlog.core.schema import Catalog, Table
 
+SCHEMA_KEY: Final = b"eventlog.schema"
+"""What the metadata of an archive call the schema file by which its images are read."""
+
 
 class _DefinitionInFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One definition of a class, from row `first` of the log on. `today` names the table of the
     file that it is now, none if it is gone. `table` is what it looked like, none if as `today`.
+    `images` are the columns of image rows, by the number that they begin with.
     """
 
     first: int = BEFORE_ALL_NUMBERS
     today: str | None = None
     table: Table | None = None
     renamed: Mapping[str, str] = {}
+    images: Mapping[int, tuple[str, ...]] = {}
 
 
 class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,20 +63,24 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
             hint = "Give it `table`, what it looked like, or `today`, which of the tables it is."
             raise DataError(f"{where} has neither `table` nor `today`.", hint=hint)
         _check(looked, origin)
-        definitions.append(Definition(table=looked, first=entry.first, today=today, renamed=entry.renamed))
+        definitions.append(
+            Definition(table=looked, first=entry.first, today=today, renamed=entry.renamed, images=entry.images)
+        )
     former = Definitions(definitions, catalog)
     return Catalog(file.tables, case_sensitive=file.case_sensitive, former=former)
 
 
 def catalog_to_json(catalog: Catalog) -> bytes:
     """Writes the schema file that `catalog_from_json` reads, indented for people."""
-    known = catalog.former.known if catalog.former else ()
+    former = catalog.former
+    known = former.known if former is not None and (former or former.images) else ()
     definitions = [
         _DefinitionInFile(
             first=definition.first,
             today=None if definition.today is None else definition.today.whole,
             table=None if definition.current else definition.table,
             renamed=definition.renamed,
+            images=definition.images,
         )
         for definition in known
     ]

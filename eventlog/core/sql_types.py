@@ -62,6 +62,13 @@ def type_name(sql_type: str) -> str:
     return _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
 
 
+def longest(sql_type: str) -> int | None:
+    """Read the length that a type states, as 64 of `varchar(64)`; None where it states none."""
+    match = _arguments.search(sql_type)
+    words = match[1].split() if match else []
+    return int(words[0]) if words and words[0].isdigit() else None
+
+
 EXACT_TYPES: Final = frozenset({"numeric", "decimal", "dec", "number"})
 """Names of exact numbers with as many digits as are stated, or any."""
 

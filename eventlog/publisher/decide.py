@@ -27,6 +27,7 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Decision, Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
+from eventlog.core.rules.images import open_images
 from eventlog.core.rules.meaning import together
 from eventlog.core.rules.round import publishing_order
 from eventlog.core.rules.screen import Identities, in_order
@@ -80,6 +81,7 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
     """What groups amount to, each by itself."""
     catalog = Catalog() if asked.catalog is None else asked.catalog
     former = catalog.former
+    groups = [open_images(events, catalog) for events in groups]
     if former is None or not any(map(former.concerns, groups)):
         decision = together(asked.decide_groups(groups))
         return [Part(decision=decision, span=DefinitionSpan(catalog=catalog))]

@@ -51,10 +51,12 @@ class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
     database has such; `key` are the numbers of its key's columns; `former` is the name of the class
     before, where somebody gave it another. `place` is how many versions of any class came before.
     Between the row `unlogged_from` and the first of this version changes of new columns may not
-    have been logged, where triggers followed later.
+    have been logged, where triggers followed later. `image` are the columns of image rows that
+    begin with the number of this version, in their order; None where it has no such rows.
     """
 
     table: Table | None = None
+    image: tuple[str, ...] | None = None
     raw: tuple[NumberedTable, ...] = ()
     key: tuple[int, ...] = ()
     former: str | None = None
@@ -246,6 +248,32 @@ def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[D
     table. They are given in the order in which they were entered.
     """
     today = {table.whole: table for table in catalog}
+    chains, by_name = chains_of(versions)
+    definitions: dict[int, Definition] = {}
+    for chain in chains:
+        last = chain[-1]
+        # Also where another class has taken the name since: what stands under it is read back.
+        table = today.get(last.table)
+        # Columns have the same numbers as long as the table is the same: a migration may have made
+        # another one of that name.
+        last_of_table = {version.details.relation: version for version in chain}
+        images = _images_of(chain)
+        for version in chain:
+            known_last = last_of_table[version.details.relation]
+            definitions[id(version)] = _definition(version, known_last, table, images[id(version)])
+        # The newest of a class that is still there is the table as it is, not as it was entered.
+        if table is not None and by_name.get(last.table) is chain:
+            current = Definition(table=table, first=last.first_row, today=table, images=images[id(last)])
+            definitions[id(last)] = current
+    return [definitions[id(version)] for version in versions]
+
+
+def chains_of(
+    versions: Iterable[ShapeVersion],
+) -> tuple[list[list[ShapeVersion]], dict[str, list[ShapeVersion]]]:
+    """Order versions, given in time, into a chain for each class; the second are those of classes by
+    the names that they have now.
+    """
     chains: list[list[ShapeVersion]] = []
     by_name: dict[str, list[ShapeVersion]] = {}
     for version in versions:
@@ -255,24 +283,53 @@ def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[D
             chains.append(chain := [])
         chain.append(version)
         by_name[version.table] = chain
-    definitions: dict[int, Definition] = {}
-    for chain in chains:
-        last = chain[-1]
-        # Also where another class has taken the name since: what stands under it is read back.
-        table = today.get(last.table)
-        # Columns have the same numbers as long as the table is the same: a migration may have made
-        # another one of that name.
-        last_of_table = {version.details.relation: version for version in chain}
-        for version in chain:
-            known_last = last_of_table[version.details.relation]
-            definitions[id(version)] = _definition(version, known_last, table)
-        # The newest of a class that is still there is the table as it is, not as it was entered.
-        if table is not None and by_name.get(last.table) is chain:
-            definitions[id(last)] = Definition(table=table, first=last.first_row, today=table)
-    return [definitions[id(version)] for version in versions]
+    return chains, by_name
 
 
-def _definition(version: ShapeVersion, last: ShapeVersion, today: Table | None) -> Definition:
+Images = Mapping[int, tuple[str, ...]]
+"""The columns of image rows, by the number that they begin with."""
+
+
+def known_number(chain: Sequence[ShapeVersion], now: ShapeVersion, image: tuple[str, ...]) -> int | None:
+    """Find the number by which images of these columns are written since long, where a class still
+    is as it was; None where a new one is needed.
+    """
+    images = _images_of([*chain, now])[id(now)]
+    return min((number for number, names in images.items() if names == image), default=None)
+
+
+def _images_of(chain: Sequence[ShapeVersion]) -> dict[int, Images]:
+    """Find the images that may be read by each version of a class: those of its own number, and of
+    earlier ones whose columns are still the same ones. A version that a publisher saw has none.
+    """
+    images: dict[int, Images] = {}
+    before: ShapeVersion | None = None
+    known: Images = {}
+    for version in chain:
+        # Numbers count under a name: another one's are others.
+        if before is not None and version.table == before.table:
+            known = {number: names for number, names in known.items() if _still_has(version, before, names)}
+        else:
+            known = {}
+        if version.by_owner and version.details.image is not None:
+            known = {**known, version.version: version.details.image}
+        images[id(version)] = known
+        before = version
+    return images
+
+
+def _still_has(version: ShapeVersion, before: ShapeVersion, names: Iterable[str]) -> bool:
+    """Tell whether columns with these names are those that had them in the version before."""
+    now, then = version.details, before.details
+    if now.raw and then.raw:
+        if now.relation != then.relation:
+            return False
+        numbers, former = now.raw[0].numbers, then.raw[0].numbers
+        return all(name in numbers and numbers[name] == former.get(name) for name in names)
+    return now.table is not None and {*names} <= {*now.table.attributes}
+
+
+def _definition(version: ShapeVersion, last: ShapeVersion, today: Table | None, images: Images) -> Definition:
     table, raw = version.details.table, version.details.raw
     assert table is not None
     renamed: dict[str, str] = {}
@@ -298,4 +355,4 @@ def _definition(version: ShapeVersion, last: ShapeVersion, today: Table | None) 
     # What is there by its number may still not be captured any more.
     gone += [name for name in table.attributes if name not in gone and renamed.get(name, name) not in known]
     table = replace(table, gone=tuple(gone), version=version.version)
-    return Definition(table=table, first=version.first_row, today=today, renamed=renamed)
+    return Definition(table=table, first=version.first_row, today=today, renamed=renamed, images=images)

@@ -9,6 +9,7 @@ from typing import Protocol, cast
 from msgspec import Struct
 
 from eventlog.core.model import Change, Edit, Event, Op, Outcome, Position, Reason, Row
+from eventlog.core.rules.images import field_events
 from eventlog.core.rules.lifetimes import (
     INSERT_FIELD,
     ROW_BACK,
@@ -58,6 +59,7 @@ class NetEdits:
         """Whether an event of a column of the object's own has come."""
         self._last: Event | None = None
         self._columns: dict[object, NetColumn] = {}
+        self._whole = False
 
     def take(self, event: Event, multiple: Collection[str | None]) -> None:
         """Takes the next event; a child table's columns keep every one.
@@ -72,9 +74,11 @@ class NetEdits:
             self._op = Op.ADD if event.kind == INSERT_FIELD else Op.MODIFY
         self._last = event
         self.positions.append(event.position)
-        # By its own number where a column may repeat.
-        name = event.position if of_child else event.column
-        self._columns.setdefault(name, NetColumn(event, event)).take(event)
+        self._whole = self._whole or event.image is not None
+        for told in (event,) if event.image is None else field_events(event):
+            # By its own number where a column may repeat.
+            name = told.position if of_child else told.column
+            self._columns.setdefault(name, NetColumn(told, told)).take(told)
 
     def ends_before(self, event: Event) -> bool:
         """Whether the event belongs to another transaction: no change spans two."""
@@ -86,7 +90,7 @@ class NetEdits:
         if change is None and self.positions:
             self.cancelled.append(self.positions)
         self.positions = self._new_positions()
-        self._op, self._own, self._last, self._columns = Op.MODIFY, False, None, {}
+        self._op, self._own, self._last, self._columns, self._whole = Op.MODIFY, False, None, {}, False
         return [] if change is None else [change]
 
     def _change(self, subject: Subject, row: Row | None) -> Change | None:
@@ -94,7 +98,7 @@ class NetEdits:
         last = self._last
         if last is None:
             return None
-        multiple, images = subject.multiple, subject.images
+        multiple, whole = subject.multiple, self._whole
         edits: list[Edit] = []
         changed = False
         for column in self._columns.values():
@@ -109,7 +113,7 @@ class NetEdits:
                     # A new object's values all go out; an old one's not where they are as before.
                     stayed = column.only_updates and old == new
             changed = changed or not stayed
-            if images or not stayed:
+            if whole or not stayed:
                 edits.append(net_edit)
         if not changed:
             return None
@@ -123,7 +127,7 @@ class NetEdits:
             # What is no list behaves as a tuple does.
             positions=cast("tuple[Position, ...]", positions),
             time=last.time,
-            whole=images,
+            whole=whole,
             transaction=last.transaction,
         )
 
@@ -147,8 +151,7 @@ def coalesce(
     net = unfinished or NetEdits()
     multiple = subject.multiple
     changes: list[Change] = []
-    # An image tells every column, also NULL that stayed.
-    for event in events if subject.images else saying_something(screened, events):
+    for event in saying_something(screened, events):
         if net.ends_before(event):
             changes += net.finished(subject, row)
         net.take(event, multiple)

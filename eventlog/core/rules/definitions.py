@@ -36,13 +36,15 @@ BEFORE_ALL_NUMBERS: Final = -(2**63)
 class Definition(Struct, frozen=True, kw_only=True, eq=False):
     """A class as it was from row `first` on, and what it is `today`: None where it is gone.
     `renamed` are today's names of its columns, as far as they are others; `table.gone` are the
-    attributes that it has no more.
+    attributes that it has no more. `images` are the numbers that image rows of this definition may
+    begin with, its own one and former ones, and the columns of each.
     """
 
     table: Table
     first: int = BEFORE_ALL_NUMBERS
     today: Table | None = None
     renamed: Mapping[str, str] = {}
+    images: Mapping[int, tuple[str, ...]] = {}
 
     @property
     def full_name(self) -> FullName:
@@ -214,6 +216,14 @@ class Definitions:
         for name, of_name in by_name.items():
             if len(of_name) > 1 or not of_name[0].current:
                 self._lists[name] = of_name
+        self._imaged: dict[str, dict[int, list[Definition]]] = {}
+        self._called = frozenset(by_name)
+        for definition in ordered:
+            # Also by its name without a schema, where that means no other class.
+            bare = {self._catalog.fold(definition.table.name)} - of_classes
+            for name in self._class_names(definition.table) | bare:
+                for number in definition.images:
+                    self._imaged.setdefault(name, {}).setdefault(number, []).append(definition)
         self._having: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
         self._catalogs: dict[frozenset[int], Catalog] = {}
         self._identities: dict[int, Identities] = {}
@@ -235,6 +245,35 @@ class Definitions:
         still_there = {definition.full_name: definition for definition in own if definition.today}
         return (*own, *map(self._under_former_name, still_there.values()))
 
+    @property
+    def images(self) -> bool:
+        """Tell whether rows of any table were images."""
+        return bool(self._imaged)
+
+    def has_images(self, table: str | None) -> bool:
+        """Tell whether rows of this table ever were images, by its name in the log."""
+        return self._fold(table) in self._imaged
+
+    def knows(self, table: str | None) -> bool:
+        """Tell whether the history has a table, by its name in the log."""
+        return self._fold(table) in self._called
+
+    def image_columns(self, table: str | None, number: int) -> tuple[str, ...] | None:
+        """The columns of an image that begins with this number; None where nobody knows them."""
+        known = self._imaged.get(self._fold(table), {}).get(number)
+        return None if known is None else known[0].images[number]
+
+    def _of_image(self, event: Event, number: int) -> Definition:
+        """Find the newest definition that the row may have been written under, and in which its
+        columns mean what they meant.
+        """
+        known = self._imaged[self._fold(event.table)][number]
+        chosen = known[0]
+        for definition in known:
+            if definition.first <= event.position[0]:
+                chosen = definition
+        return chosen
+
     def span(self, former: Definition) -> DefinitionSpan:
         """The tables as they were when this was one of them."""
         return self._span({former.full_name: former})
@@ -247,8 +286,11 @@ class Definitions:
         if any(event.position[0] < self._last for event in events):
             return True
         # Also a new row may name what today's definition has not: a trigger of before wrote it.
-        named = {(self._fold(event.table), event.column) for event in events}
-        return any(self._written_under(name, 2**63, column, None) is not None for name, column in named)
+        named = {(self._fold(event.table), event.column) for event in events if event.image is None}
+        if any(self._written_under(name, 2**63, column, None) is not None for name, column in named):
+            return True
+        images = [(event, event.image.number) for event in events if event.image is not None]
+        return any(not self._of_image(event, number).current for event, number in images)
 
     def spans(self, events: Sequence[Event]) -> list[tuple[DefinitionSpan, list[Event]]]:
         """The events in parts under the same definitions, each part in their order. The events of
@@ -319,6 +361,9 @@ class Definitions:
     def _of(self, event: Event) -> Definition | None:
         """The definition that an event was written under; None if its table never had another."""
         name = self._fold(event.table)
+        if event.image is not None:
+            chosen = self._of_image(event, event.image.number)
+            return None if chosen.current and name not in self._lists else chosen
         if name not in self._lists:
             return None
         last = self._lists[name][-1]

@@ -7,15 +7,25 @@ a column repeats.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from eventlog.core.model import REFRESH, Change, Edit, Event, Kind, Op, Position, Reason, Row, RowId, refreshed_for
+from eventlog.core.model import (
+    REFRESH,
+    Change,
+    Edit,
+    Event,
+    Kind,
+    Op,
+    Position,
+    Reason,
+    Row,
+    RowId,
+    RowImage,
+    refreshed_for,
+)
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
 
@@ -113,6 +123,8 @@ class Unfinished(Struct, gc=False):
     seen: set[str | None] = set()
     """The columns that the change has, of those that cannot come twice."""
     last: Event | None = None
+    whole: bool = False
+    """Whether it has the image of a row."""
 
 
 def join(
@@ -132,43 +144,51 @@ def join(
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})
     changes: list[Change] = []
-    op, last = Op.MODIFY, None
+    op, last, whole = Op.MODIFY, None, False
     edits: list[Edit] = []
     positions: list[Position] = []
     seen: set[str | None] = set()
     if unfinished is not None:
-        op, edits, positions, seen, last = astuple(unfinished)
+        op, edits, positions, seen, last, whole = astuple(unfinished)
     multiple = subject.multiple
-    for event in events if subject.images else saying_something(screened, events):
-        this, column = MEANING[event.kind].op, event.column
-        # Another operation, a column that comes again, another transaction: no change has both.
-        if this is not op or column in seen or (last is not None and event.transaction != last.transaction):
+    for event in saying_something(screened, events):
+        this, column, image = MEANING[event.kind].op, event.column, event.image
+        is_other = this is not op or column in seen or image is not None
+        # An image, another operation, a column that comes again, another transaction: no change has both.
+        if is_other or (last is not None and event.transaction != last.transaction):
             if last is not None:
-                changes.append(_change(subject, op, edits, positions, last))
+                changes.append(_change(subject, op, edits, positions, last, whole=whole))
                 edits, positions = [], []
-            op = this
+            op, whole = this, image is not None
             seen = set()
-        edits.append(edit(event, row))
         positions.append(event.position)
-        # A child's column may repeat, for it holds several values.
-        if column not in multiple:
-            seen.add(column)
+        if image is not None:
+            edits += image_edits(event, image)
+            seen.update(image.after or ())
+        else:
+            edits.append(edit(event, row))
+            # A child's column may repeat, for it holds several values.
+            if column not in multiple:
+                seen.add(column)
         last = event
     if over and last is not None:
-        changes.append(_change(subject, op, edits, positions, last))
+        changes.append(_change(subject, op, edits, positions, last, whole=whole))
     if unfinished is not None:
         unfinished.op, unfinished.edits, unfinished.positions = op, edits, positions
-        unfinished.seen, unfinished.last = seen, last
+        unfinished.seen, unfinished.last, unfinished.whole = seen, last, whole
     return changes
 
 
 def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
-    """The events without the updates from NULL to NULL, which are set aside."""
-    nothing = [event for event in events if event.new is None and event.old is None and event.kind == UPDATE_FIELD]
+    """Set aside the updates from NULL to NULL, and those whose images are equal; return the others."""
+    nothing = [event for event in events if event.new == event.old and event.kind == UPDATE_FIELD]
+    nothing = [event for event in nothing if event.new is None or event.image is not None]
     if not nothing:
         return events
     for event in nothing:
-        screened.aside(event, Reason.NOTHING, "old_value and new_value are both NULL.")
+        is_image = event.image is not None
+        note = "no value of the row has changed." if is_image else "old_value and new_value are both NULL."
+        screened.aside(event, Reason.NOTHING, note)
     set_aside = {event.position for event in nothing}
     return [event for event in events if event.position not in set_aside]
 
@@ -184,6 +204,17 @@ def edit(event: Event, row: Row | None) -> Edit:
         # what it was before, nobody noted
         return Edit(column=column, new=(row or {})[column], reset=True)
     return Edit(column=column, old=event.old, new=event.new, reset=True)
+
+
+def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
+    """Make the edits of an image: one for each column, also where the value stayed."""
+    after = image.after or {}
+    if event.kind == INSERT_FIELD:
+        return [Edit(column=name, new=value) for name, value in after.items()]
+    before = image.before
+    if before is None:
+        return [Edit(column=name, new=value, reset=True) for name, value in after.items()]
+    return [Edit(column=name, old=before[name], new=value) for name, value in after.items()]
 
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
@@ -209,7 +240,7 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
     event = lifetime.closing
     if event is None or event.position in screened.silent:
         return []
-    edits = row_that_went(subject, event)
+    edits = row_that_went(event)
     return [
         Change(
             row=subject.row,
@@ -223,28 +254,22 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
     ]
 
 
-def row_that_went(subject: Subject, event: Event) -> tuple[Edit, ...]:
-    """The row that a delete brings, of the columns that there still are, if it can be read."""
-    table = subject.table
-    if table is None or not table.images or event.old is None:
+def row_that_went(event: Event) -> tuple[Edit, ...]:
+    """The row that a delete brings, if it brings one."""
+    if event.image is None or event.image.before is None:
         return ()
-    # Triggers of some databases cut what is too long, so the text may be none; and not all of them
-    # escape control characters.
-    with suppress(msgspec.DecodeError, ValueError):
-        row = json.loads(event.old, strict=False)
-        values = msgspec.convert(row, dict[str, str | None])
-        loggable = table.loggable
-        return tuple([Edit(column=name, old=value) for name, value in values.items() if name in loggable])
-    return ()
+    return tuple([Edit(column=name, old=value) for name, value in event.image.before.items()])
 
 
-def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event) -> Change:
+def _change(
+    subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event, *, whole: bool
+) -> Change:
     return Change(
         row=subject.row,
         op=op,
         edits=tuple(edits),
         positions=tuple(positions),
         time=last.time,
-        whole=subject.images,
+        whole=whole,
         transaction=last.transaction,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eventlog.core.model import Event, Outcome, ReadBack, Reason, Status, Unreadable, written
+from eventlog.core.rules.images import without_columns
 from eventlog.core.rules.lifetimes import BACK, ROW_BACK, Lifetime
 from eventlog.core.rules.meaning import STATUS
 from eventlog.core.rules.screen import Screened
@@ -65,7 +66,13 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
     winners = {event.column: event for event in events if event.kind in BACK}
     remaining = []
     for event in events:
-        if event.kind in BACK or event.column not in winners:
+        if event.image is not None and winners:
+            left = without_columns(event, winners)
+            if left is None:
+                _supersede(screened, event, next(reversed(winners.values())), "which reads its columns back")
+            else:
+                remaining.append(left)
+        elif event.kind in BACK or event.column not in winners:
             remaining.append(event)
         else:
             _supersede(screened, event, winners[event.column], "which reads the column back")

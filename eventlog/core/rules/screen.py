@@ -260,11 +260,6 @@ class Subject(Struct, gc=False):
             return ()
         return self.table.multiple
 
-    @property
-    def images(self) -> bool:
-        """Whether its events bring the whole row: NULL before and after is a value that stayed."""
-        return self.table is not None and self.table.images
-
 
 SubjectId = RowId | tuple[RowId, str]
 """What an object is told apart by, and the one output that its events are for."""
@@ -348,6 +343,8 @@ def screen(
                 screened.gather(meeting, event)
             note = f"made by {event.perpetrator}, the publisher's own user."
             screened.aside(event, Reason.LOOPBACK, note)
+        elif event.image is not None and event.kind != Kind.DELETE_ROW:
+            meeting.subject.events.append(event)
         elif meaning.row:
             # Whatever became of a child's row, its parent changed.
             if meeting.naming.child is not None:

@@ -7,14 +7,10 @@ it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-
-import msgspec
+from collections.abc import Iterable
 
 from eventlog.core.model import Change, Edit, Event, Kind, Op, Reason
 from eventlog.core.rules.screen import Screened, Subject
-from eventlog.core.schema import WHOLE_ROW
 
 
 def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Event]) -> list[Change]:
@@ -26,16 +22,13 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
         # The publisher's own user took it away; nobody gets it, and no lifetime is closed by it.
         if event.position in screened.silent:
             continue
-        adds = event.kind == Kind.INSERT_FIELD and event.column == WHOLE_ROW
-        if not adds and event.kind != Kind.DELETE_ROW:
-            problem = f"{table.name} has no key: its rows of the log are of type 1 on {WHOLE_ROW}"
-            screened.aside(event, Reason.INVALID, f"{problem}, and of type 4.")
+        image, adds = event.image, event.kind == Kind.INSERT_FIELD
+        if image is None or not (adds or event.kind == Kind.DELETE_ROW):
+            problem = f"{table.name} has no key: its rows of the log are images of types 5 and 4"
+            screened.aside(event, Reason.INVALID, f"{problem}.")
             continue
-        values = _values(event.new if adds else event.old)
-        if values is None:
-            screened.aside(event, Reason.INVALID, "it brings no row: its value is not the text of one.")
-            continue
-        # What the row's text does not have is NULL.
+        values = (image.after if adds else image.before) or {}
+        # What the image does not have is NULL.
         if adds:
             op = Op.ADD
             edits = [Edit(column=name, new=values.get(name)) for name in table.attributes]
@@ -54,11 +47,3 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
             )
         )
     return changes
-
-
-def _values(text: str | None) -> Mapping[str, str] | None:
-    try:
-        # Not every database escapes the control characters of a value.
-        return msgspec.convert(json.loads(text or "", strict=False), dict[str, str])
-    except (msgspec.ValidationError, ValueError):
-        return None
