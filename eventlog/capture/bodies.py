@@ -108,10 +108,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
         """One statement that writes every fact of every row of a source, or hands them to the next
         trigger.
         """
-        facts = []
-        for holes in rows:
-            query = "facts_together" if "values" in holes else "fact"
-            facts.append(statement(self.dialect, query, **holes))
+        facts = [statement(self.dialect, "fact", **holes) for holes in rows]
         query = _writing("log_facts", hands=self.hands)
         together = "\nUNION ALL ".join(facts)
         return statement(self.dialect, query, **self.log, source=source, facts=together)
@@ -128,6 +125,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             plan = replace(plan, options=replace(plan.options, deferred=True))
         clauses = replace(self._clauses(*self.dialect.row_names), plan=plan)
         written = child_facts(plan, self.child, when) if self.child else facts(plan, when)
+        written = list(filter(clauses.is_written, written))
         if self.dialect.procedural_triggers:  # where conditions hold no queries
             asked = [fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact) for fact in written]
             written = list(compress(written, asked))
@@ -139,16 +137,8 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             sides = {When.INSERT: (Side.NEW,), When.DELETE: (Side.OLD,)}.get(when, tuple(Side))
             statements = [clauses.question(side) for side in sides]
         for fact in written:
-            if fact.each:
-                # For all columns of a row it is asked once whether they are written.
-                each = clauses.each(fact)
-                rows = [statement(self.dialect, "log_row", **self.log, **holes) for holes in each]
-                together = {"rows": SEPARATOR.join(rows), "values": values_of(each)}
-                holes = {**self.log, **clauses.holes(fact), **together}
-                statements.append(statement(self.dialect, "log_together", **holes))
-            else:
-                holes = {**self.log, **clauses.holes(fact)}
-                statements.append(statement(self.dialect, "log_row", **holes))
+            holes = {**self.log, **clauses.holes(fact)}
+            statements.append(statement(self.dialect, "log_row", **holes))
         return SEPARATOR.join(statements)
 
     def by_event(self) -> str:
@@ -184,14 +174,23 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
     def _own(self, clauses: Clauses, when: When) -> str:
         source = self._source(clauses, when)
         style = self.plan.options.style
-        if when is When.UPDATE and style == Style.ROW_BACK and not self.plan.looks_back:
+        by_row = style in (Style.ROW_BACK, Style.IMAGE) and not self.plan.looks_back
+        if when is When.UPDATE and by_row:
             # One fact a row without a subquery, which is half the work for each row of a bulk
             # statement.
             return self._log_each(clauses, source)
+        if style == Style.IMAGE and when in (When.INSERT, When.DELETE) and by_row:
+            [fact] = filter(clauses.is_written, facts(self.plan, when))
+            query = _writing("log_image", hands=self.hands)
+            return statement(self.dialect, query, **self.log, source=source, **clauses.holes(fact))
         fields = style not in (Style.ROW_BACK, Style.IMAGE)
         if when is When.UPDATE and self.plan.options.when is None and fields:
             return self._log_facts(source, self._left_or_filled(clauses))
-        return self._log_facts(source, holes_of(clauses, facts(self.plan, when)))
+        written = facts(self.plan, when)
+        if when is When.TRUNCATE and self.hands and not self.plan.table.whole_row:
+            # What is handed over is one text, which cannot hold the images of a large table.
+            written = [replace(fact, image=False, old=False) for fact in written]
+        return self._log_facts(source, holes_of(clauses, written))
 
     def _child_statements(
         self,
@@ -246,7 +245,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         return f"old_rows AS o FULL JOIN new_rows AS n ON {same}"
 
     def _log_each(self, clauses: Clauses, source: str) -> str:
-        left, came, stayed = facts(self.plan, When.UPDATE)
+        left, came, stayed = filter(clauses.is_written, facts(self.plan, When.UPDATE))
         conditions = [clauses.condition(fact) for fact in (left, came)]
         # Beside "left or came" the change need not say "neither left nor came", unless a condition
         # looks at both rows.
@@ -263,7 +262,13 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         }
         for fact in (left, came, stayed):
             holes[f"kind_{fact.fate.name.lower()}"] = _kind(clauses, fact)
-        query = _writing("log_each", hands=self.hands)
+        if stayed.image:
+            # Of a row that an outer join did not find, an image would be one of NULLs.
+            for side in Side:
+                there = f"NOT ({clauses.missing(side)})"
+                image = statement(self.dialect, "image_of", there=there, image=clauses.image(side))
+                holes[f"{side.name.lower()}_image"] = image
+        query = _writing("log_images" if stayed.image else "log_each", hands=self.hands)
         return statement(self.dialect, query, **self.log, source=source, **holes)
 
     def _left_or_filled(self, clauses: Clauses) -> list[dict[str, str]]:
@@ -374,19 +379,8 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
 
 
 def holes_of(clauses: Clauses, written: Iterable[Fact]) -> list[dict[str, str]]:
-    """What fills the holes of facts; one that stands for several log rows has their values."""
-    rows = []
-    for fact in written:
-        holes = clauses.holes(fact)
-        if fact.each:
-            holes["values"] = values_of(clauses.each(fact))
-        rows.append(holes)
-    return rows
-
-
-def values_of(each: Iterable[Mapping[str, str]]) -> str:
-    """Kind, column, old and new value of log rows, as a list of rows."""
-    return ",\n  ".join(f"({row['kind']}, {row['column']}, {row['old']}, {row['new']})" for row in each)
+    """What fills the holes of facts."""
+    return [clauses.holes(fact) for fact in written if clauses.is_written(fact)]
 
 
 def _writing(query: str, *, hands: bool) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,11 +20,13 @@ from eventlog.capture.words import (
     is_unseen,
     joined,
     kind_text,
+    on_lines,
     parameters,
     present,
 )
 from eventlog.core.model import Kind
-from eventlog.core.schema import WHOLE_ROW, Column
+from eventlog.core.schema import WHOLE_ROW, Attribute, Column
+from eventlog.core.sql_types import Category, longest
 from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
 
@@ -54,24 +57,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
     unseen: bool = False
 
     def holes(self, fact: Fact) -> dict[str, str]:
-        """What fills the holes of one log row; where the fact stands for several, of the first of
-        them.
-        """
-        first = fact
-        if fact.each:
-            first = replace(fact, watched=fact.watched[:1], column=fact.watched[0].name)
+        """What fills the holes of one log row."""
         key, condition = self.key(fact.side), self.condition(fact)
-        return {"key": key, "condition": condition, **self._values(first)}
+        return {"key": key, "condition": condition, **self._values(fact)}
 
-    def each(self, fact: Fact) -> list[dict[str, str]]:
-        """What fills the holes of the log rows that a fact stands for, one for each column."""
-        key = self.key(fact.side)
-        rows = []
-        for attribute in fact.watched:
-            alone = replace(fact, watched=(attribute,), column=attribute.name)
-            # Whether they are written was asked once for all of them.
-            rows.append({"key": key, "condition": ALWAYS, **self._values(alone)})
-        return rows
+    def is_written(self, fact: Fact) -> bool:
+        """Tell whether a fact is one here: what stands beside an image is what the image lacks."""
+        return not fact.beside or not self._seen(fact.watched[0].column)
 
     def _values(self, fact: Fact) -> dict[str, str]:
         """Kind, column, old and new value of a log row."""
@@ -79,40 +71,30 @@ class Clauses(Struct, frozen=True, kw_only=True):
         column = old = new = "NULL"
         if fact.column is not None:
             column = self.dialect.literal(fact.column)
-        if self.plan.table.whole_row:
-            logged = fact
-            text = self.whole_row(fact.side)
-            old, new = text if fact.image else "NULL", text if fact.new else "NULL"
-        else:
-            if fact.image:
-                old = self._image(fact)
-            elif logged.old:
-                old = self.old.text(fact.watched[0].column)
-            if logged.new:
-                new = self.new.text(fact.watched[0].column)
+        if logged.old:
+            old = self.image(Side.OLD) if fact.image else self.old.text(fact.watched[0].column)
+        if logged.new:
+            new = self.image(Side.NEW) if fact.image else self.new.text(fact.watched[0].column)
         kind = kind_text(self.dialect, logged.kind)
         return {"kind": kind, "column": column, "old": old, "new": new}
 
-    def _image(self, fact: Fact) -> str:
-        """The row as a text of JSON: the values by the names of their columns, without those that
-        cannot be read.
+    def image(self, side: Side) -> str:
+        """Write the image of a row: a text of JSON with the number of its definition and the texts of
+        its columns; NULL where it would be too long for a log, and the row is read back.
         """
-        before = "{"
-        parts: list[str] = []
-        for attribute in fact.watched:
-            if self._seen(attribute.column):
-                in_json = json.dumps(attribute.name, ensure_ascii=False)
-                name = self.dialect.literal(f"{before}{in_json}:")
-                # What the first text is, all of them together are: an image may be longer than a
-                # VARCHAR2.
-                if not parts:
-                    name = statement(self.dialect, "image_begins", text=name)
-                text = self.row(fact.side).text(attribute.column)
-                parts += [name, statement(self.dialect, "image_value", text=text)]
-                before = ","
-        if not parts:
-            parts = [statement(self.dialect, "image_begins", text=self.dialect.literal("{"))]
-        return joined(self.dialect, [*parts, self.dialect.literal("}")])
+        row = self.row(side)
+        columns = [attribute.column for attribute in image_attributes(self.dialect, self.plan)]
+        image = write_image(self.dialect, self.plan.number, [row.text(column) for column in columns])
+        if not offers(self.dialect, "image_length"):
+            return image
+        lengths = []
+        for column in columns:
+            if may_be_long(self.dialect, column):
+                length = {"value": row.value(column), "text": row.text(column)}
+                lengths.append(statement(self.dialect, "image_length", **length))
+        if not lengths:
+            return image
+        return statement(self.dialect, "image_within", image=image, length=" + ".join(lengths))
 
     def whole_row(self, side: Side) -> str:
         """The canonical text of a row (decision 60): what it has, by the names of its columns and
@@ -371,6 +353,46 @@ class Clauses(Struct, frozen=True, kw_only=True):
             # It cannot be compared, but whether the statement writes the column is known.
             return parameters("sets", self.new.columns)[column.name]
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
+
+
+def image_attributes(dialect: Dialect, plan: TriggerPlan) -> list[Attribute]:
+    """Find what an image of a class has, in its order: what is watched, and a trigger can read."""
+    return [attribute for attribute in plan.watched if not is_unseen(dialect, attribute.column)]
+
+
+def image_columns(dialect: Dialect, plan: TriggerPlan) -> tuple[str, ...]:
+    """Name the columns of an image in its order."""
+    return tuple([attribute.name for attribute in image_attributes(dialect, plan)])
+
+
+def write_image(dialect: Dialect, number: int, texts: Sequence[str]) -> str:
+    """Write an image as SQL: a JSON array of the number and the texts."""
+    items = [dialect.literal(str(number)), *texts]
+    if offers(dialect, "image"):
+        return statement(dialect, "image", items=on_lines(dialect, items, ", "))
+    if offers(dialect, "image_begin"):
+        first, *others = [", ".join(items[start : start + 100]) for start in range(0, len(items), 100)]
+        pieces = [statement(dialect, "image_begin", items=first)]
+        pieces += [statement(dialect, "image_piece", items=piece) for piece in others]
+        return joined(dialect, [*pieces, dialect.literal("]")])
+    begin = dialect.literal(f'["{number}"')
+    values = [statement(dialect, "image_value", text=text) for text in texts]
+    return joined(dialect, [statement(dialect, "image_begins", text=begin), *values, dialect.literal("]")])
+
+
+FEW_CHARACTERS: Final = 4000
+"""A column that may have no more is not measured before an image is made."""
+
+
+def may_be_long(dialect: Dialect, column: Column) -> bool:
+    """Tell whether a value may be so long that no writer should pay for an image of it."""
+    # Where values have types of their own, whatever a column says, any may be.
+    if not dialect.typed_columns:
+        return True
+    if column.made is None and column.category not in (Category.STRING, Category.OCTET):
+        return False
+    length = longest(column.type)
+    return length is None or length > FEW_CHARACTERS
 
 
 def _variable(side: Side, what: str) -> str:

@@ -309,7 +309,7 @@ def _class_states(
         return [_described(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children, options.key)
-        wanted = render(plan(table, needs.fitted(table, options)), dialect, names)
+        wanted = render(needs.numbered(plan(table, needs.fitted(table, options))), dialect, names)
     except EventlogError as error:
         problem = str(error)
         states = [_described(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]

@@ -93,6 +93,8 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
     watched: tuple[Attribute, ...]
     children: tuple[ChildPlan, ...] = ()
     function_owner: str | None = None
+    number: int = 1
+    """The number of the definition by which images are written."""
 
     @property
     def remembered(self) -> tuple[str, ...]:
@@ -140,6 +142,12 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     """
     options = options or TriggerOptions()
     _check_key(table)
+    if options.style == Style.IMAGE and (table.view or options.deferred):
+        why = "is a view" if table.view else "may have two rows with one key until a transaction ends"
+        raise UsageError(
+            f"{table.name} {why}, so no trigger can tell which rows before and after a change are one:"
+            " track it with --events row-back."
+        )
     if table.whole_row:
         # Refuses what would look at a row for a second time: without a key nobody finds it again.
         if table.view:
@@ -309,9 +317,9 @@ class Fact(Struct, frozen=True, kw_only=True):
     """One log row: its kind, whose key it has, the column, which of its values, and when it is
     written.
 
-    `filled` asks that the side has a value in the first of the watched columns. `each` says that it
-    stands for a log row of each watched column, whatever stands there; `image` that its old value
-    is the whole row.
+    `filled` asks that the side has a value in the first of the watched columns. `image` says that
+    its values are whole rows; `beside` that it tells a column that no image can have, for the
+    trigger cannot read it.
     """
 
     kind: Kind
@@ -323,8 +331,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     column: str | None = None
     old: bool = False
     new: bool = False
-    each: bool = False
     image: bool = False
+    beside: bool = False
 
 
 _inserted = {
@@ -355,10 +363,8 @@ def facts(plan: TriggerPlan, when: When) -> list[Fact]:
 
 def _end(plan: TriggerPlan, fate: Fate) -> Fact:
     end = Fact(kind=Kind.DELETE_ROW, side=Side.OLD, fate=fate)
-    # A row of type 4 for each column would be a delete for each, so one row carries the whole image
-    # (decision 28).
     if plan.options.style == Style.IMAGE:
-        end = replace(end, image=True, watched=plan.watched)
+        end = replace(end, image=True, old=True, watched=plan.watched)
     return end
 
 
@@ -379,11 +385,9 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
     style = plan.options.style
     if style == Style.ROW_BACK:
         return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate)]
-    image = Fact(kind=Kind.INSERT_FIELD, side=Side.NEW, fate=fate, watched=plan.watched, new=True)
-    if plan.table.whole_row:
-        return [replace(image, column=WHOLE_ROW)]
     if style == Style.IMAGE:
-        return [replace(image, each=True)]
+        image = Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate, watched=plan.watched, image=True, new=True)
+        return [image, *_beside(image, Kind.INSERT_FIELD_BACK)]
     kind, new = _inserted[style], style != Style.FIELD_BACK
     first = plan.watched[0]
     speaker = Fact(
@@ -406,10 +410,17 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
     if style == Style.ROW_BACK:
         return [stayed]
     if style == Style.IMAGE:
-        return [replace(stayed, kind=Kind.UPDATE_FIELD, old=True, new=True, each=True)]
+        image = replace(stayed, image=True, old=True, new=True)
+        return [image, *_beside(image, Kind.UPDATE_FIELD_BACK)]
     valued = style != Style.FIELD_BACK
     field = replace(stayed, kind=_updated[style], old=valued, new=valued)
     return [replace(field, watched=(attribute,), column=attribute.name) for attribute in watched]
+
+
+def _beside(image: Fact, kind: Kind) -> list[Fact]:
+    """What is written beside an image of each column that no trigger can read: it is read back."""
+    field = replace(image, kind=kind, image=False, old=False, new=False, beside=True)
+    return [replace(field, watched=(attribute,), column=attribute.name) for attribute in image.watched]
 
 
 def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:

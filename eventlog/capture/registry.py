@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -19,11 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from eventlog.capture.plan import TriggerOptions
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, fetched, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, long_literal, offers, statement
 from eventlog.sql.names import LogNames
-
-PIECE_CHARACTERS: Final = 900
-"""How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
 
 
 class EnteredTrigger(Struct, frozen=True, kw_only=True):
@@ -260,12 +257,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
 
     def _text(self, text: str) -> str:
         """Write a text as a SQL expression, in pieces where no string or line may be as long."""
-        dialect = self.dialect
-        if dialect.long_text is None or len(text) <= PIECE_CHARACTERS:
-            return dialect.literal(text)
-        starts = range(0, len(text), PIECE_CHARACTERS)
-        pieces = (dialect.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
-        return "\n|| ".join(dialect.long_text.format(text=piece) for piece in pieces)
+        return long_literal(self.dialect, text)
 
     def _statement(self, query: str, **holes: str) -> str:
         return _statement(self.dialect, self.names, query, **holes)

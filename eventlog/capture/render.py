@@ -166,8 +166,9 @@ class _Writer(Struct, frozen=True, kw_only=True):
             handed_over["values"] = "".join(f",\n{argument.value}" for argument in handed)
         # An image may be longer than a VARCHAR2.
         text_type = kept_type = "CLOB"
+        keeps = "keep_images"
         if self.plan.options.style != Style.IMAGE:
-            text_type, kept_type = "VARCHAR2", "VARCHAR2(32767)"
+            text_type, kept_type, keeps = "VARCHAR2", "VARCHAR2(32767)", "keep_texts"
         result = "NULL"
         if self.plan.table.view:
             # What a function returns; a view's must let the next trigger, which does the writing,
@@ -183,8 +184,9 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "trigger": self._trigger_name(name),
             "function": function,
             "target": target,
-            "old_type": text_type,
-            "old_kept": kept_type,
+            "text_type": text_type,
+            "text_kept": kept_type,
+            "keeps": self._statement(keeps),
             "event": " OR ".join(events).upper(),
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),

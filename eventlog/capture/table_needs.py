@@ -15,11 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, inspect
 
-from eventlog.capture.plan import VALUED, Style, TriggerOptions, plan
+from eventlog.capture.clauses import image_columns
+from eventlog.capture.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
 from eventlog.capture.registry import registry_place
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
+from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import dialect_of, log_holes, offers
+from eventlog.sql.history import image_number, read_history
 from eventlog.sql.names import LogNames
 from eventlog.sql.shapes import unique_indexes
 
@@ -34,6 +37,7 @@ class TableNeeds:
         self._references: list[Reference] | None = None
         self._passed_by: dict[str | None, frozenset[str]] = {}
         self._unique: dict[str | None, dict[str, list[frozenset[str]]]] = {}
+        self._versions: Sequence[ShapeVersion] | None = None
 
     def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """The options as these tables need them; nothing of a foreign owner's may run with our
@@ -41,6 +45,16 @@ class TableNeeds:
         """
         foreign = any(self._asked(table, "foreign_owners"))
         return replace(self.needed(table, options), foreign=foreign)
+
+    def numbered(self, planned: TriggerPlan) -> TriggerPlan:
+        """The plan with the number by which its images are known."""
+        if planned.options.style != Style.IMAGE:
+            return planned
+        if self._versions is None:
+            self._versions = read_history(self._connection, self._names)
+        columns = image_columns(self._dialect, planned)
+        number = image_number(self._connection, self._versions, planned.table, columns)
+        return replace(planned, number=number)
 
     def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """Row triggers where statement triggers would not see every change, or not in its turn.

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from eventlog.capture.clauses import image_columns
 from eventlog.capture.follower import drop_follower, explain_refusal
 from eventlog.capture.installed import (
     RegistryState,
@@ -26,7 +27,7 @@ from eventlog.capture.installed import (
     states,
 )
 from eventlog.capture.log_tables import ddl_transaction
-from eventlog.capture.plan import TriggerOptions, captured
+from eventlog.capture.plan import Style, TriggerOptions, captured
 from eventlog.capture.registry import RegistryWriter, TrackedClass, require_registry
 from eventlog.capture.render import render
 from eventlog.capture.requests import TrackRequest, exactly
@@ -34,11 +35,12 @@ from eventlog.capture.statements import drop_trigger, write_needed
 from eventlog.capture.tried import try_log, try_triggers
 from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.core.errors import InstallError
+from eventlog.core.schema import Table
 from eventlog.sql.access import is_denied, verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.history import enter_versions
+from eventlog.sql.history import enter_versions, write_versions
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.reflect import Classes, parts_of
@@ -116,7 +118,9 @@ def track_sql(
         log = located(connection, names)
         require_registry(connection, log)
         wanted = wanted_classes(connection, tables, _request(options), log, schema, note, leave)
-        return script([*write_needed(connection, wanted, log)], dialect_of(connection))
+        texts = [*write_needed(connection, wanted, log)]
+        texts += write_versions(connection, log, *_definitions(connection, wanted))
+        return script(texts, dialect_of(connection))
 
 
 def untrack(
@@ -288,12 +292,25 @@ def _enter_definitions(
     """Enter how the classes look for which triggers were made: what they write from now on is read
     so.
     """
-    tables, former = [], {}
+    tables, former, images = _definitions(connection, wanted)
+    enter_versions(connection, names, tables, former, since, images)
+
+
+def _definitions(
+    connection: Connection, wanted: Sequence[WantedClass]
+) -> tuple[list[Table], dict[str, str], dict[str, tuple[int, tuple[str, ...]]]]:
+    """Find how classes look for which triggers are made, what they were called, and their images."""
+    tables: list[Table] = []
+    former: dict[str, str] = {}
+    images: dict[str, tuple[int, tuple[str, ...]]] = {}
+    dialect = dialect_of(connection)
     for planned in wanted:
         tables.append(captured(planned.plan.table, planned.plan.options, planned.plan.remembered))
+        if planned.plan.options.style == Style.IMAGE:
+            images[planned.owner] = planned.plan.number, image_columns(dialect, planned.plan)
         if planned.former is not None:
             former[planned.owner] = planned.former
-    enter_versions(connection, names, tables, former, since)
+    return tables, former, images
 
 
 def _writer(dialect: Dialect, names: LogNames, tracked: TrackedClass) -> RegistryWriter:

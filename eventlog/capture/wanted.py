@@ -207,7 +207,7 @@ def _planned(
         key = ()
     asked = replace(asked, children=children, key=key)
     try:
-        fitted = plan(table, needs.fitted(table, asked))
+        fitted = needs.numbered(plan(table, needs.fitted(table, asked)))
         return WantedClass(plan=fitted, asked=asked)
     except UsageError as error:
         if request.columns is None and request.exclude is None and not request.reset:

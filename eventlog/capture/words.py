@@ -70,11 +70,11 @@ def _value(dialect: Dialect, what: str) -> str:
 def joined(dialect: Dialect, parts: Iterable[str]) -> str:
     """Texts put together to one."""
     before, between, after = dialect.concat
-    return before + _on_lines(dialect, parts, between) + after
+    return before + on_lines(dialect, parts, between) + after
 
 
-def _on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
-    """The parts on one line, or on one each where that line would be too long for the shell."""
+def on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
+    """Put parts on one line, or on one each where that line would be too long for the shell."""
     line = between.join(parts := list(parts))
     if dialect.line_characters is None or len(line) < dialect.line_characters // 4:
         return line
@@ -216,4 +216,4 @@ class Row(Struct, frozen=True, kw_only=True):
         """
         seen = [column for column in columns if not is_unseen(self.dialect, column)]
         named = (f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)
-        return _on_lines(self.dialect, named, ", ")
+        return on_lines(self.dialect, named, ", ")

@@ -157,7 +157,7 @@ def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
     for table in classes:
         if not table.images:
             message = f"{' and '.join(formats)} of {table.whole} lack rows before a change, and the row of a delete."
-            mend = f"`eventlog track {table.whole} --events image` logs whole rows; publish first what waits."
+            mend = f"`eventlog track {table.whole} --events image` logs whole rows."
             yield warning("images", message, mend)
     if classes and all(table.images for table in classes):
         yield ok("images", f"the triggers of {counted(len(classes), 'table')} log whole rows")

@@ -96,6 +96,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Types of columns whose values a trigger cannot read; they are read back."""
     untaught_types: frozenset[str] = frozenset()
     """Types with arguments that SQLAlchemy may not know."""
+    typed_columns: bool = True
+    """A column says of what type its values are, and how long."""
     type_texts: Mapping[str, str] = {}
     """Types whose text is written by a fragment of their own."""
     passing_codes: frozenset[int | str] = frozenset()
@@ -321,6 +323,19 @@ def statement(dialect: Dialect, query: str, **holes: str) -> str:
             raise EventlogError(f"No database has a query {query}.", hint=OUR_FAULT)
         return ""
     return filled(text, holes, origin=f"{dialect.name}/{query}")
+
+
+PIECE_CHARACTERS: Final = 900
+"""How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
+
+
+def long_literal(dialect: Dialect, text: str) -> str:
+    """Write a text as a SQL expression, in pieces where no string or line may be as long."""
+    if dialect.long_text is None or len(text) <= PIECE_CHARACTERS:
+        return dialect.literal(text)
+    starts = range(0, len(text), PIECE_CHARACTERS)
+    pieces = (dialect.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
+    return "\n|| ".join(dialect.long_text.format(text=piece) for piece in pieces)
 
 
 def offers(dialect: Dialect, query: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,15 +19,20 @@ from eventlog.sql.definitions import (
     Described,
     Shape,
     ShapeVersion,
+    chains_of,
     definitions_of,
     derived,
     describe,
+    known_number,
     known_types,
     limit_seen,
 )
-from eventlog.sql.dialect import dialect_of, log_holes
+from eventlog.sql.dialect import dialect_of, log_holes, long_literal, statement
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+
+Images = Mapping[str, tuple[int, tuple[str, ...]]]
+"""The number that images of a class begin with, and their columns."""
 
 
 def shape_of(table: Table) -> Shape:
@@ -178,6 +183,14 @@ def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) ->
     return versions
 
 
+def image_number(connection: Connection, versions: Sequence[ShapeVersion], table: Table, image: tuple[str, ...]) -> int:
+    """Find the number by which images of a class begin: one that the history has, or the next."""
+    _, by_name = chains_of(sorted(versions, key=_in_time))
+    now = ShapeVersion(table=table.whole, version=0, seen_at="", details=describe(connection, table))
+    number = known_number(by_name.get(table.whole, []), now, image)
+    return number or latest(versions).get(table.whole, NOTHING_KNOWN).version + 1
+
+
 def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
     in_order = sorted(versions, key=lambda version: version.version)
     return {version.table: version for version in in_order}
@@ -198,29 +211,67 @@ def enter_versions(
     tables: Sequence[Table],
     former_names: Mapping[str, str] = {},
     since: int | None = None,
+    images: Mapping[str, tuple[int, tuple[str, ...]]] = {},
 ) -> None:
     """Enter how these classes look as the log's owner, in the caller's transaction, where the
     history does not say so yet.
 
-    That is of tables that are new here, look otherwise than before, have got another name, or that
-    a migration or a restore has made anew. `since` is the newest row of the log when the tables
-    still looked as before, where triggers follow later.
+    That is of tables that are new here, look otherwise than before, have got another name, that a
+    migration or a restore has made anew, or whose `images` have a number that the history has not:
+    by the class, with their columns. `since` is the newest row of the log when the tables still
+    looked as before, where triggers follow later.
     """
-    versions, kept = read_history(connection, names), _kept(names.history, names)
-    known = _by_name_now(versions)
-    changed = []
+    kept = _kept(names.history, names)
+    versions = read_history(connection, names)
+    news, seen = _news(connection, versions, tables, former_names, images)
+    for former, table in seen:
+        # The database has noted it as it followed DDL; now somebody has seen the table.
+        written = _written(former.changed, shape_of(table), replace(former.details, table=table))
+        which = (kept.c.table_name == table.whole) & (kept.c.table_version == former.version)
+        connection.execute(kept.update().where(which).values(**written))
+    for row in _new_versions(connection, names, news, versions, former_names, since, images):
+        connection.execute(kept.insert(), row)
+
+
+def write_versions(
+    connection: Connection,
+    names: LogNames,
+    tables: Sequence[Table],
+    former_names: Mapping[str, str],
+    images: Images,
+) -> Iterator[str]:
+    """Write the statements that enter what `enter_versions` would, for a script."""
+    dialect, versions = dialect_of(connection), read_history(connection, names)
+    news, _ = _news(connection, versions, tables, former_names, images)
+    for row in _new_versions(connection, names, news, versions, former_names, None, images):
+        texts = {name: long_literal(dialect, str(value)) for name, value in row.items() if name != "first_record"}
+        texts["table_version"] = str(row["table_version"])
+        texts["class_name"] = texts.pop("table_name")
+        yield statement(dialect, "version_add", **log_holes(dialect, names), **texts)
+
+
+def _news(
+    connection: Connection,
+    versions: Sequence[ShapeVersion],
+    tables: Sequence[Table],
+    former_names: Mapping[str, str],
+    images: Images,
+) -> tuple[list[Table], list[tuple[ShapeVersion, Table]]]:
+    """Find the tables of which the history has no version that fits, and those versions that only
+    want to know their table.
+    """
+    known, last = _by_name_now(versions), latest(versions)
+    changed, noted = [], []
     for table in tables:
         former, shape = known.get(table.whole, NOTHING_KNOWN), shape_of(table)
         fits = table.whole in known and former.fits(shape) and table.whole not in former_names
         fits = fits and describe(connection, table).relation == former.details.relation
-        if not fits or not former.by_owner:
+        number, _ = images.get(table.whole, (0, ()))
+        if not fits or not former.by_owner or number > last.get(table.whole, NOTHING_KNOWN).version:
             changed.append(table)
         elif former.noted:
-            # The database has noted it as it followed DDL; now somebody has seen the table.
-            seen = _written(former.changed, shape, replace(former.details, table=table))
-            which = (kept.c.table_name == table.whole) & (kept.c.table_version == former.version)
-            connection.execute(kept.update().where(which).values(**seen))
-    _insert_versions(connection, names, kept, changed, versions, former_names, since)
+            noted.append((former, table))
+    return changed, noted
 
 
 def note_versions(connection: Connection, names: LogNames, tables: Sequence[Table]) -> None:
@@ -234,19 +285,21 @@ def note_versions(connection: Connection, names: LogNames, tables: Sequence[Tabl
         former = known.get(table.whole)
         if former is None or not former.fits(shape_of(table)):
             changed.append(table)
-    _insert_versions(connection, names, _kept(names.seen, names), changed, versions)
+    kept = _kept(names.seen, names)
+    for row in _new_versions(connection, names, changed, versions, {}, None, {}):
+        connection.execute(kept.insert(), row)
 
 
-def _insert_versions(
+def _new_versions(
     connection: Connection,
     names: LogNames,
-    kept: TableClause,
     tables: Sequence[Table],
     versions: Sequence[ShapeVersion],
-    former_names: Mapping[str, str] = {},
-    since: int | None = None,
-) -> None:
-    """Insert a version of each table, which begins behind the newest row of the log."""
+    former_names: Mapping[str, str],
+    since: int | None,
+    images: Images,
+) -> Iterator[dict[str, Any]]:
+    """Make a version of each table, which begins behind the newest row of the log."""
     known, last, now, entered = _by_name_now(versions), latest(versions), moment_text(), len(versions)
     for owner, table in {table.whole: table for table in tables}.items():
         changed: dict[str, list[str]] = {}
@@ -256,15 +309,18 @@ def _insert_versions(
         described = describe(connection, table, former_names.get(owner))
         # Only a column that came can have been written to before the triggers knew it.
         gap = since if changed.get("added") else None
-        described = replace(described, place=entered, unlogged_from=gap)
+        number = last.get(owner, NOTHING_KNOWN).version + 1
+        image_number, columns = images.get(owner, (0, ()))
+        image = columns if image_number == number else None
+        described = replace(described, place=entered, unlogged_from=gap, image=image)
         entered += 1
-        row: dict[str, Any] = {
+        row = {
             "table_name": owner,
-            "table_version": last.get(owner, NOTHING_KNOWN).version + 1,
+            "table_version": number,
             "seen_at": now,
             "first_record": newest_number(connection, names),
         }
-        connection.execute(kept.insert(), row | _written(changed, shape, described))
+        yield row | _written(changed, shape, described)
 
 
 def moment_text() -> str:

@@ -57,13 +57,15 @@ VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user 
   /* old */NULL, /* new */NULL);
 END IF;
 
--- log_together: a row of the log for each column, if the condition holds, which is asked once for all of them
-IF /* condition */(1 = 1) THEN
-/* rows */;
-END IF;
+-- image: a row as an array of texts, the number of its definition first
+JSON_ARRAY(/* items */'7');
 
--- image_value: a value in the image of a row
-COALESCE(CONCAT('"', REPLACE(REPLACE(/* text */OLD.fname, '\', '\\'), '"', '\"'), '"'), 'null');
+-- image_length: how many bytes a value has
+COALESCE(LENGTH(/* value */NEW.fname), 0);
+
+-- image_within: no image of a row that is too long for one: it is read back; nor of one that no packet would take
+CASE WHEN /* length */7 <= LEAST(1000000, @@SESSION.max_allowed_packet DIV 4)
+THEN /* image */NULL END;
 
 -- whole_row_part: a column in the text of a row without a key; nothing where it is NULL
 COALESCE(CONCAT(/* name */',"fname":', '"', REPLACE(REPLACE(/* text */NEW.fname, '\', '\\'), '"', '\"'), '"'), '');

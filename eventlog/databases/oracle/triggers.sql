@@ -72,17 +72,12 @@ IF /* condition */(1 = 1) THEN
   note(noted, /* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL);
 END IF;
 
--- log_together: a row of the log for each column, if the condition holds, which is asked once for all of them
-IF /* condition */(1 = 1) THEN
-/* rows */NULL;
-END IF;
-
--- image_begins: the beginning of the text that holds the image of a row, which may be longer than a VARCHAR2
-TO_CLOB(/* text */'{"fname":');
+-- image_begins: the beginning of an image, an array of texts, the number of its definition first; it may be longer than a VARCHAR2
+TO_CLOB(/* text */'["7"');
 
 -- image_value: a value in the image of a row
-(CASE WHEN /* text */:OLD.fname IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(/* text */:OLD.fname, '\', '\\'), '"', '\"') || '"' END);
+(CASE WHEN /* text */:OLD.fname IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(/* text */:OLD.fname, '\', '\\'), '"', '\"') || '"' END);
 
 -- by_event: what each event writes; keys and whether they differ are worked out once
 old_key := /* old_key */'idu=1';
@@ -101,26 +96,37 @@ END IF;
 -- function: the head of the package: what a trigger gathers, and the two things that it does
 CREATE OR REPLACE PACKAGE /* function */event_log_usr_change_12345678 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
-    old_text /* old_kept */CLOB, new_text VARCHAR2(32767));
+    old_text /* text_kept */CLOB, new_text /* text_kept */CLOB);
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
   PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN/* parameters */);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
 /
 
+-- keep_texts: keeps the values of a row of the log
+    noted(place).old_text := old_text;
+    noted(place).new_text := new_text;
+
+-- keep_images: no image of a row that is too long for one: it is read back
+    IF LENGTH(old_text) <= 1000000 THEN
+      noted(place).old_text := old_text;
+    END IF;
+    IF LENGTH(new_text) <= 1000000 THEN
+      noted(place).new_text := new_text;
+    END IF;
+
 -- function_body: what a row's change means, and one INSERT for the rows of the log that were gathered.
 -- Texts that may be long are bound last, as Oracle wants them (ORA-24816). Without rows it is not called: it would begin a
 -- transaction for a statement that changed nothing.
 CREATE OR REPLACE PACKAGE BODY /* function */event_log_usr_change_12345678 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
-    old_text /* old_type */VARCHAR2, new_text VARCHAR2) IS
+    old_text /* text_type */VARCHAR2, new_text /* text_type */VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
   BEGIN
     noted(place).row_key := row_key;
     noted(place).kind := kind;
     noted(place).column_called := column_called;
-    noted(place).old_text := old_text;
-    noted(place).new_text := new_text;
+    /* keeps */NULL;
   END;
 
   PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN/* parameters */) IS

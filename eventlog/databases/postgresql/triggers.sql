@@ -79,13 +79,17 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 SELECT /* key */'idu=1', /* kind */eventlog_kind_6, /* column */NULL, /* old */NULL, /* new */NULL
 WHERE /* condition */(1 = 1);
 
--- facts_together: a row of the log for each column of a row, if the condition holds, which is asked once for all of them
-SELECT /* key */'idu=1', image.kind, image.name, image.old, image.new FROM (VALUES
-  /* values */(eventlog_kind_2, 'fname', o.fname, n.fname)
-) AS image (kind, name, old, new) WHERE /* condition */(1 = 1);
+-- image: a row as an array of texts, the number of its definition first
+array_to_json(ARRAY[/* items */'7'])::text;
 
--- image_value: a value in the image of a row
-coalesce(to_json(/* text */n.fname)::text, 'null');
+-- image_length: how many bytes a value has; a text's are known without reading it
+coalesce(octet_length(/* text */n.fname::text), 0);
+
+-- image_within: no image of a row that is too long for one: it is read back
+CASE WHEN /* length */7 <= 1000000 THEN /* image */NULL END;
+
+-- image_of: the image of a row that is there
+CASE WHEN /* there */(n.idu IS NOT NULL) THEN /* image */NULL END;
 
 -- whole_row_part: a column in the text of a row without a key; nothing where it is NULL
 coalesce(/* name */',"fname":' || to_json(/* text */n.fname)::text, '');
@@ -107,6 +111,25 @@ SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new
   /* now */eventlog_now, /* user */eventlog_user, /* table */'usr'
 FROM /* source */new_rows WHERE /* condition */(1 = 1);
 
+-- log_images: the same with the images of the rows
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
+  /* waiting */eventlog_waiting,
+  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
+       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
+  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr', /* old_image */NULL, /* new_image */NULL
+FROM /* source */new_rows WHERE /* condition */(1 = 1);
+
+-- log_image: writes the image of each row of a source
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT /* key */'idu=1', /* waiting */eventlog_waiting, /* kind */eventlog_kind_5, /* now */eventlog_now,
+  /* user */eventlog_user, /* table */'usr', /* old */NULL, /* new */NULL
+FROM /* source */new_rows WHERE /* condition */(1 = 1);
+
 -- log_facts: writes the facts of every row of a source
 -- A full join pairs the rows of an update: it cannot become the nested loop that a plan kept from single rows would
 -- run over a bulk statement, and it shows keys that left and keys that came.
@@ -125,6 +148,19 @@ eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
   CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
        WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
   NULL::text, NULL::text, NULL::text)), '[]')::text
+FROM /* source */new_rows WHERE /* condition */(1 = 1));
+
+-- hand_images: as `log_images`, for the next trigger to write
+eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
+  CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
+  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
+       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
+  NULL::text, /* old_image */NULL::text, /* new_image */NULL::text)), '[]')::text
+FROM /* source */new_rows WHERE /* condition */(1 = 1));
+
+-- hand_image: as `log_image`, for the next trigger to write
+eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
+  /* key */'idu=1', /* kind */eventlog_kind_5, NULL::text, /* old */NULL, /* new */NULL)), '[]')::text
 FROM /* source */new_rows WHERE /* condition */(1 = 1));
 
 -- hand_facts: as `log_facts`, for the next trigger to write

@@ -25,6 +25,7 @@ SQLITE = Dialect(
     types=TYPES,
     error_number="sqlite_errorcode",
     stores_any_bytes=True,
+    typed_columns=False,
     identifier_bytes=255,
     embedded=True,
     url_options=_options,

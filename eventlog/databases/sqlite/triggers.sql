@@ -81,16 +81,17 @@ INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /*
 SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
   /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
 
--- log_together: a row of the log for each column, if the condition holds, which is asked once for all of them
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
-  /* old_value */old_value, /* new_value */new_value)
-SELECT /* key */'idu=1', 'N', image.column1, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', image.column2,
-  image.column3, image.column4
-FROM (VALUES /* values */(2, 'fname', OLD.fname, NEW.fname)) AS image WHERE /* condition */(1 = 1);
+-- image_begin: the first items of an image, an array of texts, the number of its definition first; a function takes 127
+rtrim(json_array(/* items */'7'), ']');
 
--- image_value: a value in the image of a row
-json_quote(/* text */OLD.fname);
+-- image_piece: the next ones
+',' || rtrim(substr(json_array(/* items */'a'), 2), ']');
+
+-- image_length: how long a value is
+coalesce(length(/* value */NEW.fname), 0);
+
+-- image_within: no image of a row that is too long for one: it is read back
+CASE WHEN /* length */7 <= 1000000 THEN /* image */NULL END;
 
 -- whole_row_part: a column in the text of a row without a key; nothing where it is NULL
 coalesce(/* name */',"fname":' || nullif(json_quote(/* text */NEW.fname), 'null'), '');

@@ -8,3 +8,8 @@ SELECT MAX(/* record_id */record_id) FROM /* log */event_log;
 
 -- history_stamp: what grows with each version of a table that somebody enters, or the database itself
 SELECT COUNT(*) + (SELECT COUNT(*) FROM /* seen */event_log_seen) FROM /* history */event_log_schema;
+
+-- version_add: enters how a class looks, in a script
+INSERT INTO /* history */event_log_schema (table_name, table_version, seen_at, changed, definition, first_record, described)
+VALUES (/* class_name */'public.usr', /* table_version */1, /* seen_at */'2025-03-23T10:57:19+00:00', /* changed */'{}',
+  /* definition */'{}', (SELECT MAX(/* record_id */record_id) FROM /* log */event_log), /* described */'{}');
