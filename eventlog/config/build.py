@@ -160,7 +160,7 @@ def room_of(config: Config) -> Room:
 def log_catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     """The tables that the rows of a log speak of; those of a stream as it has described them last."""
     if config.source.kind == LOG:
-        return catalog_of(engine, names, config)
+        return with_definitions(engine, names, catalog_of(engine, names, config))
     catalog: Catalog = streams_plugin().catalog(engine, names)
     return catalog
 

@@ -7,18 +7,20 @@ which they came up. Every value is text, because nobody said otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from eventlog.convert.inputs import input_files, kind_of_file
 from eventlog.convert.settings import FilesInput
 from eventlog.convert.work import processes_share_locks
 from eventlog.core.errors import KeySyntaxError, MachineError
 from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.schema_file import SCHEMA_KEY, catalog_from_json
 from eventlog.core.tablekey import TableKey
 
 
@@ -33,19 +35,46 @@ class SeenColumn(Struct, frozen=True, kw_only=True):
     key: str
 
 
+Found = TypeVar("Found")
+
+
 def catalog_of_files(files: FilesInput) -> Catalog:
-    """The tables that the rows of files speak of. They are read by another process: this one may
-    never load Arrow.
+    """The tables that the rows of files speak of."""
+    return Catalog(tables_of(_read_elsewhere(seen_in, files)))
+
+
+def archived_catalog(files: FilesInput) -> Catalog | None:
+    """Read the tables by which the images of archives are written; None where they have none."""
+    if not any(kind_of_file(path) == "parquet" for path in input_files(files)):
+        return None
+    described = _read_elsewhere(read_description, files)
+    return None if described is None else catalog_from_json(described[0], origin=described[1])
+
+
+def read_description(files: FilesInput) -> tuple[bytes, str] | None:
+    """Read the schema file that the newest archive carries: it has all definitions of former ones."""
+    from pyarrow.parquet import read_schema
+
+    for path in sorted(input_files(files), key=lambda path: path.name, reverse=True):
+        if kind_of_file(path) == "parquet":
+            metadata = read_schema(path).metadata or {}
+            if SCHEMA_KEY in metadata:
+                return metadata[SCHEMA_KEY], str(path)
+    return None
+
+
+def _read_elsewhere(read: Callable[[FilesInput], Found], files: FilesInput) -> Found:
+    """Read files in another process: this one may never load Arrow.
 
     Where there can be no other one, nothing is forked from this one that Arrow's threads would
     hurt.
     """
     if not processes_share_locks():
-        return Catalog(tables_of(seen_in(files)))
+        return read(files)
     # Spawned, not forked: this process may have threads by now.
     try:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            return Catalog(tables_of(process.submit(seen_in, files).result()))
+            return process.submit(read, files).result()
     except BrokenProcessPool as error:
         what = "The process that reads the names of tables was killed"
         hint = "Run it again, or use --schema FILE: then nobody needs to read them."

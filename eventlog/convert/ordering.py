@@ -386,6 +386,8 @@ def _catalog(
         url = read_back.url
     elif order.from_database:
         url = order.inputs[0]
+    elif order.source == "log" and (archived := _archived(order)) is not None:
+        return archived
     elif order.target == "xds" or order.source != "log" or order.snapshot is not None:
         # XDS asks for no schema, streams describe themselves, and snapshots have one.
         return None
@@ -404,6 +406,15 @@ def _catalog(
         return with_definitions(engine, names, catalog_of(engine, names, config))
     finally:
         engine.dispose()
+
+
+def _archived(order: ConversionOrder) -> Catalog | None:
+    """The tables that archives carry with their images; nobody reads files that lie elsewhere."""
+    if order.addresses:
+        return None
+    from eventlog.convert.inferred import archived_catalog
+
+    return archived_catalog(_files(order))
 
 
 def _options(order: ConversionOrder, config: Config) -> Options:

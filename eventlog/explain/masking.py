@@ -17,8 +17,9 @@ from eventlog.care.rows import LogRow
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change
+from eventlog.core.rules.images import decode_image, encode_image
 from eventlog.core.rules.screen import HIDDEN, Identities
-from eventlog.core.schema import WHOLE_ROW, Catalog
+from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.core.view_columns import read_column_name
 from eventlog.policies.bound import Policy
@@ -39,6 +40,7 @@ class Mask:
         catalog: Catalog,
     ) -> None:
         self._hidden = hidden
+        self._former = catalog.former
         self._identities = Identities(catalog)
         self._keys: dict[tuple[str | None, str], set[str]] = {}
         for table in catalog:
@@ -59,8 +61,6 @@ class Mask:
             if naming.table is None:
                 return True
             hidden = self._hidden.get((naming.table.schema, naming.table.name), frozenset())
-            if naming.table.whole_row and column == WHOLE_ROW:  # the text of all that the row holds
-                return bool(hidden)
             return bool(hidden) and naming.attribute(column) in hidden
         except DataError:
             return True
@@ -98,9 +98,31 @@ class Mask:
         """The key, the values and the note of a row without what is hidden of them."""
         table, key, column, old, new = [row[name] for name in (*NAMED, "old_value", "new_value")]
         note = without(row["note"], self.secrets(table, key, column, (old, new)))
-        if self.hides(table, column):
-            old, new = old and HIDDEN, new and HIDDEN
+        old, new = (self.value(table, column, text) for text in (old, new))
         return {"table_key": self.key(table, key), "old_value": old, "new_value": new, "note": note}
+
+    def value(self, table: str | None, column: str | None, text: str | None) -> str | None:
+        """Write a value without what is hidden of it: of an image single values are."""
+        if text and self.hides(table, column):
+            image = None if column else self._image(table, text)
+            return HIDDEN if image is None else image[0]
+        return text
+
+    def _image(self, table: str | None, text: str) -> tuple[str, list[str]] | None:
+        """Write an image without what is hidden of it, and name that; None where it is none, or nobody
+        knows its columns.
+        """
+        decoded = decode_image(text)
+        if decoded is None or self._former is None:
+            return None
+        number, values = decoded
+        names = self._former.image_columns(table, number)
+        if names is None or len(names) != len(values):
+            return None
+        hides = [value is not None and self.hides(table, name) for name, value in zip(names, values, strict=True)]
+        shown = [HIDDEN if hidden else value for hidden, value in zip(hides, values, strict=True)]
+        secrets = [value for hidden, value in zip(hides, values, strict=True) if hidden and value]
+        return encode_image(number, shown), secrets
 
     def secrets(
         self, table: str | None, key: str | None, column: str | None, values: tuple[str | None, str | None]
@@ -108,7 +130,9 @@ class Mask:
         """What is hidden of a row, the longest first, for one may be a part of another."""
         hidden: list[str | None] = []
         if any(values) and self.hides(table, column):
-            hidden += values
+            for text in values:
+                image = self._image(table, text) if text and not column else None
+                hidden += [text] if image is None else image[1]
         shown = self.key(table, key)
         if key is not None and shown != key:
             hidden.append(key)

@@ -19,6 +19,7 @@ from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Refusal, Status
 from eventlog.core.model import Row as ImageRow
 from eventlog.core.rules import Round
+from eventlog.core.rules.images import open_images
 from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
@@ -102,7 +103,7 @@ def explain(
         parts = parts_of(asked, [events])
     else:
         parts = parts_of_rows(asked, [events], images)
-    shown = [_shown(event, images, mask) for event in events]
+    shown = [_shown(event, images, catalog, mask) for event in events]
     [secrets] = [row.secrets for row in shown if row.event.position == (record_id,)]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
     document, refused = _document(parts, record_id, config, mask)
@@ -189,19 +190,24 @@ class _ShownRow(Struct, frozen=True):
     secrets: list[str | None]
 
 
-def _shown(event: Event, images: CapturedImages | None, mask: Mask | None) -> _ShownRow:
-    """What is shown of a row; of an image all columns, as JSON."""
+def _shown(event: Event, images: CapturedImages | None, catalog: Catalog | None, mask: Mask | None) -> _ShownRow:
+    """What is shown of a row; of an image all columns with their names, as JSON."""
     if images is not None:
         image, _ = images.image(event)
         secrets = [] if mask is None else mask.secrets(event.table, event.key, None, (None, None))
         texts = [_image_row(row, image.table, mask, secrets) for row in (image.before, image.after)]
         return _ShownRow(event, texts[0], texts[1], secrets)
+    [opened] = open_images([event], catalog)
+    if opened.image is not None:
+        secrets = [] if mask is None else mask.secrets(event.table, event.key, None, (None, None))
+        rows = opened.image.before, opened.image.after
+        texts = [_image_row(row, event.table or "", mask, secrets) for row in rows]
+        return _ShownRow(event, texts[0], texts[1], secrets)
     if mask is None:
         return _ShownRow(event, event.old, event.new, [])
     secrets = mask.secrets(event.table, event.key, event.column, (event.old, event.new))
-    if mask.hides(event.table, event.column):
-        return _ShownRow(event, event.old and HIDDEN, event.new and HIDDEN, secrets)
-    return _ShownRow(event, event.old, event.new, secrets)
+    old, new = (mask.value(event.table, event.column, text) for text in (event.old, event.new))
+    return _ShownRow(event, old, new, secrets)
 
 
 def _image_row(row: ImageRow | None, table: str, mask: Mask | None, secrets: list[str | None]) -> str | None:

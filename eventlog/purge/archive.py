@@ -24,6 +24,7 @@ import msgspec
 
 from eventlog.core.errors import SinkError
 from eventlog.core.packages import require
+from eventlog.core.schema_file import SCHEMA_KEY
 from eventlog.durable_files import flush, make_empty, make_folder
 from eventlog.sinks.files import file_name
 from eventlog.sinks.store.objects import PARTS, Bucket
@@ -53,7 +54,8 @@ not have it.
 class Archive:
     """A folder of archives of one log, or objects at a place.
 
-    `masked` gives what of a row stands in them: all of it, or not what policies hide.
+    `masked` gives what of a row stands in them: all of it, or not what policies hide. `described` is
+    a schema file with the definitions that images name, where the log has any.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class Archive:
         target: Path | Bucket,
         log: str,
         masked: Callable[[Row], Row] = lambda row: row,
+        described: bytes | None = None,
     ) -> None:
         self.log = log
+        self.described = described
         self.masked = masked
         require("An archive", "pyarrow")
         import pyarrow as pa
@@ -168,7 +172,11 @@ class ArchiveFile:
             return
         arrow = self._archive.arrow
         # Arrow's plain strings have no room for more than 2 GB in a column.
-        schema = arrow.schema([(name, arrow.int64() if name in NUMBERS else arrow.large_string()) for name in COLUMNS])
+        described = self._archive.described
+        schema = arrow.schema(
+            [(name, arrow.int64() if name in NUMBERS else arrow.large_string()) for name in COLUMNS],
+            metadata=None if described is None else {SCHEMA_KEY: described},
+        )
         try:
             if self._writer is None:
                 self._writer = arrow.parquet.ParquetWriter(self._opened(), schema, compression="zstd")

@@ -97,7 +97,8 @@ def purge(
     agree([would] if total else [], yes=yes)
     files = None
     if target is not None:
-        files = Archive(target, log.name, _hiding(site, log) if hide else lambda row: row)
+        masked = _hiding(site, log) if hide else lambda row: row
+        files = Archive(target, log.name, masked, _described(site, log))
     purged = _watched(deleting.purge(log, wanted, files), total)
     if as_json:
         show_json(purged)
@@ -107,6 +108,16 @@ def purge(
         count = counted(len(purged.files), "file")
         sentence += f", {purged.archived:,} archived in {count} in {archive}"
     show_sentence(f"{sentence}.")
+
+
+def _described(site: Site, log: Log) -> bytes | None:
+    """Write the definitions by which images of the log are read; None where it has none."""
+    from eventlog.config.build import log_catalog_of
+    from eventlog.core.schema_file import catalog_to_json
+
+    catalog = log_catalog_of(log.engine, log.names, site.log_config)
+    has_images = catalog.former is not None and catalog.former.images
+    return catalog_to_json(catalog) if has_images else None
 
 
 def _hiding(site: Site, log: Log) -> Callable[[Row], Row]:
