@@ -300,13 +300,18 @@ def test_somebody_may_know_a_better_key(usr: Engine) -> None:
 def test_null_in_a_key_fails_no_writer_and_ends_no_row(log: Engine, style: Style) -> None:
     run(log, "CREATE TABLE slot (a INTEGER, b INTEGER, name VARCHAR(9))")
     told: list[str] = []
-    track(log, ["slot"], TrackRequest(key=("a", "b"), style=style), note=told.append)
+    wanted = TrackRequest(key=("a", "b"), style=style)
+    if style is Style.IMAGE and dialect_of(log).transition_tables:
+        # Nothing keeps two rows from having one key.
+        with pytest.raises(UsageError, match=r"two rows with one key .* --events row-back"):
+            track(log, ["slot"], wanted)
+        return
+    track(log, ["slot"], wanted, note=told.append)
     assert "a, b may be NULL in the key of slot" in told[-1]
     both = {"a=1+b=", "a=+b=2"}
     assert keys_left(log, "INSERT INTO slot VALUES (1, NULL, 'x'), (NULL, 2, 'y')") == both
     changed = left_by(log, "UPDATE slot SET name = 'z'")
-    kind = 6 if style is Style.ROW_BACK else 2
-    assert {row[:2] for row in changed} == {(kind, key) for key in both}
+    assert {row[:2] for row in changed} == {(6, key) for key in both}
     assert (4, "a=1+b=") in {row[:2] for row in left_by(log, "UPDATE slot SET b = 3 WHERE a = 1")}
 
 

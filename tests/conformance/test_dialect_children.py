@@ -124,7 +124,7 @@ def test_parents_are_read_back(usr: Engine, style: Style, kind: int, columns: tu
 
 @pytest.mark.parametrize("style", Style)
 def test_what_goes_with_its_parent_is_only_the_parents_delete(usr: Engine, style: Style) -> None:
-    row = '{"fname":null,"lname":null,"age":null}' if style is Style.IMAGE else None
+    row = '["1",null,null,null]' if style is Style.IMAGE else None
     track(usr, ["usr"], TriggerOptions(style=style))
     assert left_by(usr, "DELETE FROM usr WHERE idu = 1") == [(4, "idu=1", None, row, None)]
 

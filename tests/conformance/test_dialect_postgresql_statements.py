@@ -310,7 +310,7 @@ def test_heirs_are_seen_through_their_parent_alone(postgresql: Engine) -> None:
 def test_truncate_tells_the_rows_in_every_style(usr: Engine, style: Style) -> None:
     run(usr, JACK)
     track(usr, ["usr"], TriggerOptions(style=style))
-    row = '{"fname":"Jack","lname":"Frost","age":null}' if style is Style.IMAGE else None
+    row = '["1","Jack","Frost",null]' if style is Style.IMAGE else None
     assert left_by(usr, "TRUNCATE usr CASCADE") == [(4, "idu=1", None, row, None)]
 
 

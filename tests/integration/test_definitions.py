@@ -180,7 +180,7 @@ def test_check_says_between_which_rows_a_new_column_may_be_missing(sqlite: Engin
         run(sqlite, "ALTER TABLE usr ADD COLUMN c TEXT", "UPDATE usr SET c = 'lost'", "UPDATE usr SET a = 'z'")
         site.poll()
     [point] = gap_points(sqlite, LogNames())
-    assert "between rows 2 and 4 of the log, changes of c may not" in point.said
+    assert "between rows 1 and 2 of the log, changes of c may not" in point.said
 
 
 def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:

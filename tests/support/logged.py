@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine, text
 
 from eventlog.capture import TriggerOptions, track_sql
+from eventlog.core.rules.images import decode_image, encode_image
 from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.names import LogNames
 
@@ -29,14 +30,19 @@ def run(engine: Engine, *statements: str) -> None:
 
 
 def logged(engine: Engine, names: LogNames | None = None) -> list[Logged]:
-    """The rows of the log in the order of their numbers."""
+    """The rows of the log in the order of their numbers; images as every database might write them."""
     names = names or LogNames()
     holes = log_holes(dialect_of(engine), names)
     wanted = ("event_type", "table_key", "column_name", "old_value", "new_value")
     columns = ", ".join(holes[name] for name in wanted)
     with engine.connect() as connection:
         rows = connection.execute(text(f"SELECT {columns} FROM {holes['log']} ORDER BY {holes['record_id']}"))
-        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+        return [(row[0], row[1], row[2], _image(row[3], row[2]), _image(row[4], row[2])) for row in rows]
+
+
+def _image(text: str | None, column: str | None) -> str | None:
+    image = decode_image(text) if text and column is None else None
+    return text if image is None else encode_image(*image)
 
 
 def left_by(engine: Engine, *statements: str) -> list[Logged]:

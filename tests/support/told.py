@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Engine
@@ -11,13 +11,16 @@ from sqlalchemy import Engine
 from eventlog.capture import Style, TriggerOptions, track, tracked
 from eventlog.capture.install import install
 from eventlog.capture.track import with_schema
+from eventlog.config.build import with_definitions
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.model import Change
-from eventlog.core.rules import Round
+from eventlog.core.model import Change, Event
+from eventlog.core.rules import Decision, Round
+from eventlog.core.rules.meaning import together
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.daemon.publisher import Publisher
+from eventlog.publisher.decide import parts_of
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -59,13 +62,24 @@ def published(work: RandomWork, output: OutputConfig, *, rounds: int, transactio
         assert set(connection.exec_driver_sql("SELECT status FROM event_log").scalars()) == {"S"}
 
 
-def taken(engine: Engine) -> tuple[Catalog, TakenRows, list[Change]]:
-    """All that waits, as one batch, and what it tells; the log is empty afterwards."""
+def tracked_catalog(engine: Engine) -> Catalog:
+    """The tables that are tracked, with what the history says of them."""
     with engine.connect() as connection:
         catalog = Catalog(tracked(connection, with_schema(connection, LogNames())))
+    return with_definitions(engine, LogNames(), catalog)
+
+
+def decided(asked: Round, events: Sequence[Event]) -> Decision:
+    """What the rules make of events that were all written under today's definitions."""
+    return together([part.decision for part in parts_of(asked, [events])])
+
+
+def taken(engine: Engine) -> tuple[Catalog, TakenRows, list[Change]]:
+    """All that waits, as one batch, and what it tells; the log is empty afterwards."""
+    catalog = tracked_catalog(engine)
     source = LogRows(engine, log_columns(engine, LogNames()), catalog, LogSettings(transactions=True, ends=True))
     batch = source.read(0)
-    decision = Round(catalog=catalog).decide(batch.events)
+    decision = decided(Round(catalog=catalog), batch.events)
     assert not decision.outcomes.others
     run(engine, "DELETE FROM event_log", "DELETE FROM event_log_mark WHERE name NOT LIKE 'asked%'")
     return catalog, batch, decision.changes

@@ -2,21 +2,12 @@
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'
 CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr FOR EACH ROW BEGIN
 IF (1 = 1) THEN
-IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'fname',
-  NULL, CONVERT(NEW.fname USING utf8mb4));
-END IF;
-IF (1 = 1) THEN
-INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'seen',
-  NULL, COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
-  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000')));
-END IF;
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+  NULL, JSON_ARRAY('1', CONVERT(NEW.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
+  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'))));
 END IF;
 END
 SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode)
@@ -29,45 +20,27 @@ INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
 VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
-  CONCAT('{"fname":', COALESCE(CONCAT('"', REPLACE(REPLACE(CONVERT(OLD.fname USING utf8mb4), '\', '\\'), '"', '\"'), '"'), 'null'), ',"seen":', COALESCE(CONCAT('"', REPLACE(REPLACE(COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
-  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000')), '\', '\\'), '"', '\"'), '"'), 'null'), '}'), NULL);
+  JSON_ARRAY('1', CONVERT(OLD.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
+  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000'))), NULL);
 END IF;
 IF ((NOT (OLD.idu <=> NEW.idu))) THEN
-IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'fname',
-  NULL, CONVERT(NEW.fname USING utf8mb4));
-END IF;
-IF (1 = 1) THEN
-INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'seen',
-  NULL, COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
-  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000')));
-END IF;
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+  NULL, JSON_ARRAY('1', CONVERT(NEW.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
+  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'))));
 END IF;
 IF (NOT (NOT (OLD.idu <=> NEW.idu))
   AND (NOT (CAST(CONVERT(OLD.fname USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.fname USING utf8mb4) AS BINARY))
   OR NOT (OLD.seen <=> NEW.seen))) THEN
-IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'fname',
-  CONVERT(OLD.fname USING utf8mb4), CONVERT(NEW.fname USING utf8mb4));
-END IF;
-IF (1 = 1) THEN
-INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'seen',
-  COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
-  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000')), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
-  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000')));
-END IF;
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 6, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+  JSON_ARRAY('1', CONVERT(OLD.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
+  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000'))), JSON_ARRAY('1', CONVERT(NEW.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
+  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'))));
 END IF;
 IF ((NOT (OLD.idu <=> NEW.idu)) AND (EXISTS (SELECT 1 FROM usr_phone standing WHERE (standing.idu = OLD.idu) AND (1 = 1)))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
@@ -87,8 +60,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
 VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
-  CONCAT('{"fname":', COALESCE(CONCAT('"', REPLACE(REPLACE(CONVERT(OLD.fname USING utf8mb4), '\', '\\'), '"', '\"'), '"'), 'null'), ',"seen":', COALESCE(CONCAT('"', REPLACE(REPLACE(COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
-  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000')), '\', '\\'), '"', '\"'), '"'), 'null'), '}'), NULL);
+  JSON_ARRAY('1', CONVERT(OLD.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
+  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000'))), NULL);
 END IF;
 IF ((EXISTS (SELECT 1 FROM usr_phone standing WHERE (standing.idu = OLD.idu) AND (1 = 1)))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,

@@ -1,7 +1,7 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_bd18d430 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_9efb8191 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
-    old_text CLOB, new_text VARCHAR2(32767));
+    old_text CLOB, new_text CLOB);
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
   PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
     old_1 usr.idu%TYPE,
@@ -12,16 +12,20 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_bd18d430 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_bd18d430 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_9efb8191 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
-    old_text CLOB, new_text VARCHAR2) IS
+    old_text CLOB, new_text CLOB) IS
     place PLS_INTEGER := noted.COUNT + 1;
   BEGIN
     noted(place).row_key := row_key;
     noted(place).kind := kind;
     noted(place).column_called := column_called;
-    noted(place).old_text := old_text;
-    noted(place).new_text := new_text;
+    IF LENGTH(old_text) <= 1000000 THEN
+      noted(place).old_text := old_text;
+    END IF;
+    IF LENGTH(new_text) <= 1000000 THEN
+      noted(place).new_text := new_text;
+    END IF;
   END;
 
   PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
@@ -47,47 +51,40 @@ IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(
 END IF;
 IF inserts THEN
 IF (1 = 1) THEN
-IF (1 = 1) THEN
-  note(noted, new_key, 1, 'fname', NULL, new_2);
-END IF;
-IF (1 = 1) THEN
-  note(noted, new_key, 1, 'seen', NULL, TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
-END IF;
+  note(noted, new_key, 5, NULL, NULL, TO_CLOB('["1"') || (CASE WHEN new_2 IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(new_2, '\', '\\'), '"', '\"') || '"' END) || (CASE WHEN TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || ']');
 END IF;
 ELSIF updates THEN
 IF ((moved > 0)) THEN
-  note(noted, old_key, 4, NULL, TO_CLOB('{"fname":') || (CASE WHEN old_2 IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(old_2, '\', '\\'), '"', '\"') || '"' END) || ',"seen":' || (CASE WHEN TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || '}', NULL);
+  note(noted, old_key, 4, NULL, TO_CLOB('["1"') || (CASE WHEN old_2 IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(old_2, '\', '\\'), '"', '\"') || '"' END) || (CASE WHEN TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || ']', NULL);
 END IF;
 IF ((moved > 0)) THEN
-IF (1 = 1) THEN
-  note(noted, new_key, 1, 'fname', NULL, new_2);
-END IF;
-IF (1 = 1) THEN
-  note(noted, new_key, 1, 'seen', NULL, TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
-END IF;
+  note(noted, new_key, 5, NULL, NULL, TO_CLOB('["1"') || (CASE WHEN new_2 IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(new_2, '\', '\\'), '"', '\"') || '"' END) || (CASE WHEN TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || ']');
 END IF;
 IF (NOT (moved > 0)
   AND ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
    OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1)
   OR (CASE WHEN old_4 = new_4 OR (old_4 IS NULL AND new_4 IS NULL)
  THEN 0 ELSE 1 END = 1))) THEN
-IF (1 = 1) THEN
-  note(noted, new_key, 2, 'fname', old_2, new_2);
-END IF;
-IF (1 = 1) THEN
-  note(noted, new_key, 2, 'seen', TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
-END IF;
+  note(noted, new_key, 6, NULL, TO_CLOB('["1"') || (CASE WHEN old_2 IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(old_2, '\', '\\'), '"', '\"') || '"' END) || (CASE WHEN TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || ']', TO_CLOB('["1"') || (CASE WHEN new_2 IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(new_2, '\', '\\'), '"', '\"') || '"' END) || (CASE WHEN TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || ']');
 END IF;
 IF ((moved > 0)) THEN
   note(noted, old_key, 5, NULL, NULL, NULL);
 END IF;
 ELSE
 IF (1 = 1) THEN
-  note(noted, old_key, 4, NULL, TO_CLOB('{"fname":') || (CASE WHEN old_2 IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(old_2, '\', '\\'), '"', '\"') || '"' END) || ',"seen":' || (CASE WHEN TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || '}', NULL);
+  note(noted, old_key, 4, NULL, TO_CLOB('["1"') || (CASE WHEN old_2 IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(old_2, '\', '\\'), '"', '\"') || '"' END) || (CASE WHEN TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN ',null'
+ ELSE ',"' || REPLACE(REPLACE(TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || ']', NULL);
 END IF;
 END IF;
     IF noted.COUNT >= 100 THEN
@@ -118,14 +115,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr_change
 FOR INSERT OR UPDATE OR DELETE ON usr
 COMPOUND TRIGGER
-noted event_log_usr_change_bd18d430.log_rows;
+noted event_log_usr_change_9efb8191.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr_change_bd18d430.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_9efb8191.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -136,7 +133,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr_change_bd18d430.write_rows(noted);
+event_log_usr_change_9efb8191.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -147,14 +144,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_BD18D430'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_9EFB8191'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_BD18D430'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_9EFB8191'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
@@ -166,9 +163,9 @@ BEGIN
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_9484c76c AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_6576b833 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
-    old_text CLOB, new_text VARCHAR2(32767));
+    old_text CLOB, new_text CLOB);
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
   PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
     old_1 usr_phone.idu%TYPE,
@@ -179,16 +176,20 @@ CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_9484c76c AUTHID DEFINER AS
     new_3 usr_phone.kind%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_9484c76c AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_6576b833 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
-    old_text CLOB, new_text VARCHAR2) IS
+    old_text CLOB, new_text CLOB) IS
     place PLS_INTEGER := noted.COUNT + 1;
   BEGIN
     noted(place).row_key := row_key;
     noted(place).kind := kind;
     noted(place).column_called := column_called;
-    noted(place).old_text := old_text;
-    noted(place).new_text := new_text;
+    IF LENGTH(old_text) <= 1000000 THEN
+      noted(place).old_text := old_text;
+    END IF;
+    IF LENGTH(new_text) <= 1000000 THEN
+      noted(place).new_text := new_text;
+    END IF;
   END;
 
   PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
@@ -284,14 +285,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
 FOR INSERT OR UPDATE OR DELETE ON usr_phone
 COMPOUND TRIGGER
-noted event_log_usr__usr_ph_9484c76c.log_rows;
+noted event_log_usr__usr_ph_6576b833.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr__usr_ph_9484c76c.row_changed(noted, INSERTING, UPDATING,
+event_log_usr__usr_ph_6576b833.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.phoneno,
@@ -302,7 +303,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr__usr_ph_9484c76c.write_rows(noted);
+event_log_usr__usr_ph_6576b833.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -313,14 +314,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_9484C76C'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_6576B833'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_9484C76C'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_6576B833'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

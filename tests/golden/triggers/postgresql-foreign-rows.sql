@@ -8,13 +8,10 @@ BEGIN
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
   fact.key, fact.kind, fact.name, fact.old, fact.new)), '[]')::text
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'idu=' || NEW.idu::text, image.kind, image.name, image.old, image.new FROM (VALUES
-  (1, 'fname', NULL, NEW.fname::text),
-  (1, 'photo', NULL, replace(encode(NEW.photo, 'base64'), E'\n', '')),
-  (1, 'seen', NULL, CASE WHEN NEW.seen >= '0001-01-01' AND NEW.seen < 'infinity'
+SELECT 'idu=' || NEW.idu::text, 5, NULL, NULL, CASE WHEN coalesce(octet_length(replace(encode(NEW.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.fname::text, replace(encode(NEW.photo, 'base64'), E'\n', ''), CASE WHEN NEW.seen >= '0001-01-01' AND NEW.seen < 'infinity'
 THEN to_char(NEW.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(NEW.seen) #>> '{}', 'T', ' ') END)
-) AS image (kind, name, old, new) WHERE (EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo AS photo, NEW.seen AS seen) AS usr WHERE (fname = 'Ann')))
+ELSE replace(to_json(NEW.seen) #>> '{}', 'T', ' ') END])::text END
+WHERE (EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo AS photo, NEW.seen AS seen) AS usr WHERE (fname = 'Ann')))
 ) AS fact (key, kind, name, old, new));
 PERFORM set_config('eventlog.facts', '[' || array_to_string(eventlog_facts, ',') || ']', true);
 RETURN NULL;
@@ -59,28 +56,22 @@ BEGIN
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
   fact.key, fact.kind, fact.name, fact.old, fact.new)), '[]')::text
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'idu=' || OLD.idu::text, 4, NULL, '{"fname":' || coalesce(to_json(OLD.fname::text)::text, 'null') || ',"photo":' || coalesce(to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, 'null') || ',"seen":' || coalesce(to_json(CASE WHEN OLD.seen >= '0001-01-01' AND OLD.seen < 'infinity'
+SELECT 'idu=' || OLD.idu::text, 4, NULL, CASE WHEN coalesce(octet_length(replace(encode(OLD.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.fname::text, replace(encode(OLD.photo, 'base64'), E'\n', ''), CASE WHEN OLD.seen >= '0001-01-01' AND OLD.seen < 'infinity'
 THEN to_char(OLD.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(OLD.seen) #>> '{}', 'T', ' ') END)::text, 'null') || '}', NULL
+ELSE replace(to_json(OLD.seen) #>> '{}', 'T', ' ') END])::text END, NULL
 WHERE ((OLD.idu IS DISTINCT FROM NEW.idu)
   AND EXISTS (SELECT 1 FROM (SELECT OLD.idu AS idu, OLD.fname AS fname, OLD.photo AS photo, OLD.seen AS seen) AS usr WHERE (fname = 'Ann')))
-UNION ALL SELECT 'idu=' || NEW.idu::text, image.kind, image.name, image.old, image.new FROM (VALUES
-  (1, 'fname', NULL, NEW.fname::text),
-  (1, 'photo', NULL, replace(encode(NEW.photo, 'base64'), E'\n', '')),
-  (1, 'seen', NULL, CASE WHEN NEW.seen >= '0001-01-01' AND NEW.seen < 'infinity'
+UNION ALL SELECT 'idu=' || NEW.idu::text, 5, NULL, NULL, CASE WHEN coalesce(octet_length(replace(encode(NEW.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.fname::text, replace(encode(NEW.photo, 'base64'), E'\n', ''), CASE WHEN NEW.seen >= '0001-01-01' AND NEW.seen < 'infinity'
 THEN to_char(NEW.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(NEW.seen) #>> '{}', 'T', ' ') END)
-) AS image (kind, name, old, new) WHERE ((OLD.idu IS DISTINCT FROM NEW.idu)
+ELSE replace(to_json(NEW.seen) #>> '{}', 'T', ' ') END])::text END
+WHERE ((OLD.idu IS DISTINCT FROM NEW.idu)
   AND EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo AS photo, NEW.seen AS seen) AS usr WHERE (fname = 'Ann')))
-UNION ALL SELECT 'idu=' || NEW.idu::text, image.kind, image.name, image.old, image.new FROM (VALUES
-  (2, 'fname', OLD.fname::text, NEW.fname::text),
-  (2, 'photo', replace(encode(OLD.photo, 'base64'), E'\n', ''), replace(encode(NEW.photo, 'base64'), E'\n', '')),
-  (2, 'seen', CASE WHEN OLD.seen >= '0001-01-01' AND OLD.seen < 'infinity'
+UNION ALL SELECT 'idu=' || NEW.idu::text, 6, NULL, CASE WHEN coalesce(octet_length(replace(encode(OLD.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.fname::text, replace(encode(OLD.photo, 'base64'), E'\n', ''), CASE WHEN OLD.seen >= '0001-01-01' AND OLD.seen < 'infinity'
 THEN to_char(OLD.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(OLD.seen) #>> '{}', 'T', ' ') END, CASE WHEN NEW.seen >= '0001-01-01' AND NEW.seen < 'infinity'
+ELSE replace(to_json(OLD.seen) #>> '{}', 'T', ' ') END])::text END, CASE WHEN coalesce(octet_length(replace(encode(NEW.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.fname::text, replace(encode(NEW.photo, 'base64'), E'\n', ''), CASE WHEN NEW.seen >= '0001-01-01' AND NEW.seen < 'infinity'
 THEN to_char(NEW.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(NEW.seen) #>> '{}', 'T', ' ') END)
-) AS image (kind, name, old, new) WHERE (NOT (OLD.idu IS DISTINCT FROM NEW.idu)
+ELSE replace(to_json(NEW.seen) #>> '{}', 'T', ' ') END])::text END
+WHERE (NOT (OLD.idu IS DISTINCT FROM NEW.idu)
   AND ((OLD.fname::text) COLLATE "C" IS DISTINCT FROM (NEW.fname::text) COLLATE "C"
   OR (replace(encode(OLD.photo, 'base64'), E'\n', '')) COLLATE "C" IS DISTINCT FROM (replace(encode(NEW.photo, 'base64'), E'\n', '')) COLLATE "C"
   OR OLD.seen IS DISTINCT FROM NEW.seen)
@@ -130,9 +121,9 @@ BEGIN
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
   fact.key, fact.kind, fact.name, fact.old, fact.new)), '[]')::text
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'idu=' || OLD.idu::text, 4, NULL, '{"fname":' || coalesce(to_json(OLD.fname::text)::text, 'null') || ',"photo":' || coalesce(to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, 'null') || ',"seen":' || coalesce(to_json(CASE WHEN OLD.seen >= '0001-01-01' AND OLD.seen < 'infinity'
+SELECT 'idu=' || OLD.idu::text, 4, NULL, CASE WHEN coalesce(octet_length(replace(encode(OLD.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.fname::text, replace(encode(OLD.photo, 'base64'), E'\n', ''), CASE WHEN OLD.seen >= '0001-01-01' AND OLD.seen < 'infinity'
 THEN to_char(OLD.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(OLD.seen) #>> '{}', 'T', ' ') END)::text, 'null') || '}', NULL
+ELSE replace(to_json(OLD.seen) #>> '{}', 'T', ' ') END])::text END, NULL
 WHERE (EXISTS (SELECT 1 FROM (SELECT OLD.idu AS idu, OLD.fname AS fname, OLD.photo AS photo, OLD.seen AS seen) AS usr WHERE (fname = 'Ann')))
 ) AS fact (key, kind, name, old, new));
 PERFORM set_config('eventlog.facts', '[' || array_to_string(eventlog_facts, ',') || ']', true);
@@ -182,9 +173,7 @@ END IF;
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
   fact.key, fact.kind, fact.name, fact.old, fact.new)), '[]')::text
 FROM usr AS o CROSS JOIN LATERAL (
-SELECT 'idu=' || o.idu::text, 4, NULL, '{"fname":' || coalesce(to_json(o.fname::text)::text, 'null') || ',"photo":' || coalesce(to_json(replace(encode(o.photo, 'base64'), E'\n', ''))::text, 'null') || ',"seen":' || coalesce(to_json(CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
-THEN to_char(o.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END)::text, 'null') || '}', NULL
+SELECT 'idu=' || o.idu::text, 4, NULL, NULL, NULL
 WHERE (EXISTS (SELECT 1 FROM (SELECT o.idu AS idu, o.fname AS fname, o.photo AS photo, o.seen AS seen) AS usr WHERE (fname = 'Ann')))
 ) AS fact (key, kind, name, old, new));
 PERFORM set_config('eventlog.facts', '[' || array_to_string(eventlog_facts, ',') || ']', true);

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION own.event_log_room_insert() RETURNS trigger LANGUAGE 
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
 AS $eventlog$
 DECLARE
-eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
+eventlog_kind_5 CONSTANT own.event_log.event_type%TYPE := 5;
 eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
 eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
@@ -17,10 +17,8 @@ SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
 SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, image.kind, image.name, image.old, image.new FROM (VALUES
-  (eventlog_kind_1, 'open', NULL, NEW.open::integer::text),
-  (eventlog_kind_1, 'colour', NULL, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text)
-) AS image (kind, name, old, new) WHERE (1 = 1)
+THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_5, NULL, NULL, CASE WHEN coalesce(octet_length(CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.open::integer::text, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text])::text END
+WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;
 END
@@ -34,10 +32,9 @@ CREATE OR REPLACE FUNCTION own.event_log_room_update() RETURNS trigger LANGUAGE 
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
 AS $eventlog$
 DECLARE
-eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
-eventlog_kind_2 CONSTANT own.event_log.event_type%TYPE := 2;
 eventlog_kind_4 CONSTANT own.event_log.event_type%TYPE := 4;
 eventlog_kind_5 CONSTANT own.event_log.event_type%TYPE := 5;
+eventlog_kind_6 CONSTANT own.event_log.event_type%TYPE := 6;
 eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
 eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
@@ -51,30 +48,21 @@ SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
 SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, '{"open":' || coalesce(to_json(OLD.open::integer::text)::text, 'null') || ',"colour":' || coalesce(to_json(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text)::text, 'null') || '}', NULL
+THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.open::integer::text, CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text])::text END, NULL
 WHERE (((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
   OR (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" IS DISTINCT FROM (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C"))
 UNION ALL SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, image.kind, image.name, image.old, image.new FROM (VALUES
-  (eventlog_kind_1, 'open', NULL, NEW.open::integer::text),
-  (eventlog_kind_1, 'colour', NULL, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text)
-) AS image (kind, name, old, new) WHERE (((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
+THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_5, NULL, NULL, CASE WHEN coalesce(octet_length(CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.open::integer::text, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text])::text END
+WHERE (((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
   OR (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" IS DISTINCT FROM (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C"))
 UNION ALL SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, image.kind, image.name, image.old, image.new FROM (VALUES
-  (eventlog_kind_2, 'open', OLD.open::integer::text, NEW.open::integer::text),
-  (eventlog_kind_2, 'colour', CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text)
-) AS image (kind, name, old, new) WHERE (NOT ((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
+THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_6, NULL, CASE WHEN coalesce(octet_length(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.open::integer::text, CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text])::text END, CASE WHEN coalesce(octet_length(CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.open::integer::text, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text])::text END
+WHERE (NOT ((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
   OR (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" IS DISTINCT FROM (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C")
   AND (OLD.open IS DISTINCT FROM NEW.open
   OR (CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text) COLLATE "C" IS DISTINCT FROM (CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text) COLLATE "C"))
-UNION ALL SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_5, NULL, NULL, NULL
-WHERE (((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
-  OR (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" IS DISTINCT FROM (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C"))
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;
 END
@@ -89,7 +77,6 @@ SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalsty
 AS $eventlog$
 DECLARE
 eventlog_kind_4 CONSTANT own.event_log.event_type%TYPE := 4;
-eventlog_kind_5 CONSTANT own.event_log.event_type%TYPE := 5;
 eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
 eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
@@ -103,11 +90,7 @@ SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
 SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, '{"open":' || coalesce(to_json(OLD.open::integer::text)::text, 'null') || ',"colour":' || coalesce(to_json(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text)::text, 'null') || '}', NULL
-WHERE (1 = 1)
-UNION ALL SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_5, NULL, NULL, NULL
+THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.open::integer::text, CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text])::text END, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;
@@ -140,7 +123,7 @@ SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
 FROM room AS o CROSS JOIN LATERAL (
 SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, '{"open":' || coalesce(to_json(o.open::integer::text)::text, 'null') || ',"colour":' || coalesce(to_json(CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text)::text, 'null') || '}', NULL
+THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', o.open::integer::text, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text])::text END, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;

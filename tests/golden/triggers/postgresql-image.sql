@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION own.event_log_usr_insert() RETURNS trigger LANGUAGE p
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $eventlog$
 DECLARE
-eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
+eventlog_kind_5 CONSTANT own.event_log.event_type%TYPE := 5;
 eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
 eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
@@ -15,12 +15,10 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM new_rows AS n CROSS JOIN LATERAL (
-SELECT 'idu=' || n.idu::text, image.kind, image.name, image.old, image.new FROM (VALUES
-  (eventlog_kind_1, 'fname', NULL, n.fname::text),
-  (eventlog_kind_1, 'seen', NULL, CASE WHEN n.seen >= '0001-01-01' AND n.seen < 'infinity'
+SELECT 'idu=' || n.idu::text, eventlog_kind_5, NULL, NULL, array_to_json(ARRAY['1', n.fname::text, CASE WHEN n.seen >= '0001-01-01' AND n.seen < 'infinity'
 THEN to_char(n.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(n.seen) #>> '{}', 'T', ' ') END)
-) AS image (kind, name, old, new) WHERE (1 = 1)
+ELSE replace(to_json(n.seen) #>> '{}', 'T', ' ') END])::text
+WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;
 END
@@ -34,10 +32,9 @@ CREATE OR REPLACE FUNCTION own.event_log_usr_update() RETURNS trigger LANGUAGE p
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_mergejoin = off
 AS $eventlog$
 DECLARE
-eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
-eventlog_kind_2 CONSTANT own.event_log.event_type%TYPE := 2;
 eventlog_kind_4 CONSTANT own.event_log.event_type%TYPE := 4;
 eventlog_kind_5 CONSTANT own.event_log.event_type%TYPE := 5;
+eventlog_kind_6 CONSTANT own.event_log.event_type%TYPE := 6;
 eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
 eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
@@ -49,24 +46,20 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu CROSS JOIN LATERAL (
-SELECT 'idu=' || o.idu::text, eventlog_kind_4, NULL, '{"fname":' || coalesce(to_json(o.fname::text)::text, 'null') || ',"seen":' || coalesce(to_json(CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
+SELECT 'idu=' || o.idu::text, eventlog_kind_4, NULL, array_to_json(ARRAY['1', o.fname::text, CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
 THEN to_char(o.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END)::text, 'null') || '}', NULL
+ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END])::text, NULL
 WHERE (n.idu IS NOT DISTINCT FROM NULL)
-UNION ALL SELECT 'idu=' || n.idu::text, image.kind, image.name, image.old, image.new FROM (VALUES
-  (eventlog_kind_1, 'fname', NULL, n.fname::text),
-  (eventlog_kind_1, 'seen', NULL, CASE WHEN n.seen >= '0001-01-01' AND n.seen < 'infinity'
+UNION ALL SELECT 'idu=' || n.idu::text, eventlog_kind_5, NULL, NULL, array_to_json(ARRAY['1', n.fname::text, CASE WHEN n.seen >= '0001-01-01' AND n.seen < 'infinity'
 THEN to_char(n.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(n.seen) #>> '{}', 'T', ' ') END)
-) AS image (kind, name, old, new) WHERE (o.idu IS NOT DISTINCT FROM NULL)
-UNION ALL SELECT 'idu=' || n.idu::text, image.kind, image.name, image.old, image.new FROM (VALUES
-  (eventlog_kind_2, 'fname', o.fname::text, n.fname::text),
-  (eventlog_kind_2, 'seen', CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
+ELSE replace(to_json(n.seen) #>> '{}', 'T', ' ') END])::text
+WHERE (o.idu IS NOT DISTINCT FROM NULL)
+UNION ALL SELECT 'idu=' || n.idu::text, eventlog_kind_6, NULL, array_to_json(ARRAY['1', o.fname::text, CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
 THEN to_char(o.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END, CASE WHEN n.seen >= '0001-01-01' AND n.seen < 'infinity'
+ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END])::text, array_to_json(ARRAY['1', n.fname::text, CASE WHEN n.seen >= '0001-01-01' AND n.seen < 'infinity'
 THEN to_char(n.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(n.seen) #>> '{}', 'T', ' ') END)
-) AS image (kind, name, old, new) WHERE (NOT (n.idu IS NOT DISTINCT FROM NULL)
+ELSE replace(to_json(n.seen) #>> '{}', 'T', ' ') END])::text
+WHERE (NOT (n.idu IS NOT DISTINCT FROM NULL)
   AND NOT (o.idu IS NOT DISTINCT FROM NULL)
   AND ((o.fname::text) COLLATE "C" IS DISTINCT FROM (n.fname::text) COLLATE "C" OR o.seen IS DISTINCT FROM n.seen))
 UNION ALL SELECT 'idu=' || o.idu::text, eventlog_kind_5, NULL, NULL, NULL
@@ -98,9 +91,9 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM old_rows AS o CROSS JOIN LATERAL (
-SELECT 'idu=' || o.idu::text, eventlog_kind_4, NULL, '{"fname":' || coalesce(to_json(o.fname::text)::text, 'null') || ',"seen":' || coalesce(to_json(CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
+SELECT 'idu=' || o.idu::text, eventlog_kind_4, NULL, array_to_json(ARRAY['1', o.fname::text, CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
 THEN to_char(o.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END)::text, 'null') || '}', NULL
+ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END])::text, NULL
 WHERE (1 = 1)
 UNION ALL SELECT 'idu=' || o.idu::text, eventlog_kind_5, NULL, NULL, NULL
 WHERE ((EXISTS (SELECT 1 FROM usr_phone standing WHERE (standing.idu = o.idu) AND (1 = 1))))
@@ -133,9 +126,9 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM usr AS o CROSS JOIN LATERAL (
-SELECT 'idu=' || o.idu::text, eventlog_kind_4, NULL, '{"fname":' || coalesce(to_json(o.fname::text)::text, 'null') || ',"seen":' || coalesce(to_json(CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
+SELECT 'idu=' || o.idu::text, eventlog_kind_4, NULL, array_to_json(ARRAY['1', o.fname::text, CASE WHEN o.seen >= '0001-01-01' AND o.seen < 'infinity'
 THEN to_char(o.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END)::text, 'null') || '}', NULL
+ELSE replace(to_json(o.seen) #>> '{}', 'T', ' ') END])::text, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION own.event_log_note_insert() RETURNS trigger LANGUAGE 
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
 AS $eventlog$
 DECLARE
-eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
+eventlog_kind_5 CONSTANT own.event_log.event_type%TYPE := 5;
 eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
 eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
@@ -15,7 +15,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_1, 'eventlog_whole_row', NULL, '{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}'
+SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_5, NULL, NULL, CASE WHEN coalesce(octet_length(replace(encode(NEW.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.b::text, NEW.a::text, replace(encode(NEW.photo, 'base64'), E'\n', '')])::text END
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;
@@ -30,8 +30,8 @@ CREATE OR REPLACE FUNCTION own.event_log_note_update() RETURNS trigger LANGUAGE 
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
 AS $eventlog$
 DECLARE
-eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
 eventlog_kind_4 CONSTANT own.event_log.event_type%TYPE := 4;
+eventlog_kind_5 CONSTANT own.event_log.event_type%TYPE := 5;
 eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
 eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
@@ -43,9 +43,9 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_4, NULL, '{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', NULL
+SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(replace(encode(OLD.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.b::text, OLD.a::text, replace(encode(OLD.photo, 'base64'), E'\n', '')])::text END, NULL
 WHERE (('{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}') COLLATE "C" IS DISTINCT FROM ('{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}') COLLATE "C")
-UNION ALL SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_1, 'eventlog_whole_row', NULL, '{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}'
+UNION ALL SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_5, NULL, NULL, CASE WHEN coalesce(octet_length(replace(encode(NEW.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.b::text, NEW.a::text, replace(encode(NEW.photo, 'base64'), E'\n', '')])::text END
 WHERE (('{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}') COLLATE "C" IS DISTINCT FROM ('{' || substr(coalesce(',"a":' || to_json(NEW.a::text)::text, '') || coalesce(',"b":' || to_json(NEW.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(NEW.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}') COLLATE "C")
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;
@@ -72,7 +72,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_4, NULL, '{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', NULL
+SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(OLD.a::text)::text, '') || coalesce(',"b":' || to_json(OLD.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(OLD.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(replace(encode(OLD.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.b::text, OLD.a::text, replace(encode(OLD.photo, 'base64'), E'\n', '')])::text END, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;
@@ -103,7 +103,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM note AS o CROSS JOIN LATERAL (
-SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(o.a::text)::text, '') || coalesce(',"b":' || to_json(o.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(o.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_4, NULL, '{' || substr(coalesce(',"a":' || to_json(o.a::text)::text, '') || coalesce(',"b":' || to_json(o.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(o.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', NULL
+SELECT 'eventlog_whole_row=' || encode(sha256(convert_to('{' || substr(coalesce(',"a":' || to_json(o.a::text)::text, '') || coalesce(',"b":' || to_json(o.b::text)::text, '') || coalesce(',"photo":' || to_json(replace(encode(o.photo, 'base64'), E'\n', ''))::text, ''), 2) || '}', getdatabaseencoding())), 'hex'), eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(replace(encode(o.photo, 'base64'), E'\n', '')::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', o.b::text, o.a::text, replace(encode(o.photo, 'base64'), E'\n', '')])::text END, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
 RETURN NULL;

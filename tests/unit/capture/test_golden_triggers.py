@@ -58,7 +58,7 @@ CLASSES: dict[str, tuple[Table, TriggerOptions]] = {
     ),
     "field-back": (ROOM, TriggerOptions(style=Style.FIELD_BACK)),
     "image": (USR, TriggerOptions(style=Style.IMAGE, exclude=("photo",), repeated=("usr_phone.phoneno",))),
-    "image-rows": (ROOM, TriggerOptions(style=Style.IMAGE, rows=True, deferred=True)),
+    "image-rows": (ROOM, TriggerOptions(style=Style.IMAGE, rows=True)),
     "view": (VIEW, TriggerOptions(style=Style.FIELD)),
 }
 LABELLED = replace(ROOM, columns=(*ROOM.columns, Column(name="label", type="varchar(20)", formula="house || '-'")))

@@ -13,8 +13,8 @@ from eventlog.sql.names import LogNames
 
 DATABASES = (POSTGRESQL, ORACLE, MYSQL, SQLITE)
 ALONE = {
-    "postgresql": {"declared_types", "log_row", "log_together"},
-    "oracle": {"session_limits", "whole_row", "whole_row_key", "whole_row_part"},
+    "postgresql": {"declared_types", "log_row"},
+    "oracle": {"image_length", "image_within", "session_limits", "whole_row", "whole_row_key", "whole_row_part"},
     "mysql": set[str](),
     "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table", "log_owner"}
     | {"lock_grasp", "numbers", "server_states", "session"},

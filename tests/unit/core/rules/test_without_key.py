@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from eventlog.convert.long_object import decide_pieces
 from eventlog.core.model import ABSENT, Change, Event, Op, Outcome, Reason, Transaction
 from eventlog.core.rules import Options, Round, decide
+from eventlog.core.rules.definitions import Definition, Definitions
+from eventlog.core.rules.images import encode_image, open_images
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.explain.masking import Mask
@@ -24,7 +26,11 @@ NOTE = Table(
     columns=(Column(name=WHOLE_ROW, type="varchar(64)", key=1), Column(name="a"), Column(name="b")),
     images=True,
 )
-CATALOG = Catalog([NOTE])
+NAMES = ("a", "b")
+CATALOG = Catalog(
+    [NOTE],
+    former=Definitions([Definition(table=NOTE, today=NOTE, images={1: NAMES, 2: ("a", "gone")})], Catalog([NOTE])),
+)
 TEXTS = ["{}", '{"a":"1"}', '{"a":"A"}', '{"a":"1","b":"x"}', '{"a":"\\\\\\""}']
 
 
@@ -35,9 +41,12 @@ def digest(text: str) -> str:
 def row(number: int, text: str, *, adds: bool, hashes: bool = True, **others: Any) -> Event:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     key = digest(text) if hashes else f'"{quoted}"'
-    said: dict[str, Any] = {"kind": 1, "column": WHOLE_ROW, "new": text} if adds else {"kind": 4, "old": text}
+    values = json.loads(text)
+    image = encode_image(1, [values.get(name) for name in NAMES])
+    said: dict[str, Any] = {"kind": 5, "new": image} if adds else {"kind": 4, "old": image}
     place = {"position": (number,), "table": "note", "key": f"{WHOLE_ROW}={key}", "time": "2026-01-01"}
-    return Event(**place | said | others)
+    [event] = open_images([Event(**place | said | others)], CATALOG)
+    return event
 
 
 def told(changes: list[Change]) -> Counter[tuple[str, tuple[tuple[str, Any], ...]]]:
@@ -64,8 +73,9 @@ def logs(draw: st.DrawFn) -> list[Event]:
 def test_the_sum_of_what_is_told_is_the_sum_of_the_log(log: list[Event], coalesce: bool, places: list[int]) -> None:
     expected: Counter[Any] = Counter()
     for event in log:
-        text = event.new or event.old or ""
-        values = {"a": None, "b": None} | json.loads(text)
+        assert event.image is not None
+        values = event.image.after or event.image.before or {}
+        text = json.dumps({name: value for name, value in values.items() if value is not None}, separators=(",", ":"))
         expected[f"{WHOLE_ROW}={digest(text)}", tuple(values.items())] += 1 if event.kind == 1 else -1
     options = Options(coalesce=coalesce)
     decision = decide(log, catalog=CATALOG, options=options)
@@ -84,31 +94,36 @@ def test_the_sum_of_what_is_told_is_the_sum_of_the_log(log: list[Event], coalesc
 def test_what_is_no_row_of_a_table_without_a_key_ends_as_an_error() -> None:
     text = TEXTS[1]
     wrong = [
-        row(1, text, adds=True, kind=5, column=None),
-        row(2, text, adds=True, column="a"),
+        row(1, text, adds=True, new=None),
+        row(2, text, adds=True, kind=1, column="a"),
         row(3, text, adds=True, new="no JSON"),
         row(4, text, adds=False, old=None),
-        row(5, text, adds=True, new='{"a":null}'),
+        row(5, text, adds=True, new='["9","1",null]'),
+        row(6, text, adds=True, kind=6, old='["1","1",null]', new='["1","2",null]'),
     ]
     changes, outcomes = decide(wrong, catalog=CATALOG)
     assert changes == []
-    assert [one.reason for one in outcomes] == [Reason.INVALID] * 5
+    assert [one.reason for one in outcomes] == [Reason.INVALID] * 6
     assert all(one.note for one in outcomes)
 
 
 def test_columns_that_came_and_went_since_are_null_and_left_out() -> None:
-    [change], _ = decide([row(1, '{"a":"1","gone":"2"}', adds=True)], catalog=CATALOG)
+    [change], _ = decide([row(1, TEXTS[1], adds=True, new='["2","1","2"]')], catalog=CATALOG)
     assert [(edit.column, edit.old, edit.new) for edit in change.edits] == [("a", ABSENT, "1"), ("b", ABSENT, None)]
     assert change.whole
 
 
 @pytest.mark.parametrize("adds", [True, False])
-def test_the_text_of_a_row_is_hidden_with_one_of_its_columns(adds: bool) -> None:
+def test_of_an_image_single_values_are_hidden_and_what_cannot_be_read_whole(adds: bool) -> None:
     mask = Mask({(None, "note"): frozenset(["b"])}, CATALOG)
     event = row(1, TEXTS[3], adds=adds, hashes=False)
-    assert mask.hides("note", event.column)
+    assert mask.value("note", None, event.new or event.old) == encode_image(1, ["1", HIDDEN])
+    assert mask.secrets("note", f"{WHOLE_ROW}=x", None, (event.old, event.new)).count("x") == 2
     assert mask.key("note", event.key) == HIDDEN
-    assert not Mask({}, CATALOG).hides("note", WHOLE_ROW)
+    for text in ("no JSON", '["9","a","b"]', '["1","a"]'):
+        assert mask.value("note", None, text) == HIDDEN
+        assert text in mask.secrets("note", "a=1", None, (text, None))
+    assert Mask({}, CATALOG).value("note", None, event.new) == event.new
     assert Mask({}, CATALOG).key("note", event.key) == event.key
 
 
