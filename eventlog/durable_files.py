@@ -162,6 +162,7 @@ def make_folder(folder: Path) -> None:
             # The umask takes rights from what mkdir is given, and not from chmod.
             if _is_shared(missing.parent):
                 missing.chmod(0o2750)
+            flush(missing.parent)
     folder.mkdir(exist_ok=True)  # which fails where a file has its place
 
 

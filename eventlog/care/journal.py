@@ -91,6 +91,7 @@ class CaredJournal(Journal):
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
         """A transaction; what the tables hold is read in it, for a publisher may have written since the last one."""
         with self.one_at_a_time, self.log.transaction() as connection:
+            self.log.make_durable(connection)
             yield connection, self.joined(connection)
 
     def joined(self, connection: Connection) -> Memory:

@@ -45,6 +45,7 @@ def server_points(
         engine, "tracking", "making_triggers", "no setting of the server keeps triggers from being made"
     )
     yield from points("clock", lambda: [_clock(engine, clock)])
+    yield from findings(engine, "durability", "durability", "the server keeps what it has acknowledged")
     nothing = f"no transaction has been open for more than {long} s"
     yield from findings(engine, "transactions", "long_transactions", nothing, {"seconds": long})
 

@@ -37,7 +37,7 @@ from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import HOLDING, RESUMED, SERVED, TRY_NOW, Marks, as_text
-from eventlog.sql.access import in_our_words, verbatim
+from eventlog.sql.access import find_losses, in_our_words, verbatim
 from eventlog.sql.connect import connect, limit_sessions, shown_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -196,6 +196,9 @@ class Post:
             names = [output.name for output in outputs]
             self._report_others(names)
             with self.lock.log.transaction() as connection:
+                for level, found, mend in find_losses(connection, self.lock.log.dialect):
+                    if level == "failure":
+                        self._records.warning("may_lose", why=found, hint=mend)
                 self.lock.mark(connection, SERVED, as_text(names))
                 self._ledger.begin(connection, self.journal, names)
         if self.wakeup is not None:

@@ -260,6 +260,9 @@ class PlanFolder:
             # In the order of the plan, for the last of them says that the others are there.
             in_order = sorted(begun, key=lambda file: file.number)
             show_files([file.part for file in in_order], apart=1)
+            # Names that can be read need not be on the disk yet: who gave them may have been stopped.
+            for folder in self._folders() if mark is not None and mark.plan else ():
+                flush(folder)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken it
             raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import EventlogError, SourceError, shortened
 from eventlog.core.model import Reason
-from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
+from eventlog.sql.dialect import OUR_FAULT, Dialect, dialect_of, dialects, statement
 from eventlog.sql.pooler import is_pooled
 
 if TYPE_CHECKING:
@@ -71,6 +71,26 @@ def moment(engine: Engine, what: str) -> Iterator[Connection]:
         for part in statements_of(dialect, "one_moment"):
             connection.exec_driver_sql(part)
         yield connection
+
+
+def make_durable(connection: Connection, dialect: Dialect) -> None:
+    """Has this very transaction be on disk when its commit returns, where the database lets a client
+    choose. It only raises what the session has.
+    """
+    if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+        raise EventlogError("A lone statement cannot be made durable.", hint=OUR_FAULT)
+    if text := statement(dialect, "make_durable", durable=statement(dialect, "durable")):
+        connection.exec_driver_sql(text)
+
+
+def find_losses(connection: Connection, dialect: Dialect) -> list[tuple[str, str, str]]:
+    """Find why a server may lose what it has acknowledged, whatever `make_durable` asks for.
+
+    Each finding is how bad it is, a sentence, and what mends it.
+    """
+    text = statement(dialect, "durability")
+    rows = connection.exec_driver_sql(text).all() if text else []
+    return [(str(level), str(found), str(mend)) for level, found, mend in rows]
 
 
 def _prepare_session(connection: Connection, dialect: Dialect) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from eventlog.core.errors import InstallError
 from eventlog.core.rules.times import in_utc
-from eventlog.sql.access import fetched, in_text, moment, transaction
+from eventlog.sql.access import fetched, in_text, make_durable, moment, transaction
 from eventlog.sql.clocks import due_clock, zone_of
 from eventlog.sql.dialect import dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames, no_log
@@ -99,6 +99,10 @@ class Log:
     def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
         """A transaction on the log, or `lone` statements; SourceError if the database refuses."""
         return transaction(self.engine, f"The event log {self.name}", lone=lone, dialect=self.dialect)
+
+    def make_durable(self, connection: Connection) -> None:
+        """Has a transaction be on disk when its commit returns, whatever the session's settings say."""
+        make_durable(connection, self.dialect)
 
     def moment(self) -> AbstractContextManager[Connection]:
         """A transaction for who only reads: its tables are all seen as they were at one moment."""

@@ -73,7 +73,7 @@ def test_what_is_entered_under_the_lock_is_on_disk_at_its_commit_unless_it_may_b
     lock = LogLock(log, lease=600.0)
     assert lock.take()
     with log.transaction() as connection:
-        connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+        assert log.rows(connection, text("SHOW synchronous_commit")) == [("off",)]
         lock.assure(connection)
         lock.mark(connection, "place", "1")
         assert log.rows(connection, text("SHOW synchronous_commit")) == [("on",)]

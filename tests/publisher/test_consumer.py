@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 from eventlog.care.journal import CaredJournal, hold, release
 from eventlog.core.model import Status
@@ -188,14 +188,9 @@ def test_a_row_that_was_settled_while_its_plan_was_in_doubt_comes_when_it_waits_
 
 
 def test_a_plan_is_on_disk_before_anything_goes_out(postgresql: Engine, tmp_path: Path) -> None:
-    def on_disk(connection: Any, _: object) -> None:
-        connection.execute("SET synchronous_commit = on")
-        connection.commit()
-
-    event.listen(postgresql, "connect", on_disk)
-    postgresql.dispose()
     table = installed(postgresql)
     log = Log(postgresql, table.names)
+    assert table.ask("SHOW synchronous_commit") == [("off",)], "the server's setting is not the publisher's"
     table.write(1, key="idu=1", new_value="value-1")
     process = Process(log, tmp_path)
     commit, waits = postgresql.dialect.do_commit, list[tuple[int, str]]()

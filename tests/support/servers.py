@@ -37,7 +37,6 @@ _numbers = count(1)
 _dice = SystemRandom()  # Hypothesis sets the other one to the same number again and again
 _ports: set[int] = set()
 _settings = {
-    "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "autovacuum": "off",  # so that plans and timings are the test's own doing

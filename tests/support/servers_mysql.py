@@ -45,7 +45,7 @@ _settings = {
     "character-set-server": "utf8mb4",
     "innodb-buffer-pool-size": "64M",
     "innodb-doublewrite": "0",
-    "innodb-flush-log-at-trx-commit": "0",
+    "innodb-flush-log-at-trx-commit": "1",
     "innodb-flush-method": "nosync",
     "performance-schema": "off",
     "skip-name-resolve": "",

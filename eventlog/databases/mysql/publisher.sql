@@ -91,3 +91,12 @@ SET SESSION lock_wait_timeout = /* lock_s */30, innodb_lock_wait_timeout = /* lo
 
 -- lease_limits: a client that is frozen or cut off holds no row for longer than two leases; MySQL has no such limit
 SET @eventlog_limited = 1 /*M! , SESSION idle_transaction_timeout = /* idle_s */10 */;
+
+-- durability: findings about a server that may lose what it has acknowledged, whatever a session asks for
+SELECT 'failure', CONCAT('The server may lose what it has acknowledged: innodb_flush_log_at_trx_commit is ',
+                         @@GLOBAL.innodb_flush_log_at_trx_commit, '.'), 'Set it to 1.'
+FROM (SELECT 1 AS one) AS single WHERE @@GLOBAL.innodb_flush_log_at_trx_commit NOT IN (1, 3)
+UNION ALL
+SELECT 'warning', CONCAT('The server may lose what it has acknowledged when its machine fails: sync_binlog is ',
+                         @@GLOBAL.sync_binlog, '.'), 'Set it to 1.'
+FROM (SELECT 1 AS one) AS single WHERE @@GLOBAL.log_bin <> 0 AND @@GLOBAL.sync_binlog <> 1;

@@ -58,3 +58,6 @@ END;
 UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
 WHERE name = 'publisher' AND TO_CHAR(SUBSTR(value, 1, 2000)) = :former;
+
+-- make_durable: has commits of this session be on disk when they return, whatever it or the server says
+ALTER SESSION SET COMMIT_WAIT = 'FORCE_WAIT';

@@ -68,7 +68,18 @@ WHERE output = :output AND record_id IN (SELECT unnest(CAST(translate(:ids, '[]'
 WITH held AS MATERIALIZED (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE)
 UPDATE /* marks */event_log_mark AS lease
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
-FROM held, set_config('synchronous_commit',
-                      CASE WHEN :soon THEN 'off' ELSE current_setting('synchronous_commit') END, true)
+FROM held, set_config('synchronous_commit', CASE WHEN :soon THEN 'off' ELSE /* durable */'on' END, true)
 WHERE lease.name = 'publisher' AND lease.value LIKE '% ' || CAST(:token AS text)
 RETURNING held.value;
+
+-- durable: expression: how a commit waits for the disk: as the session says, but never for less than that, nor for this
+-- server alone where others are to have what it acknowledges
+CASE WHEN current_setting('synchronous_commit') = 'off'
+       OR (current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> '')
+     THEN 'on' ELSE current_setting('synchronous_commit') END;
+
+-- durably: expression: has this transaction be on disk when its commit returns, in a statement that is asked anyway
+set_config('synchronous_commit', /* durable */'on', true);
+
+-- make_durable: the same in a statement of its own
+SELECT set_config('synchronous_commit', /* durable */'on', true);

@@ -36,8 +36,7 @@ WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS 
 -- transaction is on disk only with the next one.
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT CAST(:name AS text), CAST(:value AS text)
-FROM set_config('synchronous_commit',
-                CASE WHEN :soon THEN 'off' ELSE current_setting('synchronous_commit') END, true)
+FROM set_config('synchronous_commit', CASE WHEN :soon THEN 'off' ELSE /* durable */'on' END, true)
 WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
               WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
@@ -86,3 +85,7 @@ SELECT set_config('idle_in_transaction_session_timeout', CAST(/* idle_ms */10000
        set_config('tcp_keepalives_interval', CAST(/* probe_s */2 AS text), false),
        set_config('tcp_keepalives_count', CAST(/* probes */3 AS text), false),
        set_config('tcp_user_timeout', CAST(/* unheard_ms */10000 AS text), false);
+
+-- durability: findings about a server that may lose what it has acknowledged, whatever a session asks for
+SELECT 'failure', 'The server may lose what it has acknowledged: fsync is off.', 'Set it to on.'
+FROM pg_settings WHERE name = 'fsync' AND setting = 'off';

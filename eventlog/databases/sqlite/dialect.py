@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from eventlog.databases.sqlite.keys import SqliteLookup
 from eventlog.databases.sqlite.types import TYPES
@@ -18,10 +19,20 @@ def _options(given: Iterable[str]) -> set[str]:
     return {*_OPTIONS}
 
 
+def _keep_commits(engine: Any) -> None:
+    """Has commits be on the disk when they return; the usual setting leaves out the folder, from which
+    a journal may come back that takes the last commit away.
+    """
+    from sqlalchemy import event
+
+    event.listen(engine, "connect", lambda driver, _: driver.execute("PRAGMA synchronous = EXTRA"))
+
+
 SQLITE = Dialect(
     name="sqlite",
     room=__package__ or "",
     lookup=SqliteLookup(),
+    prepare=_keep_commits,
     types=TYPES,
     error_number="sqlite_errorcode",
     stores_any_bytes=True,

@@ -68,10 +68,14 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Control:
-    """The control tables of one task in one schema."""
+    """The control tables of one task in one schema.
 
-    def __init__(self, task: str, schema: str | None) -> None:
+    `durably` is SQL that has the transaction be on disk, said where `standing` asks.
+    """
+
+    def __init__(self, task: str, schema: str | None, durably: str = "") -> None:
         self.task = task
+        self._durably: list[sa.ColumnElement[str]] = [sa.literal_column(durably)] if durably else []
         self.tables = sa.MetaData(schema=schema)
         name, text, moment = sa.String(128), sa.Text(), sa.DateTime()
         key = KeyText(128)
@@ -140,7 +144,7 @@ class Control:
         table = self.positions
         # The lock keeps a publisher that was replaced from writing after it was looked at.
         # One row for each task, so that tasks of one database do not wait for each other.
-        query = sa.select(table).where(table.c.task == self.task).with_for_update()
+        query = sa.select(table, *self._durably).where(table.c.task == self.task).with_for_update()
         row = connection.execute(query).first()
         if row is None:
             return None

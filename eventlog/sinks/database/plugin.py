@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal
 
+from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import Places
 from eventlog.core.plugins import Finding, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
@@ -42,7 +43,9 @@ def _place(output: DatabaseOutput) -> str:
 def _findings(output: DatabaseOutput) -> Iterator[Finding]:
     from eventlog.sinks.database.control import try_tables
     from eventlog.sinks.database.mirror_keys import loose_mirrors
+    from eventlog.sql.access import find_losses, in_our_words
     from eventlog.sql.connect import connect, missing_file, read_url
+    from eventlog.sql.dialect import dialect_of
 
     missing = missing_file(read_url(output.url))
     if missing is not None:
@@ -52,6 +55,11 @@ def _findings(output: DatabaseOutput) -> Iterator[Finding]:
     yield Finding(message=try_tables(output))
     engine = connect(output.url)
     try:
+        with in_our_words(engine, "The database of the change tables"), engine.connect() as connection:
+            for level, problem, mend in find_losses(connection, dialect_of(engine)):
+                if level == "failure":
+                    raise ConfigError(problem, hint=mend)
+                yield Finding(message=problem, mend=mend)
         for problem, mend in loose_mirrors(engine, output.schema):
             yield Finding(message=problem, mend=mend)
     finally:

@@ -8,6 +8,7 @@ nothing more.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -28,11 +29,13 @@ from eventlog.sinks.database.evolve import BlockShape, Evolution
 from eventlog.sinks.database.fill import Filling, message_of
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
-from eventlog.sql.access import in_our_words, is_lasting
+from eventlog.sql.access import find_losses, in_our_words, is_lasting, make_durable
 from eventlog.sql.connect import connect, limit_sessions
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, statement
 
 __all__ = ["DatabaseSettings", "DatabaseSink"]
+
+_log = logging.getLogger(__name__)
 
 HELD_SECONDS = 60.0
 """A publisher that is frozen in the middle of a transaction holds the row of its position for about
@@ -50,10 +53,12 @@ class DatabaseSink:
     def __init__(self, settings: DatabaseSettings, engine: Engine | None = None) -> None:
         self._settings = settings
         self._engine = _engine(settings.url) if engine is None else engine
-        dialect = dialect_of(self._engine)
+        self._dialect = dialect = dialect_of(self._engine)
         self._begin = dialect.begin_ddl
         self._transactional = dialect.transactional_ddl
-        self._control = Control(settings.task, settings.schema)
+        # For nothing: a statement of its own would be a tenth of a small commit.
+        self._durably = statement(dialect, "durably", durable=statement(dialect, "durable"))
+        self._control = Control(settings.task, settings.schema, self._durably)
         whose = {"server_name": SERVER, "task_name": settings.task}
         self._attrep = Attrep(settings.control_tables, self._control.tables, whose)
         self._evolution = Evolution(self._control, settings.schema, apply=settings.ddl == "apply", index=settings.index)
@@ -69,6 +74,7 @@ class DatabaseSink:
         self._evolution.forget()
         self._converting = tenure is None
         with self._transaction() as connection:
+            make_durable(connection, self._dialect)  # there may be no row yet
             former = self._control.standing(connection)
             known = former or TaskState()
             what = f"The task {self._settings.task!r} of change tables"
@@ -77,6 +83,10 @@ class DatabaseSink:
             now = replace(known, owner=owner)
             if now != former:
                 self._control.advance(connection, former, now)
+            losses = find_losses(connection, self._dialect)
+        for level, found, mend in losses:
+            if level == "failure":
+                _log.warning("The database of the change tables: %s %s", found, mend)
         self._evolution.log = owner.log
         self._standing = now
 
@@ -112,7 +122,7 @@ class DatabaseSink:
             last = standing.converted if self._converting else standing.plan
             if not self._is_there(standing, plan):
                 return Resolved(last=last, documents=frozenset())
-            answers = tuple(self._control.refused(connection, plan))
+            answers = tuple(self._known(connection, standing, plan))
         return Resolved(last=last, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
@@ -149,7 +159,7 @@ class DatabaseSink:
         with self._transaction() as connection:
             former = self._ours(connection)
             if self._is_there(former, plan):
-                return self._control.refused(connection, plan)
+                return self._known(connection, former, plan)
             for number, document in enumerate(documents):
                 # Made one by one: a later document may have its table altered, when the rows before
                 # are in.
@@ -171,6 +181,11 @@ class DatabaseSink:
         if standing is None or standing.owner != self._standing.owner:
             raise taken_by_a_later_one(f"the task {self._settings.task!r} of change tables")
         return standing
+
+    def _known(self, connection: Connection, standing: TaskState, plan: str) -> Sequence[Outcome]:
+        """What was refused of a plan that can be read: not on the disk before a commit behind it is."""
+        self._control.advance(connection, standing, standing)
+        return self._control.refused(connection, plan)
 
     def _is_there(self, standing: TaskState, plan: str) -> bool:
         return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
@@ -249,6 +264,8 @@ class DatabaseSink:
             with in_our_words(self._engine, what), self._engine.begin() as connection:
                 if self._begin is not None:
                     connection.exec_driver_sql(self._begin)
+                if not self._durably:
+                    make_durable(connection, self._dialect)
                 yield connection
         except OccupiedError:
             raise

@@ -6,6 +6,7 @@ Law: nobody is waited for for ever. PyIceberg asks a catalog over HTTP without a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, CatalogType, load_catalog
@@ -15,10 +16,13 @@ from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 from requests.exceptions import ConnectionError as NoConnectionError
 from requests.exceptions import Timeout
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 
-from eventlog.core.errors import SinkError
+from eventlog.core.errors import ConfigError, SinkError
 from eventlog.sinks.store.objects import ANSWER_SECONDS
+from eventlog.sql.access import make_durable
+from eventlog.sql.dialect import dialect_of
 
 CONNECT_SECONDS: Final = 5
 CATALOG_ANSWERS: Final[tuple[tuple[tuple[type[Exception], ...], str, str], ...]] = (
@@ -67,7 +71,13 @@ def open_catalog(properties: Mapping[str, Any]) -> Catalog:
     """The catalog that has these properties."""
     # The library takes the class of a catalog from this table, and no other argument says which.
     AVAILABLE_CATALOGS[CatalogType.REST] = lambda name, known: ImpatientCatalog(name, **known)
-    return load_catalog(**properties)
+    catalog = load_catalog(**properties)
+    engine = getattr(catalog, "engine", None)
+    if isinstance(engine, Engine):
+        with suppress(ConfigError):  # a database that eventlog does not know has settings of its own
+            dialect = dialect_of(engine)
+            event.listen(engine, "begin", lambda connection: make_durable(connection, dialect))
+    return catalog
 
 
 def catalog_trouble(table: str, error: Exception) -> SinkError | None:

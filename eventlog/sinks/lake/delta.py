@@ -13,13 +13,16 @@ from contextlib import contextmanager
 from os import environ
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Schema
+from msgspec import Struct
+from msgspec.json import decode
 
+from eventlog.durable_files import flush
 from eventlog.sinks.lake.merging import OPER, Does
 from eventlog.sinks.lake.rows import aligned, missing_fields, plain_schema
 from eventlog.sinks.lake.settings import DeltaSettings
@@ -31,7 +34,22 @@ from eventlog.sinks.store.objects import ANSWER_SECONDS, TRIES, TRYING_SECONDS
 LIBRARY: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
 """What the library raises."""
 
+UNFLUSHED_VERSIONS: Final = 4
+"""A plan makes no more of them: the table, its columns, its rows, and what puts files together."""
+
 _log = logging.getLogger(__name__)
+
+
+class AddedFile(Struct, frozen=True):
+    """A file of rows that a commit has added; its path is written as in an address."""
+
+    path: str
+
+
+class CommitLine(Struct, frozen=True):
+    """A line of a table's log, as far as it matters here."""
+
+    add: AddedFile | None = None
 
 
 class DeltaTables:
@@ -41,10 +59,13 @@ class DeltaTables:
         self._settings = settings
         self._options = storage_options(settings)
         self._known: dict[str, DeltaTable] = {}
+        self._flushed: dict[str, int] = {}
+        """The last version of each table that is known to be on the disk."""
 
     def forget(self) -> None:
         """Looks at every table anew."""
         self._known.clear()
+        self._flushed.clear()
 
     def close(self) -> None:
         """Nothing is open between two requests."""
@@ -74,13 +95,16 @@ class DeltaTables:
                     delta = self._made(table.name, table.schema(rows))
                     there = delta.transaction_version(writer) or 0
                     if there >= number:
+                        self._flush(table.name, delta)
                         return int(there)
                     noted = CommitProperties(app_transactions=[Transaction(writer, number)])
                     self._put(delta, table, rows, noted)
+                    self._flush(table.name, delta)
                     if self._settings.optimize_every and number % self._settings.optimize_every == 0:
                         # The rows are there already, so what fails here waits for another time.
                         try:
                             delta.optimize.compact()
+                            self._flush(table.name, delta)
                         except Exception as error:  # noqa: BLE001  # the library raises Exception itself
                             self._known.pop(table.name, None)
                             _log.warning(
@@ -93,6 +117,33 @@ class DeltaTables:
             _log.warning("Others write to %s as well; the rows are put there again.", location)
             pause(attempt)
         raise writes_elsewhere(self.location(table.name))
+
+    def _flush(self, name: str, delta: DeltaTable) -> None:
+        """Brings the last commits of a table in a folder to the disk, which the library does not."""
+        folder, version = Path(self.location(name)), delta.version()
+        if is_address(self._settings.path):
+            return  # an object store keeps what it has acknowledged
+        log = folder / "_delta_log"
+        # Who was stopped before this has left what it made, put in and put together.
+        first = self._flushed.get(name, version - UNFLUSHED_VERSIONS) + 1
+        entries = [log / f"{number:020d}.json" for number in range(max(0, first), version + 1)]
+        folders = {log, folder, *folder.parents[:2]}
+        for entry in filter(Path.exists, entries):
+            for line in entry.read_bytes().splitlines():
+                added = decode(line, type=CommitLine).add
+                if added is not None:
+                    path = folder / unquote(added.path)
+                    # What is gone was put together, or purged, since.
+                    if path.exists():
+                        flush(path)
+                        folders.add(path.parent)
+            flush(entry)
+        for made in (log / "_last_checkpoint", *log.glob(f"{version:020d}.checkpoint*")):
+            if made.exists():
+                flush(made)
+        for changed in folders:
+            flush(changed)
+        self._flushed[name] = version
 
     def location(self, name: str) -> str:
         """Where a table stands."""

