@@ -2,9 +2,8 @@
 alters it, in the same transaction.
 
 It never fails anybody's DDL or writes. It renders functions from templates in its own body, which log
-rows to be read back by their key; `eventlog track`, or the publisher that follows, makes the exact
-triggers again. Its function runs as a superuser, so what it reads must be nobody's who could log in
-(decision 27).
+what the class's style says, or, of a class with children, rows to be read back by their key. Its
+function runs as a superuser, so what it reads must be nobody's who could log in (decision 27).
 """
 
 from __future__ import annotations
@@ -182,6 +181,9 @@ def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
     kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
     forms = {f"{kind}_text": statement(dialect, f"text_of_{kind}", value=_FIRST) for kind in kinds}
     forms["made_text"] = statement(dialect, "made_type", value=_FIRST)
+    forms["domain_text"] = statement(dialect, "made_domain", value=_FIRST, type=_SECOND)
+    forms["guard_row"] = statement(dialect, "guard_row", types=f"({_FIRST})")
+    forms["guard_rows"] = statement(dialect, "guard_rows", types=f"({_FIRST})", source=_SECOND)
     forms["quoted"] = statement(dialect, "quoted", text=_FIRST)
     log = dict(log_holes(dialect, names)) | number_holes(dialect, names)
     log |= {"now": dialect.now, "user": dialect.user}

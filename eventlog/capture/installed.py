@@ -89,6 +89,7 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     table: str
     owner: str
     state: TriggerCondition
+    schema: str | None = None
     style: Style | None = None
     note: str | None = None
     fails: bool = False
@@ -146,6 +147,7 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
             TriggerState(
                 name=row.trigger_name,
                 table=row.table_name,
+                schema=row.table_schema,
                 owner=owner,
                 state=TriggerCondition.STRAY,
                 note="the registry does not name it",
@@ -377,6 +379,7 @@ def _state(
         missing = TriggerState(
             name=trigger.name,
             table=trigger.table,
+            schema=trigger.schema,
             owner=owner,
             state=TriggerCondition.MISSING,
         )
@@ -389,7 +392,9 @@ def _state(
         return _described(standing, TriggerCondition.CURRENT)
     note = None if standing.unchanged else "somebody has changed it"
     if standing.owner.triggers[standing.entered].digest == FOLLOWED:
-        note = "its table was altered, and it logs rows to be read back since"
+        note = "its table was altered, and the follower logs it in its style since"
+        if standing.owner.options.children:
+            note = "its table was altered, and it logs rows to be read back since"
     return _described(standing, TriggerCondition.OUTDATED, note)
 
 
@@ -407,6 +412,7 @@ def _described(
     return TriggerState(
         name=trigger.name,
         table=trigger.table,
+        schema=trigger.schema,
         owner=trigger.owner.whole,
         state=state,
         style=trigger.owner.options.style,

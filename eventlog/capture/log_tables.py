@@ -344,6 +344,10 @@ def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("relation", number),
             sa.Column("options", types.log_value, nullable=False),
             sa.Column("watched", types.log_value),
+            sa.Column("style", sa.String(20), nullable=False),
+            sa.Column("all_columns", number, nullable=False),
+            sa.Column("primary_key", number, nullable=False),
+            sa.Column("deferred", number, nullable=False),
         ],
         "triggers": [
             _key("tracked", number),
@@ -367,9 +371,11 @@ def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
             _key("relation", number),
             _key("number", number),
             sa.Column("name", name, nullable=False),
+            sa.Column("entered", name),
             sa.Column("type", number, nullable=False),
             sa.Column("modifier", number, nullable=False),
             sa.Column("key_place", number),
+            sa.Column("watched", number, nullable=False),
         ],
     }
 

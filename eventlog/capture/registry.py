@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.plan import TriggerOptions, TriggerPlan
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, long_literal, offers, statement
 from eventlog.sql.names import LogNames
+
+BY_KEY: Final = "key"
+"""The style in which the follower logs a class that it cannot log as before: rows to be read back by key."""
 
 
 class EnteredTrigger(Struct, frozen=True, kw_only=True):
@@ -65,9 +68,18 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
     is left out.
     """
     dialect = dialect_of(connection)
+    renamed: dict[int, dict[str, str]] = {}
+    keys: dict[int, tuple[str, ...]] = {}
     try:
         rows = _read(connection, dialect, names, "registry_read")
         entered = _read(connection, dialect, names, "registry_triggers")
+        if offers(dialect, "registry_columns"):
+            for number, former, now, place in _read(connection, dialect, names, "registry_columns"):
+                names_now = renamed.setdefault(int(number), {})
+                if former is not None:
+                    names_now[str(former)] = str(now)
+                if place is not None:
+                    keys[int(number)] = (*keys.get(int(number), ()), str(now))
     except SQLAlchemyError:
         if inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
             raise
@@ -80,6 +92,8 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
     for number, schema, table, relation, options, watched in rows:
         tracked = _decode(int(number), schema, str(table), relation, str(options or ""), str(watched or "[]"))
         tracked = msgspec.structs.replace(tracked, triggers=triggers.get(tracked.id, {}))
+        if tracked.id in renamed:
+            tracked = _rename_columns(tracked, renamed[tracked.id], keys.get(tracked.id))
         classes[tracked.whole] = tracked
     return classes
 
@@ -108,6 +122,25 @@ def _decode(number: int, schema: Any, table: str, relation: Any, options: str, w
         watched=tuple(names),
         fault=fault,
     )
+
+
+def _rename_columns(tracked: TrackedClass, names: Mapping[str, str], key: tuple[str, ...] | None) -> TrackedClass:
+    """Put the names of now into what a class is tracked with, as the follower knows its columns by their
+    numbers; and the key by which it goes on where there is no primary one any more.
+    """
+    in_any_case = {name.casefold(): now for name, now in names.items()}
+
+    def now(asked: Sequence[str]) -> tuple[str, ...]:
+        return tuple(names.get(name) or in_any_case.get(name.casefold(), name) for name in asked)
+
+    options = tracked.options
+    options = msgspec.structs.replace(
+        options,
+        columns=now(options.columns),
+        exclude=now(options.exclude),
+        key=key or now(options.key),
+    )
+    return msgspec.structs.replace(tracked, options=options, watched=now(tracked.watched))
 
 
 def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None, bool]:
@@ -173,14 +206,18 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             return str(self.known.id)
         return self._statement("class_number", schema=self._schema(), table=self._text(self.table))
 
-    def enter_class(self, options: TriggerOptions, watched: Sequence[str]) -> Iterator[str]:
-        """Enter the class with its options."""
+    def enter_class(self, asked: TriggerOptions, plan: TriggerPlan) -> Iterator[str]:
+        """Enter the class with the options that were asked for, and what the follower reads of its plan."""
         holes = {
             "schema": self._schema(),
             "table": self._text(self.table),
             "relation": self._relation(self.table),
-            "options": self._text(msgspec.json.encode(options).decode()),
-            "watched": self._text(msgspec.json.encode([*watched]).decode()),
+            "options": self._text(msgspec.json.encode(asked).decode()),
+            "watched": self._text(msgspec.json.encode([*plan.remembered]).decode()),
+            "style": self._text(BY_KEY if plan.children else plan.options.style),
+            "all_columns": str(int(not (asked.columns or asked.exclude))),
+            "primary_key": str(int(not asked.key)),
+            "deferred": str(int(plan.options.deferred)),
         }
         if self.known is None:
             yield self._statement("orphans_remove")
@@ -229,15 +266,18 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         if offers(self.dialect, "ancestors_add"):
             yield self._statement("ancestors_add", **{"class": self.number})
 
-    def enter_columns(self, keys: Mapping[str, Sequence[str]]) -> Iterator[str]:
-        """Enter the columns of the tables by name, whose keys these are, so that the follower knows
-        them again by their numbers.
+    def enter_columns(self, plan: TriggerPlan) -> Iterator[str]:
+        """Enter the columns of the class's tables, so that the follower knows them again by their
+        numbers.
         """
+        keys = {plan.table.name: plan.table.key} | {child.child.name: child.child.parent_key for child in plan.children}
+        own = [watched.column.name for watched in plan.watched if watched.column.name not in plan.table.key]
         yield self._statement("columns_remove", **{"class": self.number})
         for table, key in keys.items():
-            names = ", ".join(self.dialect.literal(name) for name in key)
+            names = {"key": key, "watched": own if table == plan.table.name else ()}
+            listed = {what: ", ".join(map(self.dialect.literal, columns)) for what, columns in names.items()}
             place = self.dialect.literal(self.dialect.qualified(self.schema, table))
-            yield self._statement("columns_add", **{"class": self.number}, key=names, place=place)
+            yield self._statement("columns_add", **{"class": self.number}, **listed, place=place)
 
     def remove_class(self) -> Iterator[str]:
         """Take the class off, with all that belongs to it."""

@@ -75,12 +75,12 @@ def _class_needed(
     if known is not None and not (outdated or stray or planned.former) and _is_entered(planned, known, wanted_names):
         return
     if known is None:
-        yield from writer.enter_class(planned.asked, planned.plan.remembered)
+        yield from writer.enter_class(planned.asked, planned.plan)
     for trigger in outdated:
         takes_place = trigger.name in mine or (trigger.table, trigger.name) in similar
         yield from _make_trigger(dialect, names, writer, trigger, mine.get(trigger.name), replaces=takes_place)
     if known is not None:
-        yield from writer.enter_class(planned.asked, planned.plan.remembered)
+        yield from writer.enter_class(planned.asked, planned.plan)
     for gone in stray:
         yield from drop_trigger(dialect, names, gone)
     if known is not None:
@@ -90,8 +90,7 @@ def _class_needed(
     tables = {table.name: "table"} | {child.child.name: "child" for child in planned.plan.children}
     yield from writer.enter_relations(tables)
     if planned.plan.options.follow_ddl:
-        keys = {table.name: table.key} | {child.child.name: child.child.parent_key for child in planned.plan.children}
-        yield from writer.enter_columns(keys)
+        yield from writer.enter_columns(planned.plan)
 
 
 def _make_trigger(

@@ -165,6 +165,9 @@ def derived(noted: Described, former: Described, types: Types) -> Described:
             columns.pop(column.number, None)
             renamed = replace(attribute.column, name=column.name)
             left_out.append(replace(attribute, name=column.name, column=renamed))
+    # Another primary key may tell rows apart since.
+    places = {number: position for position, number in enumerate(noted.key, 1)}
+    columns = {number: replace(column, key=places.get(number)) for number, column in columns.items()}
     of_children = [attribute for attribute in before.left_out if attribute.child is not None]
     table = replace(
         before,

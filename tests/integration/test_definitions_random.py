@@ -153,8 +153,7 @@ def history(engine: Engine, folder: Path, seed: int, style: Style) -> str:
     finally:
         work.close()
         audience.down()
-    # Where the database follows, rows of an altered table are read back until it is tracked again.
-    if style in (Style.IMAGE, Style.FIELD) and not follows:
+    if style in (Style.IMAGE, Style.FIELD):
         audience.told_as_it_was()
     return work.table
 

@@ -327,14 +327,24 @@ DROP FUNCTION IF EXISTS /* function */event_log_usr_insert();
 ALTER FUNCTION /* function */event_log_usr_insert() OWNER TO /* function_owner */CURRENT_USER;
 
 -- The follower: keeps the triggers of a tracked table working when somebody alters it, in the same transaction (--follow-ddl).
--- It reads numbers and names of the registry and of the catalog, and renders functions from the templates in its own body:
--- format() fills each once, and never looks again at what it has put in, so that no name can stand for anything else.
--- Until somebody tracks the table again, its rows are logged to be read back by their key.
+-- It reads numbers, names and styles of the registry and of the catalog, and renders functions from the templates in its own
+-- body: format() fills each once, and never looks again at what it has put in, so that no name can stand for anything else.
+-- What a table with children logs is, until somebody tracks it again, to be read back by key.
 
--- columns_add: enters the columns of a class's table by their numbers, and which of them tell its rows apart
-INSERT INTO /* columns */event_log_column (tracked, relation, number, name, type, modifier, key_place)
-SELECT /* class */1, attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod, array_position(ARRAY[/* key */'idu'], attname::text)
+-- columns_add: enters the columns of a class's table by their numbers: what they are called in its options, which of them tell
+-- its rows apart, and which are logged
+INSERT INTO /* columns */event_log_column (tracked, relation, number, name, entered, type, modifier, key_place, watched)
+SELECT /* class */1, attrelid::bigint, attnum, attname, attname, atttypid::bigint, atttypmod,
+  array_position(ARRAY[/* key */'idu']::text[], attname::text), CASE WHEN attname = ANY(ARRAY[/* watched */'fname']::text[]) THEN 1 ELSE 0 END
 FROM pg_attribute WHERE attrelid = to_regclass(/* place */'public.usr') AND attnum > 0 AND NOT attisdropped;
+
+-- registry_columns: what columns are called now that options name as they were called; and the key of a class that had a primary
+-- key and has none now
+SELECT tracked, entered, name, lost.key_place FROM /* columns */event_log_column AS known
+JOIN /* tracked */event_log_tracked AS class ON class.id = known.tracked AND class.relation = known.relation
+CROSS JOIN LATERAL (SELECT CASE WHEN primary_key = 1 AND NOT EXISTS (
+  SELECT FROM pg_constraint WHERE conrelid = known.relation::oid AND contype = 'p') THEN known.key_place END AS key_place) AS lost
+WHERE entered <> name OR lost.key_place IS NOT NULL ORDER BY tracked, lost.key_place;
 
 -- follower_schema: where nobody else may create
 CREATE SCHEMA IF NOT EXISTS eventlog_ddl;
@@ -392,26 +402,32 @@ END LOOP;
 END
 $eventlog$;
 
--- follow_function: makes the functions of a class's triggers anew where a name or a column of its tables is another one now
+-- follow_function: makes the functions of a class's triggers anew where a name, a column or the key of its tables is another one now
 CREATE OR REPLACE FUNCTION /* follow */eventlog_ddl.event_log_follow(class bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $eventlog$
 DECLARE
-own oid; own_schema name; own_name name; former_schema text; former_name text; called text; part record;
-keys text[]; names text[]; numbers integer[]; before text; after text; there text; source text; body text; fits boolean;
+kept record; own oid; own_schema name; own_name name; called text; is_called boolean; is_keyed boolean; remakes boolean; part record;
+names text[]; numbers integer[]; fits boolean; keys text[]; held text[]; heading text[]; types text; source text; there text;
+before text; after text; o text; n text; facts text; body text;
 BEGIN
-SELECT relation::oid, schema_name, table_name INTO own, former_schema, former_name FROM /* tracked */event_log_tracked WHERE id = class;
+SELECT relation::oid AS relation, schema_name::text AS schema_name, table_name::text AS table_name, style::text AS style,
+  all_columns = 1 AS all_columns, primary_key = 1 AS primary_key, deferred = 1 AS deferred
+INTO kept FROM /* tracked */event_log_tracked WHERE id = class;
+own := kept.relation;
 SELECT nspname, relname INTO own_schema, own_name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE pg_class.oid = own;
 IF own_name IS NULL OR NOT EXISTS (SELECT FROM /* columns */event_log_column WHERE tracked = class) THEN
   RETURN;
 END IF;
-IF NOT EXISTS (
-    SELECT FROM /* relations */event_log_relation AS known
-    LEFT JOIN pg_class ON pg_class.oid = known.relation::oid LEFT JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE known.tracked = class AND known.role IN ('table', 'child')
-      AND (known.table_name::text, known.schema_name::text) IS DISTINCT FROM (relname::text, nspname::text))
-  AND NOT EXISTS (
+is_called := NOT EXISTS (SELECT FROM /* relations */event_log_relation AS known
+  LEFT JOIN pg_class ON pg_class.oid = known.relation::oid LEFT JOIN pg_namespace ON pg_namespace.oid = relnamespace
+  WHERE known.tracked = class AND known.role IN ('table', 'child')
+    AND (known.table_name::text, known.schema_name::text) IS DISTINCT FROM (relname::text, nspname::text));
+is_keyed := NOT kept.primary_key OR NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = own AND contype = 'p'
+  AND conkey IS DISTINCT FROM (SELECT array_agg(number::smallint ORDER BY key_place) FROM /* columns */event_log_column
+    WHERE tracked = class AND relation = own::bigint AND key_place IS NOT NULL));
+IF is_called AND is_keyed AND NOT EXISTS (
     (SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class
      EXCEPT
      SELECT attrelid::bigint, attnum::integer, attname::text, atttypid::bigint, atttypmod FROM pg_attribute
@@ -423,6 +439,29 @@ IF NOT EXISTS (
      SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class)) THEN
   RETURN;
 END IF;
+-- Who compares whole rows names no column but those of the key.
+remakes := NOT (kept.style = 'row-back' AND kept.all_columns AND is_called AND is_keyed) OR EXISTS (
+  SELECT FROM /* columns */event_log_column AS known
+  LEFT JOIN pg_attribute ON attrelid = own AND attnum = known.number AND NOT attisdropped
+  WHERE known.tracked = class AND key_place IS NOT NULL
+    AND (known.name::text, known.type, known.modifier::integer) IS DISTINCT FROM (attname::text, atttypid::bigint, atttypmod));
+UPDATE /* columns */event_log_column AS known SET name = attname, type = atttypid::bigint, modifier = atttypmod
+FROM pg_attribute WHERE known.tracked = class AND attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped;
+DELETE FROM /* columns */event_log_column AS known WHERE known.tracked = class AND known.key_place IS NULL AND NOT EXISTS (
+  SELECT FROM pg_attribute WHERE attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped);
+INSERT INTO /* columns */event_log_column (tracked, relation, number, name, type, modifier, watched)
+SELECT class, attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod, CASE WHEN kept.all_columns THEN 1 ELSE 0 END
+FROM pg_attribute
+WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped
+  AND NOT EXISTS (SELECT FROM /* columns */event_log_column AS known
+    WHERE known.tracked = class AND known.relation = attrelid::bigint AND known.number = attnum);
+IF NOT is_keyed THEN
+  -- Rows are known by the primary key of now. A row of a child table points to a former key: nobody knows whose it is.
+  UPDATE /* columns */event_log_column AS known SET key_place = array_position(conkey, known.number::smallint),
+    watched = CASE WHEN known.number = ANY(conkey) THEN 0 WHEN key_place IS NOT NULL AND kept.all_columns THEN 1 ELSE watched END
+  FROM pg_constraint WHERE known.tracked = class AND known.relation = own::bigint AND conrelid = own AND contype = 'p';
+  UPDATE /* columns */event_log_column SET key_place = NULL WHERE tracked = class AND relation <> own::bigint;
+END IF;
 called := CASE WHEN own_schema = /* schema_name */'public' THEN own_name::text ELSE own_schema || '.' || own_name END;
 -- The key as it is called now; the columns of a child table stand for it in its order.
 SELECT array_agg(attname::text ORDER BY key_place), array_agg(known.number::integer ORDER BY key_place),
@@ -432,70 +471,107 @@ LEFT JOIN pg_attribute ON attrelid = own AND attnum = known.number AND NOT attis
 WHERE known.tracked = class AND known.relation = own::bigint AND key_place IS NOT NULL;
 FOR part IN
   SELECT entered.name, entered.part AS does, pg_proc.oid AS function, nspname, proname, tgrelid, tgrelid = own AS is_own,
-    (tgtype & 1) = 1 AS by_row, (tgtype & 4) > 0 AS inserts, (tgtype & 8) > 0 AS deletes, (tgtype & 32) > 0 AS truncates
+    written.relowner <> proowner AS is_foreign, (tgtype & 1) = 1 AS by_row, (tgtype & 4) > 0 AS inserts, (tgtype & 8) > 0 AS deletes,
+    (tgtype & 32) > 0 AS truncates
   FROM /* triggers */event_log_trigger AS entered
   JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
   JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner
   JOIN pg_namespace ON pg_namespace.oid = pronamespace
   JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
-  WHERE entered.tracked = class
+  JOIN pg_class AS written ON written.oid = tgrelid
+  WHERE remakes AND entered.tracked = class
 LOOP
-  SELECT array_agg(format(form, '%1$s.' || replace(quote_ident(attname), '%', '%%')) ORDER BY key_place) INTO keys FROM (
-    SELECT attname, key_place, CASE WHEN base.type >= 16384 THEN /* made_text */'%1$s' ELSE CASE
-        WHEN base.type = 17 THEN /* octet_text */'%1$s' WHEN base.type = 790 THEN /* money_text */'%1$s'
+  -- The texts of values, with %1$s for what a row is called.
+  SELECT array_agg(piece ORDER BY key_place) FILTER (WHERE key_place IS NOT NULL),
+    array_agg(piece ORDER BY number) FILTER (WHERE watched = 1), array_agg(name ORDER BY number) FILTER (WHERE watched = 1),
+    'greatest(' || string_agg(format('pg_typeof(%s)::oid', bare), ', ') FILTER (WHERE type < 16384
+      AND (key_place IS NOT NULL OR watched = 1 AND kept.style <> 'key')) || ')'
+  INTO keys, held, heading, types FROM (
+    SELECT known.number, known.name::text, key_place, watched, atttypid AS type, bare,
+      format(CASE WHEN base.type >= 16384 THEN /* made_text */'%1$s' WHEN base.type = 17 THEN /* octet_text */'%1$s'
+        WHEN base.type = 790 THEN /* money_text */'%1$s'
         WHEN base.type = 16 OR (base.type = 1560 AND base.typmod = 1) THEN /* state_text */'%1$s'
         WHEN base.type = 1082 THEN /* date_text */'%1$s' WHEN base.type = 1114 THEN /* timestamp_text */'%1$s'
-        WHEN base.type = 1184 THEN /* zoned_text */'%1$s' ELSE /* string_text */'%1$s' END END AS form
+        WHEN base.type = 1184 THEN /* zoned_text */'%1$s' ELSE /* string_text */'%1$s' END,
+        CASE WHEN atttypid >= 16384 AND base.type < 16384 THEN format(/* domain_text */'%1$s', bare, format_type(base.type, base.typmod))
+        ELSE bare END) AS piece
     FROM /* columns */event_log_column AS known
     JOIN pg_attribute ON attrelid = part.tgrelid AND attnum = known.number AND NOT attisdropped
+    CROSS JOIN LATERAL (SELECT '%1$s.' || replace(quote_ident(attname), '%', '%%') AS bare) AS written
     CROSS JOIN LATERAL (
       WITH RECURSIVE chain (type, typmod, step) AS (SELECT atttypid, atttypmod, 0
         UNION ALL SELECT typbasetype, typtypmod, step + 1 FROM chain JOIN pg_type ON pg_type.oid = type WHERE typtype = 'd')
       SELECT type, typmod FROM chain ORDER BY step DESC LIMIT 1) AS base
-    WHERE known.tracked = class AND known.relation = part.tgrelid::bigint AND key_place IS NOT NULL
+    WHERE known.tracked = class AND known.relation = part.tgrelid::bigint
   ) AS typed;
+  o := CASE WHEN part.by_row THEN 'OLD' ELSE 'o' END;
+  n := CASE WHEN part.by_row THEN 'NEW' ELSE 'n' END;
   IF part.does = 'writing' THEN
     body := format(/* take */'', quote_literal(called));
   ELSIF NOT fits OR cardinality(keys) IS DISTINCT FROM cardinality(names) THEN
     -- Nobody knows which rows they are: a row of the log says that something was written, and no writer fails.
     body := format(CASE WHEN part.does = 'reading' THEN /* hand */'' ELSE /* write */'' END,
-      'SELECT ''eventlog_key_is_gone=1'', 6', quote_literal(called));
+      'SELECT ''eventlog_key_is_gone=1'', 6, NULL, NULL, NULL', quote_literal(called));
   ELSE
-    SELECT string_agg(quote_literal(CASE WHEN place > 1 THEN '+' ELSE '' END || replace(names[place], '%', '%%') || '=')
-        || ' || ' || format(/* quoted */'', piece), ' || ' ORDER BY place), string_agg(format('(%s) IS NOT NULL', piece), ' AND ')
+    SELECT '(' || string_agg(quote_literal(CASE WHEN place > 1 THEN '+' ELSE '' END || replace(names[place], '%', '%%') || '=')
+        || ' || ' || format(/* quoted */'', piece), ' || ' ORDER BY place) || ') COLLATE "C"',
+      string_agg(format('(%s) IS NOT NULL', piece), ' AND ')
     INTO source, there FROM unnest(keys) WITH ORDINALITY AS listed (piece, place);
-    IF part.by_row THEN
-      before := format(source, 'OLD');
-      after := format(source, 'NEW');
-    ELSE
-      before := format(source, 'o');
-      after := format(source, 'n');
-    END IF;
-    IF part.truncates THEN
-      body := format('SELECT DISTINCT %s, %s FROM %s AS o WHERE %s', before, CASE WHEN part.is_own THEN 4 ELSE 6 END,
-        part.tgrelid::regclass, format(there, 'o'));
-    ELSIF part.by_row AND NOT part.is_own THEN
-      body := concat_ws(' UNION ', CASE WHEN NOT part.inserts THEN format('SELECT %s, 6 WHERE %s', before, format(there, 'OLD')) END,
-        CASE WHEN NOT part.deletes THEN format('SELECT %s, 6 WHERE %s', after, format(there, 'NEW')) END);
+    before := format(source, o);
+    after := format(source, n);
+    IF part.truncates AND NOT part.is_own THEN
+      body := format('SELECT DISTINCT %s, 6, NULL, NULL, NULL FROM %s AS o WHERE %s', before, part.tgrelid::regclass, format(there, 'o'));
     ELSIF NOT part.is_own THEN
       body := concat_ws(' UNION ',
-        CASE WHEN NOT part.inserts THEN format('SELECT %s, 6 FROM old_rows AS o WHERE %s', before, format(there, 'o')) END,
-        CASE WHEN NOT part.deletes THEN format('SELECT %s, 6 FROM new_rows AS n WHERE %s', after, format(there, 'n')) END);
-    ELSIF part.inserts THEN
-      body := format('SELECT %s, 5%s', after, CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END);
-    ELSIF part.deletes THEN
-      body := format('SELECT %s, 4%s', before, CASE WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END);
+        CASE WHEN NOT part.inserts THEN format('SELECT %s, 6, NULL, NULL, NULL%s WHERE %s', before,
+          CASE WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END, format(there, o)) END,
+        CASE WHEN NOT part.deletes THEN format('SELECT %s, 6, NULL, NULL, NULL%s WHERE %s', after,
+          CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END, format(there, n)) END);
     ELSE
-      body := format('SELECT coalesce(comes.key, goes.key), CASE WHEN comes.key IS NULL THEN 4 WHEN goes.key IS NULL THEN 5 ELSE 6 END'
-        ' FROM (SELECT %s%s) AS goes (key) FULL JOIN (SELECT %s%s) AS comes (key) ON goes.key = comes.key ORDER BY 2',
-        before, CASE WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END,
-        after, CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END);
+      -- Each row, before and after: its key, and the texts of what is logged.
+      source := format('ARRAY[%s]::text[]', array_to_string(coalesce(held, keys[1:1]), ', '));
+      heading := coalesce(heading, names[1:1]);
+      before := before || ', ' || format(source, o) || CASE WHEN part.truncates THEN format(' FROM %s AS o', part.tgrelid::regclass)
+        WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END;
+      after := after || ', ' || format(source, n) || CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END;
+      body := CASE WHEN part.inserts THEN format('SELECT came.key, false, true, NULL::text[], held FROM (SELECT %s) AS came (key, held)', after)
+        WHEN part.deletes OR part.truncates
+        THEN format('SELECT went.key, true, false, held, NULL::text[] FROM (SELECT %s) AS went (key, held)', before)
+        ELSE format('SELECT coalesce(goes.key, comes.key), comes.key IS NULL, goes.key IS NULL, goes.held, comes.held'
+          ' FROM (SELECT %s) AS goes (key, held) FULL JOIN (SELECT %s) AS comes (key, held) ON goes.key = comes.key', before, after) END;
+      -- What is logged of it, as its style has it.
+      facts := CASE WHEN kept.style IN ('key', 'row-back') THEN
+          'SELECT CASE WHEN gone THEN 4 WHEN fresh THEN 5 ELSE 6 END, NULL, NULL, NULL'
+          || CASE WHEN kept.style = 'key' THEN '' ELSE
+            ' WHERE gone OR fresh OR before COLLATE "C" IS DISTINCT FROM after COLLATE "C"' END
+        WHEN kept.style = 'image' THEN format(
+          'SELECT 4, NULL, (SELECT ''{'' || string_agg(to_json(name)::text || '':'' || coalesce(to_json(value)::text, ''null''), '','''
+          ' ORDER BY place) || ''}'' FROM unnest(%1$L::text[], before) WITH ORDINALITY AS part (name, value, place)), NULL WHERE gone'
+          ' UNION ALL SELECT CASE WHEN fresh THEN 1 ELSE 2 END, name, was, becomes FROM unnest(%1$L::text[], before, after) AS part (name, was, becomes)'
+          ' WHERE NOT gone AND (fresh OR before COLLATE "C" IS DISTINCT FROM after COLLATE "C")', heading)
+        ELSE format('SELECT 4, NULL, NULL, NULL WHERE gone UNION ALL SELECT CASE WHEN fresh THEN %s ELSE %s END, name, %s'
+          ' FROM unnest(%L::text[], before, after) WITH ORDINALITY AS part (name, was, becomes, place) WHERE NOT gone'
+          ' AND (was COLLATE "C" IS DISTINCT FROM becomes COLLATE "C" OR fresh AND place = 1 AND num_nonnulls(VARIADIC after) = 0)',
+          CASE kept.style WHEN 'field-back' THEN 7 ELSE 1 END,
+          CASE kept.style WHEN 'field-back' THEN 8 WHEN 'field-replace' THEN 3 ELSE 2 END,
+          CASE kept.style WHEN 'field-back' THEN 'NULL, NULL' ELSE 'was, becomes' END, heading) END;
+      IF kept.deferred AND NOT (part.inserts OR part.truncates) THEN
+        -- Another row may have the key already that this one leaves.
+        facts := facts || ' UNION ALL SELECT 5, NULL, NULL, NULL WHERE gone';
+      END IF;
+      body := format('SELECT changed.key, fact.* FROM (%s) AS changed (key, gone, fresh, before, after)'
+        ' CROSS JOIN LATERAL (%s) AS fact (kind, name, was, becomes)', body, facts);
     END IF;
     body := format(CASE WHEN part.does = 'reading' THEN /* hand */'' ELSE /* write */'' END, body, quote_literal(called));
+    IF part.is_foreign AND NOT part.truncates AND types IS NOT NULL THEN
+      body := CASE WHEN part.by_row THEN format(/* guard_row */'', format(types, CASE WHEN part.deletes THEN o ELSE n END))
+        ELSE format(/* guard_rows */'', format(types, CASE WHEN part.deletes THEN o ELSE n END),
+          CASE WHEN part.deletes THEN 'old_rows AS o' ELSE 'new_rows AS n' END) END || '; ' || body;
+    END IF;
   END IF;
   EXECUTE format('CREATE OR REPLACE FUNCTION %I.%I() RETURNS trigger LANGUAGE plpgsql SECURITY %s SET search_path = pg_catalog, pg_temp'
     ' SET row_security = %s SET datestyle = ''ISO, YMD'' SET intervalstyle = ''postgres'' SET timezone = ''UTC'''
-    ' SET extra_float_digits = 1 SET bytea_output = ''hex'' SET jit = off AS %L',
+    ' SET extra_float_digits = 1 SET bytea_output = ''hex'' SET jit = off SET enable_mergejoin = off AS %L',
     part.nspname, part.proname, CASE WHEN part.does = 'reading' THEN 'INVOKER' ELSE 'DEFINER' END,
     CASE WHEN part.does = 'reading' THEN 'off' ELSE 'on' END, 'BEGIN ' || body || '; RETURN NULL; END');
   UPDATE /* triggers */event_log_trigger AS entered SET digest = 'followed', table_name = relname, fingerprint = md5(prosrc)
@@ -507,15 +583,6 @@ UPDATE /* relations */event_log_relation AS known SET schema_name = nspname, tab
 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE known.tracked = class AND pg_class.oid = known.relation::oid;
 DELETE FROM /* relations */event_log_relation AS known
 WHERE known.tracked = class AND NOT EXISTS (SELECT FROM pg_class WHERE oid = known.relation::oid);
-UPDATE /* columns */event_log_column AS known SET name = attname, type = atttypid::bigint, modifier = atttypmod
-FROM pg_attribute WHERE known.tracked = class AND attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped;
-DELETE FROM /* columns */event_log_column AS known WHERE known.tracked = class AND known.key_place IS NULL AND NOT EXISTS (
-  SELECT FROM pg_attribute WHERE attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped);
-INSERT INTO /* columns */event_log_column (tracked, relation, number, name, type, modifier)
-SELECT class, attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod FROM pg_attribute
-WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped
-  AND NOT EXISTS (SELECT FROM /* columns */event_log_column AS known
-    WHERE known.tracked = class AND known.relation = attrelid::bigint AND known.number = attnum);
 -- The class as it is now begins with the next row of the log. Nobody writes to an altered table until this transaction ends.
 INSERT INTO /* history */event_log_schema (table_name, table_version, seen_at, first_record, described)
 SELECT own_schema || '.' || own_name, coalesce(max(table_version), 0) + 1,
@@ -527,26 +594,31 @@ SELECT own_schema || '.' || own_name, coalesce(max(table_version), 0) + 1,
       FROM (SELECT DISTINCT relation FROM /* columns */event_log_column WHERE tracked = class) AS listed
       WHERE EXISTS (SELECT FROM pg_class WHERE oid = listed.relation::oid)) AS described),
     'key', to_json(numbers), 'place', (SELECT count(*) FROM /* history */event_log_schema),
-    'former', CASE WHEN (former_schema, former_name) IS DISTINCT FROM (own_schema::text, own_name::text)
-      THEN former_schema || '.' || former_name END)::text
+    'former', CASE WHEN (kept.schema_name, kept.table_name) IS DISTINCT FROM (own_schema::text, own_name::text)
+      THEN kept.schema_name || '.' || kept.table_name END)::text
 FROM /* history */event_log_schema WHERE table_name = own_schema || '.' || own_name;
 END
 $eventlog$;
 
 -- follower_write: what a trigger writes of the changes that a query finds
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
-  /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
-SELECT change.key, 'N', change.kind, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr'/* number */
-FROM (/* changes */'') AS change (key, kind);
+  /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name, /* old_value */old_value,
+  /* new_value */new_value/* number_name */)
+SELECT change.key, 'N', change.kind, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr', change.name, change.was,
+  change.becomes/* number */
+FROM (/* changes */'') AS change (key, kind, name, was, becomes);
 
 -- follower_hand: what a trigger hands over that may read and not write
-PERFORM set_config('eventlog.facts', '[' || coalesce((SELECT json_agg(json_build_array(change.key, change.kind, NULL, NULL, NULL))
-  FROM (/* changes */'') AS change (key, kind) WHERE /* called */'usr' IS NOT NULL)::text, '[]') || ']', true);
+PERFORM set_config('eventlog.facts', '[' || coalesce((
+  SELECT json_agg(json_build_array(change.key, change.kind, change.name, change.was, change.becomes))
+  FROM (/* changes */'') AS change (key, kind, name, was, becomes) WHERE /* called */'usr' IS NOT NULL)::text, '[]') || ']', true);
 
 -- follower_take: writes what was handed over
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
-  /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
-SELECT fact.value ->> 0, 'N', (fact.value ->> 1)::integer, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr'/* number */
+  /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name, /* old_value */old_value,
+  /* new_value */new_value/* number_name */)
+SELECT fact.value ->> 0, 'N', (fact.value ->> 1)::integer, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr',
+  fact.value ->> 2, fact.value ->> 3, fact.value ->> 4/* number */
 FROM json_array_elements(current_setting('eventlog.facts')::json) AS part (value)
 CROSS JOIN LATERAL json_array_elements(part.value) AS fact (value);
 PERFORM set_config('eventlog.facts', '', true);

@@ -18,8 +18,10 @@ SELECT tracked, name, table_name, function_name, digest FROM /* triggers */event
 (SELECT id FROM /* tracked */event_log_tracked WHERE schema_name = /* schema */'main' AND table_name = /* table */'usr');
 
 -- class_add: enters a class
-INSERT INTO /* tracked */event_log_tracked (id, schema_name, table_name, relation, options, watched)
-SELECT COALESCE(MAX(id), 0) + 1, /* schema */'main', /* table */'usr', /* relation */NULL, /* options */'{}', /* watched */'[]'
+INSERT INTO /* tracked */event_log_tracked (id, schema_name, table_name, relation, options, watched, style, all_columns,
+  primary_key, deferred)
+SELECT COALESCE(MAX(id), 0) + 1, /* schema */'main', /* table */'usr', /* relation */NULL, /* options */'{}', /* watched */'[]',
+  /* style */'row-back', /* all_columns */1, /* primary_key */1, /* deferred */0
 FROM /* tracked */event_log_tracked;
 
 -- orphans_remove: takes triggers off whose class is gone, so that a number that is given again has none
@@ -27,7 +29,8 @@ DELETE FROM /* triggers */event_log_trigger WHERE tracked NOT IN (SELECT id FROM
 
 -- class_change: enters what a class is called, and tracked with, now
 UPDATE /* tracked */event_log_tracked SET schema_name = /* schema */'main', table_name = /* table */'usr',
-  relation = /* relation */NULL, options = /* options */'{}', watched = /* watched */'[]'
+  relation = /* relation */NULL, options = /* options */'{}', watched = /* watched */'[]', style = /* style */'row-back',
+  all_columns = /* all_columns */1, primary_key = /* primary_key */1, deferred = /* deferred */0
 WHERE id = /* id */1;
 
 -- class_remove: takes a class off

@@ -142,7 +142,9 @@ def test_hundreds_of_names_are_parted_in_the_registry() -> None:
     excluded = tuple(f"A_COLUMN_OF_THIRTY_BYTES_{number:05}" for number in range(299))
     options = TriggerOptions(exclude=excluded, when="idu <> '/* @ # %'")
     writer = RegistryWriter(dialect=ORACLE, names=LogNames(), schema="INDIRECT", table="USR", known=None)
-    lines = [line for text in writer.enter_class(options, ()) for line in text.splitlines()]
+    key = Column(name="IDU", type="NUMBER", key=1)
+    planned = plan(Table(name="USR", schema="INDIRECT", columns=(key,)))
+    lines = [line for text in writer.enter_class(options, planned) for line in text.splitlines()]
     assert max(map(len, lines)) <= 2499
     assert not [line for line in lines if line[:1] in ("@", "#", "/", ".")]
     pieces = re.findall(r"TO_CLOB\('((?:[^']|'')*)'\)", "\n".join(lines))

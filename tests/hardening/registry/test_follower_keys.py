@@ -1,0 +1,54 @@
+"""`--follow-ddl` where a table gets another primary key: rows are known by the key of now, and all that can be published is. PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
+from tests.integration.test_definitions import letters, publish
+from tests.support.logged import run
+
+USR = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, a TEXT, b TEXT, id2 INTEGER UNIQUE NOT NULL)"
+KEYS = {
+    "another column": ("ALTER TABLE usr DROP CONSTRAINT usr_pkey", "ALTER TABLE usr ADD PRIMARY KEY (id2)"),
+    "a new column": ("ALTER TABLE usr DROP CONSTRAINT usr_pkey", "ALTER TABLE usr ADD COLUMN id3 serial PRIMARY KEY"),
+    "two columns": ("ALTER TABLE usr DROP CONSTRAINT usr_pkey, ADD PRIMARY KEY (id2, idu)",),
+    "instead": ("ALTER TABLE usr DROP COLUMN idu", "ALTER TABLE usr ADD PRIMARY KEY (id2)"),
+    "none": ("ALTER TABLE usr DROP CONSTRAINT usr_pkey",),
+}
+
+
+@pytest.mark.parametrize("change", KEYS)
+@pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
+def test_a_changed_primary_key_ends_no_row_that_could_be_published(
+    postgresql: Engine, tmp_path: Path, style: Style, change: str
+) -> None:
+    install(postgresql)
+    run(postgresql, USR)
+    track(postgresql, ["usr"], TriggerOptions(style=style, follow_ddl=True))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y', 11), (2, 'x', 'y', 12)")
+    publish(postgresql, tmp_path)
+    # Values wait under the former key, too; some are written between two commands and some afterwards.
+    run(postgresql, "UPDATE usr SET a = 'before' WHERE id2 = 11")
+    if style is Style.ROW_BACK:
+        publish(postgresql, tmp_path)
+    for number, command in enumerate(KEYS[change]):
+        run(postgresql, command, f"UPDATE usr SET b = 'step {number}'")
+    columns = "a, b, id2" if change == "instead" else "idu, a, b, id2"
+    run(
+        postgresql,
+        f"INSERT INTO usr ({columns}) SELECT {columns.replace('idu', '3').replace('id2', '13')} FROM usr WHERE id2 = 11",
+    )
+    run(postgresql, "UPDATE usr SET a = 'after' WHERE id2 = 12", "DELETE FROM usr WHERE id2 = 13")
+    publish(postgresql, tmp_path)
+    run(postgresql, "UPDATE usr SET a = 'last'")
+    publish(postgresql, tmp_path)
+    assert {status for _, status, _, _ in letters(postgresql)} <= {"S", "W"}, letters(postgresql)
+    track(postgresql, ["usr"])
+    run(postgresql, "UPDATE usr SET a = 'and more'")
+    publish(postgresql, tmp_path)
+    assert {status for _, status, _, _ in letters(postgresql)} <= {"S", "W"}, letters(postgresql)
