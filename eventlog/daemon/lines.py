@@ -78,6 +78,10 @@ class Line:
             else:
                 if turn.stale is None:
                     break
+                if looks <= 0:
+                    # Whoever writes the marks of tables could keep it looking without an end.
+                    message = f"The tables changed during each of {MOST_LOOKS + 1} looks; it is tried again later."
+                    raise ChangedError(message)
                 decider.looks.note(turn.stale)
             looks -= 1
             self.consumer.decider = self._look_again(decider)

@@ -21,7 +21,7 @@ from eventlog.compare.streamed import StreamedSide
 from eventlog.compare.tables import TableSide, log_text
 from eventlog.compare.texts import read_cell
 from eventlog.core.errors import DataError, UsageError
-from eventlog.core.model import ABSENT, TABLE_FAULTS, Change, Edit, Op, ReadBack, Refusal, RowId, Unreadable
+from eventlog.core.model import ABSENT, TABLE_FAULTS, Change, Edit, Op, ReadBack, Reason, Refusal, RowId, Unreadable
 from eventlog.core.schema import Column, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
@@ -196,10 +196,24 @@ class PolicySide(StreamedSide):
             asked: dict[RowId, frozenset[str]] = {}
             for row, column in chain.from_iterable(wanted.values() for wanted in places):
                 asked[row] = asked.get(row, frozenset()) | {column}
-            rows = self._reader.rows(asked)
+            rows = self._rows(asked)
             pairs = zip(changes, places, strict=True)
             changes = [_with_looked(change, wanted, rows) for change, wanted in pairs]
         return changes
+
+    def _rows(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+        """Read the rows; those that had no room beside others are read after them."""
+        rows: dict[RowId, ReadBack] = {}
+        while asked:
+            rows.update(self._reader.rows(asked))
+            late = [row for row in asked if _has_no_room(rows.get(row))]
+            # The first of them always has room.
+            asked = {row: asked[row] for row in late} if len(late) < len(asked) else {}
+        return rows
+
+
+def _has_no_room(values: ReadBack | None) -> bool:
+    return isinstance(values, Unreadable) and values.reason is Reason.NO_ROOM
 
 
 def _with_looked(change: Change, places: Places, rows: Mapping[RowId, ReadBack]) -> Change:
@@ -208,7 +222,7 @@ def _with_looked(change: Change, places: Places, rows: Mapping[RowId, ReadBack])
         values = rows.get(row)
         if isinstance(values, Unreadable):
             # As if the row were not there, all that is looked up would differ.
-            if values.reason in TABLE_FAULTS:
+            if values.reason in TABLE_FAULTS or values.reason is Reason.NO_ROOM:
                 raise DataError(values.note)
             # Some of its columns could be read all the same.
             values = values.row

@@ -169,9 +169,9 @@ class App:
         return _html(pages.tables_page(open_desk.collector.reading(), self._look(visitor)))
 
     async def _table(self, request: Request, visitor: Visitor) -> Response:
-        name, done = request.query_params.get("name", ""), request.query_params.get("done", "")
+        schema, name, done = (request.query_params.get(field, "") for field in ("schema", "name", "done"))
         look = self._look(visitor)
-        return _html(await run_in_threadpool(lambda: self._reception.desk().table(name, look, done)))
+        return _html(await run_in_threadpool(lambda: self._reception.desk().table(schema, name, look, done)))
 
     async def _document(self, request: Request, visitor: Visitor) -> Response:
         number, look = read_row(request.path_params["number"]), self._look(visitor)

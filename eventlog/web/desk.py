@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.capture import located
 from eventlog.care.listing import BEYOND, Cursor, Filters, listing, newest, one_row
 from eventlog.care.outputs import pause, resume, try_now
 from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
@@ -52,7 +53,7 @@ from eventlog.web.pages import (
     table_page,
     table_question,
 )
-from eventlog.web.reading import History, OutputView, tables_of
+from eventlog.web.reading import History, OutputView, bare_name, tables_of, whole_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -123,28 +124,36 @@ class Desk:
         """
         return document_page(number, explain(self._engine, self._names, self._config, number), look)
 
-    def table(self, name: str, look: Viewer, done: str) -> str:
+    def table(self, schema: str, name: str, look: Viewer, done: str) -> str:
         """A tracked table: its triggers and its last changes; DataError where no trigger of ours
         stands on it.
         """
-        triggers = tables_of(self._triggers()).get(name)
-        if triggers is None:
+        tables = tables_of(self._triggers())
+        # Without a schema it is the one table of that name.
+        places = [place for place in tables if place[1] == name and (not schema or place[0] == schema)]
+        if len(places) != 1:
             message = f"The table {shortened(name, 80)} is not tracked."
             raise DataError(message, hint="The page Tables lists those that are.")
-        rows: tuple[LogRow, ...] = ()
-        # A log may have its name with the schema or without.
-        for called in dict.fromkeys((name, name.rpartition(".")[2])):
-            rows = rows or self._latest(called)
-        unread = self.collector.reading().unread
+        [place] = places
+        # The log calls a table of its own schema by its bare name.
+        with self._engine.connect() as connection:
+            is_home = place[0] in (None, located(connection, self._names).schema)
+        called, whole = name if is_home else whole_name(place), whole_name(place)
         return table_page(
-            name,
-            triggers,
-            rows,
+            whole,
+            tables[place],
+            self._latest(called),
             look,
-            load=self._load(name),
-            unread=unread.get(name) or unread.get(name.rpartition(".")[2]),
+            load=self._load(whole),
+            unread=self.collector.reading().unread.get(called),
             done=read_done(done),
         )
+
+    def _address(self, table: str, **query: str) -> str:
+        """The page of a class by its name."""
+        schemas = [schema for schema, name in tables_of(self._triggers()) if whole_name((schema, name)) == table]
+        schema = schemas[0] if schemas else None
+        return address("table", schema=schema, name=bare_name(schema, table), **query)
 
     def live_table(self, name: str) -> str:
         """How far the load of a table is."""
@@ -172,7 +181,7 @@ class Desk:
             output = self.output(act.output)
             return output_question(act, output.name, look)
         if isinstance(act, TableAct):
-            return table_question(self._known(act), look)
+            return table_question(self._known(act), look, self._address(act.table))
         numbers = self._numbers(act)
         if act.filters is None:
             log, width = self.collector.log, len(HELD_SINCE)
@@ -204,7 +213,7 @@ class Desk:
         if isinstance(act, TableAct):
             table = self._known(act).table
             new = self.loading.begin(table, by) if act.action == "refresh" else self.loading.stop(table)
-            return address("table", name=table, done=f"{act.action} {int(new)}"), int(new)
+            return self._address(table, done=f"{act.action} {int(new)}"), int(new)
         numbers = self._numbers(act)
         runs = Stretches.of(numbers).parts
         if act.action == "hold":

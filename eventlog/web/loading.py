@@ -20,6 +20,7 @@ from eventlog.refresh.stretches import Refresh
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
+from eventlog.web.reading import bare_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -171,13 +172,14 @@ class Loading:
         log = Log(self._engine, self._names)
         with log.transaction() as connection:
             marks = Marks(log).all(connection)
-        # Its mark has the name that the log has for it: with the schema, or without.
-        for called in (table, table.rpartition(".")[2]):
-            stands = read(called, marks)
-            if stands is not None:
-                rows, total = sum(stand.rows for stand in stands), sum(stand.total for stand in stands)
-                return LoadView(table=table, rows=rows, total=total, state="interrupted")
-        return None
+        with self._engine.connect() as connection:
+            # Its mark has the name that the log has for it: without the schema where that is the log's own.
+            called = bare_name(located(connection, self._names).schema, table)
+        stands = read(called, marks)
+        if stands is None:
+            return None
+        rows, total = sum(stand.rows for stand in stands), sum(stand.total for stand in stands)
+        return LoadView(table=table, rows=rows, total=total, state="interrupted")
 
     def _now(self, table: str, **news: object) -> None:
         with self._lock:

@@ -38,7 +38,7 @@ from eventlog.web.acts import (
 from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output, of_table
 from eventlog.web.cells import with_columns
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import OLD_SECONDS, RANGES, ChartRange, OutputView, PageReading, UnreadTable
+from eventlog.web.reading import OLD_SECONDS, RANGES, ChartRange, OutputView, PageReading, UnreadTable, bare_name
 from eventlog.web.texts import code, ident, short, shown, value, value_if
 from eventlog.web.words import letter_word, output_state, publisher_state, trigger_state, word_of
 
@@ -286,13 +286,16 @@ def table_page(
     done: str = "",
 ) -> str:
     """A table: what it needs, its triggers, its refresh, and its last changes."""
-    owners = sorted({trigger.owner for trigger in triggers})
+    # The class that a table belongs to is in its own schema.
+    owners = {trigger.owner: trigger.schema for trigger in triggers}
+    [(owner, schema)] = owners.items() if len(owners) == 1 else [(name, None)]
     return _page(
         "table.html",
         f"Table {name}",
         look,
         triggers=triggers,
-        owner=owners[0] if len(owners) == 1 else name,
+        owner=owner,
+        to_owner=address("table", schema=schema, name=bare_name(schema, owner)),
         rows=rows,
         table=rows[0].table_name if rows else name,
         done=done,
@@ -310,10 +313,10 @@ def _load_facts(name: str, load: LoadView | None) -> dict[str, Any]:
     return {"name": name, "load": load, "stream": address("events", table=name)}
 
 
-def table_question(act: TableAct, look: Viewer) -> str:
+def table_question(act: TableAct, look: Viewer, back: str) -> str:
     """What will be done with a table, and the one button that does it."""
     title = f"Refresh the table {act.table}?" if act.action == "refresh" else f"Stop the refresh of {act.table}?"
-    return _page("confirm_table.html", title, look, act=act)
+    return _page("confirm_table.html", title, look, act=act, back=back)
 
 
 def document_page(number: int, explanation: Explanation, look: Viewer) -> str:

@@ -247,9 +247,24 @@ class PageReading(Struct, frozen=True, kw_only=True):
         return next((output for output in self.places if output.noted == noted), None)
 
 
-def tables_of(triggers: Sequence[TriggerState]) -> Mapping[str, Sequence[TriggerState]]:
+TablePlace = tuple[str | None, str]
+"""Schema and name of a table: two fields, for either may have a dot in it."""
+
+
+def tables_of(triggers: Sequence[TriggerState]) -> Mapping[TablePlace, Sequence[TriggerState]]:
     """The triggers by the tables on which they stand, in order."""
-    by_table: dict[str, list[TriggerState]] = {}
-    for trigger in sorted(triggers, key=lambda trigger: (trigger.table, trigger.name)):
-        by_table.setdefault(trigger.table, []).append(trigger)
+    by_table: dict[TablePlace, list[TriggerState]] = {}
+    for trigger in sorted(triggers, key=lambda trigger: (trigger.table, trigger.schema or "", trigger.name)):
+        by_table.setdefault((trigger.schema, trigger.table), []).append(trigger)
     return by_table
+
+
+def bare_name(schema: str | None, whole: str) -> str:
+    """A table's name without the schema that it has."""
+    return whole.removeprefix(f"{schema}.") if schema else whole
+
+
+def whole_name(place: TablePlace) -> str:
+    """A table's name as people write it."""
+    schema, name = place
+    return f"{schema}.{name}" if schema else name
