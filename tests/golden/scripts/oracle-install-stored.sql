@@ -119,6 +119,10 @@ BEGIN
     relation NUMERIC(19, 0), 
     options CLOB NOT NULL, 
     watched CLOB, 
+    style VARCHAR2(20 CHAR) NOT NULL, 
+    all_columns NUMERIC(19, 0) NOT NULL, 
+    primary_key NUMERIC(19, 0) NOT NULL, 
+    deferred NUMERIC(19, 0) NOT NULL, 
     PRIMARY KEY (id) USING INDEX TABLESPACE log_data
 ) TABLESPACE log_data';
 EXCEPTION
@@ -197,9 +201,11 @@ BEGIN
     relation NUMERIC(19, 0) NOT NULL, 
     "number" NUMERIC(19, 0) NOT NULL, 
     name VARCHAR2(200 CHAR) NOT NULL, 
+    entered VARCHAR2(200 CHAR), 
     type NUMERIC(19, 0) NOT NULL, 
     modifier NUMERIC(19, 0) NOT NULL, 
     key_place NUMERIC(19, 0), 
+    watched NUMERIC(19, 0) NOT NULL, 
     PRIMARY KEY (tracked, relation, "number") USING INDEX TABLESPACE log_data
 ) TABLESPACE log_data';
 EXCEPTION
