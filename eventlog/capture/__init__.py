@@ -4,7 +4,7 @@ into the log.
 
 from __future__ import annotations
 
-from eventlog.capture.installed import TriggerCondition, TriggerState, compare, installed, tracked
+from eventlog.capture.installed import TriggerCondition, TriggerState, compare, tracked
 from eventlog.capture.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.requests import TrackRequest
@@ -19,7 +19,6 @@ __all__ = [
     "TriggerPlan",
     "TriggerState",
     "compare",
-    "installed",
     "located",
     "plan",
     "render",

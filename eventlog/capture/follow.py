@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.installed import Installed, TriggerCondition, TriggerState, read_capture
-from eventlog.capture.registry import TrackedClass, refuse_fault
+from eventlog.capture.installed import TriggerCondition, TriggerState, read_capture
+from eventlog.capture.registry import refuse_fault
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import located, track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
 from eventlog.sql.access import in_words
-from eventlog.sql.names import LogNames
+from eventlog.sql.names import LogNames, whole_name
 from eventlog.sql.reflect import Classes, parts_of
 
 BEHIND = frozenset({TriggerCondition.OUTDATED, TriggerCondition.MISSING})
@@ -67,14 +67,13 @@ def follow(
 def _followed(engine: Engine, names: LogNames, owner: str, since: int | None) -> Followed:
     try:
         retrack(engine, names, owner, since)
+        return Followed(owner=owner)
     except EventlogError as error:
-        may_pass = isinstance(error, SourceError) and error.may_pass
-        return Followed(owner=owner, error=str(error), again=may_pass)
+        problem = error
     except SQLAlchemyError as error:
-        in_our_words = in_words(error, f"The triggers of {owner} cannot be made again")
-        may_pass = isinstance(in_our_words, SourceError) and in_our_words.may_pass
-        return Followed(owner=owner, error=str(in_our_words), again=may_pass)
-    return Followed(owner=owner)
+        problem = in_words(error, f"The triggers of {owner} cannot be made again")
+    may_pass = isinstance(problem, SourceError) and problem.may_pass
+    return Followed(owner=owner, error=str(problem), again=may_pass)
 
 
 def retrack(
@@ -97,8 +96,10 @@ def retrack(
             raise InstallError(message, hint=hint)
         refuse_fault(tracked)
         options = tracked.options
-        name = _name_today(connection, tracked, triggers)
-        table = Classes(connection).one(name, options.children, options.key)
+        classes, name = Classes(connection), owner
+        if not classes.has(owner) and (today := capture.table_today(owner)):
+            name = whole_name(*today)
+        table = classes.one(name, options.children, options.key)
         known = {written.casefold() for written in table.attributes}
         own_columns = [own.column for own in table.attributes.values() if own.child is None]
         known |= {column.name.casefold() for column in own_columns}
@@ -107,17 +108,3 @@ def retrack(
         # about it (decision 27).
         columns = tuple(chosen for chosen in options.columns if chosen.casefold() in known)
     return track(engine, [name], TrackRequest(columns=columns or None), log, since=since)
-
-
-def _name_today(connection: Connection, tracked: TrackedClass, standing: Sequence[Installed]) -> str:
-    """Find what the class is called: its triggers go along where its table gets another name."""
-    owner = tracked.whole
-    if Classes(connection).has(owner):
-        return owner
-    # Children keep their own names, so what is left is the class itself.
-    children = {child.rpartition(".")[2] for child in tracked.options.children}
-    tables = {(trigger.schema, trigger.table) for trigger in standing if trigger.table not in children}
-    if len(tables) != 1:
-        return owner
-    schema, table = tables.pop()
-    return f"{schema}.{table}" if schema else table

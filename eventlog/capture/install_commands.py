@@ -123,7 +123,7 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
 
     try:
         agree_once = say_once(agreed)
-        try_while_in_use(lambda: bring_up(engine, site.wanted_names, to, agree=agree_once), engine, _note)
+        try_while_in_use(lambda: bring_up(engine, site.wanted_names, to, agree=agree_once), engine, note_aside)
     except DryRun:
         return
     state = "is current" if to is None else f"is at migration {to}"
@@ -160,7 +160,7 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     try:
         names = _standing(site, engine)
         agree_once = say_once(partial(_agreed, dry=dry, yes=yes, as_json=as_json))
-        stayed = try_while_in_use(lambda: take_off(engine, names, purge=purge, agree=agree_once), engine, _note)
+        stayed = try_while_in_use(lambda: take_off(engine, names, purge=purge, agree=agree_once), engine, note_aside)
     except DryRun as planned:
         if as_json:
             show_json({"would_uninstall": site.config.source.log, "triggers": planned.names})
@@ -170,7 +170,8 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     _say_done("uninstalled", site, "is removed", as_json=as_json)
 
 
-def _note(text: str) -> None:
+def note_aside(text: str) -> None:
+    """Say something beside what was asked for."""
     say(text, err=True)
 
 
@@ -204,6 +205,9 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
     agree(["It cannot be restored."], yes=yes)
 
 
+_role_option = partial(click.option, metavar="ROLE")
+
+
 @click.command()
 @click.argument("tables", nargs=-1, shell_complete=complete_tables)
 @click.option(
@@ -212,26 +216,10 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
     is_flag=True,
     help="Every table of the schema that has a key, tracked or not.",
 )
-@click.option(
-    "--installer",
-    metavar="ROLE",
-    help="Makes the log and the triggers; before there is a log, name TABLES.",
-)
-@click.option(
-    "--writer",
-    metavar="ROLE",
-    help="The application: loses every right on the log, which it never needs.",
-)
-@click.option(
-    "--publisher",
-    metavar="ROLE",
-    help="Reads captured tables, unless a reader does; reads and marks rows of the log.",
-)
-@click.option(
-    "--reader",
-    metavar="ROLE",
-    help="Reads captured tables for the publisher (source.reader), and nothing else.",
-)
+@_role_option("--installer", help="Makes the log and the triggers; before there is a log, name TABLES.")
+@_role_option("--writer", help="The application: loses every right on the log, which it never needs.")
+@_role_option("--publisher", help="Reads captured tables, unless a reader does; reads and marks rows of the log.")
+@_role_option("--reader", help="Reads captured tables for the publisher (source.reader), and nothing else.")
 @sql_option
 @json_option
 @site_options

@@ -25,7 +25,7 @@ from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.history import as_logged, read_history
-from eventlog.sql.names import LogNames
+from eventlog.sql.names import LogNames, whole_name
 from eventlog.sql.reflect import Classes
 
 
@@ -74,6 +74,14 @@ class RegistryState(Struct, frozen=True, kw_only=True):
     def of(self, owner: str) -> list[Installed]:
         """Return the triggers of one class."""
         return [trigger for trigger in self.triggers if trigger.owner.whole == owner]
+
+    def table_today(self, owner: str) -> tuple[str | None, str] | None:
+        """Return schema and name of the table on which a class's triggers stand, which go along where
+        it gets another name; child tables, which keep theirs, bear triggers of the class too.
+        """
+        children = {child.rpartition(".")[2] for child in self.classes[owner].options.children}
+        tables = {(trigger.schema, trigger.table) for trigger in self.of(owner) if trigger.table not in children}
+        return tables.pop() if len(tables) == 1 else None
 
 
 class TriggerState(Struct, frozen=True, kw_only=True):
@@ -127,11 +135,6 @@ def read_capture(connection: Connection, names: LogNames) -> RegistryState:
     return RegistryState(classes=classes, triggers=triggers)
 
 
-def installed(connection: Connection, names: LogNames) -> Sequence[Installed]:
-    """Read the triggers of the registry that stand."""
-    return read_capture(connection, names).triggers
-
-
 def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerState]:
     """Find triggers that look like ours, and that the registry does not name: a hundred at most."""
     dialect = dialect_of(connection)
@@ -140,28 +143,25 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
         "writes": f"INSERT INTO {dialect.qualified(names.schema, names.table)} (",
         "place": registry_place(dialect, names),
     }
-    states = []
-    for row in answers(connection, "similar_triggers", asked, **log_holes(dialect, names)):
-        owner = f"{row.table_schema}.{row.table_name}" if row.table_schema else row.table_name
-        states.append(
-            TriggerState(
-                name=row.trigger_name,
-                table=row.table_name,
-                schema=row.table_schema,
-                owner=owner,
-                state=TriggerCondition.STRAY,
-                note="the registry does not name it",
-                entered=False,
-            )
+    return [
+        TriggerState(
+            name=row.trigger_name,
+            table=row.table_name,
+            schema=row.table_schema,
+            owner=whole_name(row.table_schema, row.table_name),
+            state=TriggerCondition.STRAY,
+            note="the registry does not name it",
+            entered=False,
         )
-    return states
+        for row in answers(connection, "similar_triggers", asked, **log_holes(dialect, names))
+    ]
 
 
 def compare(
     wanted: Sequence[Trigger],
     standing: Sequence[Installed],
     owner: str,
-    options: TriggerOptions | None = None,
+    options: TriggerOptions,
 ) -> list[TriggerState]:
     """Compare the triggers that are wanted of one class, tracked with these options, with those
     that are there.
@@ -373,19 +373,18 @@ def _state(
     trigger: Trigger,
     standing: Installed | None,
     owner: str,
-    options: TriggerOptions | None,
+    options: TriggerOptions,
 ) -> TriggerState:
     if standing is None:
-        missing = TriggerState(
+        return TriggerState(
             name=trigger.name,
             table=trigger.table,
             schema=trigger.schema,
             owner=owner,
             state=TriggerCondition.MISSING,
+            style=options.style,
+            asked=words(options),
         )
-        if options is not None:
-            missing = replace(missing, style=options.style, asked=words(options))
-        return missing
     if not standing.enabled:
         return _described(standing, TriggerCondition.DISABLED)
     if is_current(trigger, standing):

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import given
-from eventlog.capture.installed import installed
+from eventlog.capture.installed import read_capture
 from eventlog.capture.render import dropping
 from eventlog.capture.track import with_schema
 from eventlog.core.errors import InstallError
@@ -53,7 +53,7 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
     """What is there of a log, as the database shows it now."""
     dialect = dialect_of(connection)
     log = with_schema(connection, names)
-    triggers = [f"{trigger.name} on {trigger.table}" for trigger in installed(connection, log)]
+    triggers = [f"{trigger.name} on {trigger.table}" for trigger in read_capture(connection, log).triggers]
     if read_follower(connection, log):
         triggers.insert(0, f"{name_follower(dialect, log)} on ALTER TABLE")
     tables = present_companions(connection, names)

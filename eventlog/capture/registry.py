@@ -20,7 +20,7 @@ from eventlog.capture.plan import TriggerOptions, TriggerPlan
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, long_literal, offers, statement
-from eventlog.sql.names import LogNames
+from eventlog.sql.names import LogNames, whole_name
 
 BY_KEY: Final = "key"
 """The style in which the follower logs a class that it cannot log as before: rows to be read back by key."""
@@ -58,7 +58,7 @@ class TrackedClass(Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> str:
         """The class's name as people write it."""
-        return f"{self.schema}.{self.table}" if self.schema else self.table
+        return whole_name(self.schema, self.table)
 
 
 def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedClass]:

@@ -32,7 +32,7 @@ from eventlog.core.schema import Table
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import has_log
-from eventlog.sql.names import LogNames, no_log
+from eventlog.sql.names import LogNames, no_log, whole_name
 from eventlog.sql.reflect import Classes
 
 
@@ -60,9 +60,7 @@ class CapturedTable(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        if not self.schema:
-            return self.name
-        return f"{self.schema}.{self.name}"
+        return whole_name(self.schema, self.name)
 
 
 class RightsScope(Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from eventlog.capture.installed import (
 )
 from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.plan import Style, TriggerOptions, captured
-from eventlog.capture.registry import RegistryWriter, TrackedClass, require_registry
+from eventlog.capture.registry import RegistryWriter, require_registry
 from eventlog.capture.render import render
 from eventlog.capture.requests import TrackRequest, exactly
 from eventlog.capture.statements import drop_trigger, write_needed
@@ -42,7 +42,7 @@ from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.history import enter_versions, write_versions
 from eventlog.sql.log import Log
-from eventlog.sql.names import STANDARD, LogNames
+from eventlog.sql.names import STANDARD, LogNames, whole_name
 from eventlog.sql.reflect import Classes, parts_of
 from eventlog.sql.shapes import Schema
 
@@ -100,7 +100,8 @@ def track(
         capture, states = read_capture(connection, log), []
         for tracked_class in wanted:
             triggers = render(tracked_class.plan, dialect_of(connection), log)
-            states += compare(triggers, capture.of(tracked_class.owner), tracked_class.owner)
+            owner = tracked_class.owner
+            states += compare(triggers, capture.of(owner), owner, tracked_class.asked)
         return states
 
 
@@ -157,7 +158,9 @@ def untrack(
                 _execute(connection, text)
         # Last: a trigger that stands is always one that the registry names.
         for owner in owners:
-            for text in _writer(dialect, log, capture.classes[owner]).remove_class():
+            known = capture.classes[owner]
+            writer = RegistryWriter(dialect=dialect, names=log, schema=known.schema, table=known.table, known=known)
+            for text in writer.remove_class():
                 _make(connection, text)
         _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
@@ -230,8 +233,7 @@ def _owners_meant(
     classes = Classes(connection, schema)
     class_of_table = {}
     for trigger in capture.triggers:
-        table = f"{trigger.schema}.{trigger.table}" if trigger.schema else trigger.table
-        class_of_table[table.casefold()] = trigger.owner.whole
+        class_of_table[whole_name(trigger.schema, trigger.table).casefold()] = trigger.owner.whole
     owners: dict[str, None] = {}
     for name in tables:
         owners |= dict.fromkeys(_owners(classes, name, capture.classes, class_of_table, log.table))
@@ -313,10 +315,6 @@ def _definitions(
     return tables, former, images
 
 
-def _writer(dialect: Dialect, names: LogNames, tracked: TrackedClass) -> RegistryWriter:
-    return RegistryWriter(dialect=dialect, names=names, schema=tracked.schema, table=tracked.table, known=tracked)
-
-
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
     """Lets a publisher look at the tables again; who may make triggers, and not write marks,
     restarts it.
@@ -344,7 +342,7 @@ def _owners(
     schema = classes.schema(first or classes.default)
     # A table that is gone is taken by its word, so that strays can be taken off.
     table = schema.find(last) or last
-    exact = f"{schema.name}.{table}" if schema.name else table
+    exact = whole_name(schema.name, table)
     if exact in known:
         return [exact]
     meant = exact.casefold()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from eventlog.capture.install_commands import DryRun, sql_option
+from eventlog.capture.install_commands import DryRun, note_aside, sql_option
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, complete_tables, json_option, site_options
@@ -15,6 +15,8 @@ from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.capture import TriggerState
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _names(
@@ -32,6 +34,15 @@ def _names(
     return tuple(filter(None, names))
 
 
+def _names_option(flag: str, metavar: str, text: str, *names: str) -> Callable[[Command], Command]:
+    return click.option(flag, *names, multiple=True, callback=_names, metavar=metavar, help=text)
+
+
+def _kept_flag(flag: str, text: str, *names: str) -> Callable[[Command], Command]:
+    """Make a flag that is None where nobody says it: then a table keeps what it has."""
+    return click.option(flag, *names, is_flag=True, default=None, help=text)
+
+
 @click.command()
 @click.argument("tables", nargs=-1, shell_complete=complete_tables)
 @click.option("--all", "every", is_flag=True, help="Every table of the schema that has a key.")
@@ -41,35 +52,10 @@ def _names(
     type=click.Choice(["row-back", "field", "field-replace", "field-back", "image"]),
     help="How a change is logged: as a row to read back (default), as fields, or as the whole row.",
 )
-@click.option(
-    "--columns",
-    multiple=True,
-    callback=_names,
-    metavar="A,B",
-    help="Only these columns.",
-)
-@click.option(
-    "--exclude",
-    multiple=True,
-    callback=_names,
-    metavar="C",
-    help="All columns but these.",
-)
-@click.option(
-    "--child",
-    "children",
-    multiple=True,
-    callback=_names,
-    metavar="TABLE",
-    help="A child table with a key.",
-)
-@click.option(
-    "--key",
-    multiple=True,
-    callback=_names,
-    metavar="A,B",
-    help="The columns that identify a row; default: its key.",
-)
+@_names_option("--columns", "A,B", "Only these columns.")
+@_names_option("--exclude", "C", "All columns but these.")
+@_names_option("--child", "TABLE", "A child table with a key.", "children")
+@_names_option("--key", "A,B", "The columns that identify a row; default: its key.")
 @click.option(
     "--whole-row",
     is_flag=True,
@@ -80,26 +66,9 @@ def _names(
     metavar="CONDITION",
     help="Only rows for which this SQL condition holds, before or after.",
 )
-# The three are None where nobody says them: then a table keeps what it has.
-@click.option(
-    "--row-triggers",
-    "rows",
-    is_flag=True,
-    default=None,
-    help="Row triggers where statement triggers are the default.",
-)
-@click.option(
-    "--always",
-    is_flag=True,
-    default=None,
-    help="Fire for replicated changes too (PostgreSQL).",
-)
-@click.option(
-    "--follow-ddl",
-    is_flag=True,
-    default=None,
-    help="Let the database follow ALTER TABLE itself (PostgreSQL).",
-)
+@_kept_flag("--row-triggers", "Row triggers where statement triggers are the default.", "rows")
+@_kept_flag("--always", "Fire for replicated changes too (PostgreSQL).")
+@_kept_flag("--follow-ddl", "Let the database follow ALTER TABLE itself (PostgreSQL).")
 @click.option("--reset", is_flag=True, help="Forget the former options.")
 @sql_option
 @json_option
@@ -144,15 +113,15 @@ def track(
 
     def leave_out(text: str) -> None:
         left_out.append(text)
-        _note(text)
+        note_aside(text)
 
     names = site.names(engine)
     if sql:
-        script = track_sql(engine, wanted, request, names, site.schema, _note, leave_out)
+        script = track_sql(engine, wanted, request, names, site.schema, note_aside, leave_out)
         click.echo(script, nl=False)
         return EX_CONFIG if left_out else OK
-    note, leave = say_once(_note), say_once(leave_out)
-    made = try_while_in_use(lambda: make(engine, wanted, request, names, site.schema, note, leave), engine, _note)
+    note, leave = say_once(note_aside), say_once(leave_out)
+    made = try_while_in_use(lambda: make(engine, wanted, request, names, site.schema, note, leave), engine, note_aside)
     if as_json:
         show_json(made)
     else:
@@ -172,7 +141,7 @@ def _advise(site: Site, made: Sequence[TriggerState], *, as_json: bool) -> None:
     if any(output.format != "xds" for output in config.output):
         for owner in dict.fromkeys(trigger.owner for trigger in made if trigger.style != "image"):
             need = f"{owner}: change tables and messages need --events image"
-            _note(f"{need}; without it, the rows before a change are missing.")
+            note_aside(f"{need}; without it, the rows before a change are missing.")
     # With --database somebody else is connected: the publisher is whom the file names.
     is_somebody_else = site.database is not None and site.file is not None
     if as_json or is_somebody_else or config.source.user or config.publisher.allow_loopback:
@@ -180,11 +149,7 @@ def _advise(site: Site, made: Sequence[TriggerState], *, as_json: bool) -> None:
     user = read_url(site.url).username
     if user and not dialect_of(site.url).embedded:
         effect = f"so changes by {user} are not published"
-        _note(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")
-
-
-def _note(text: str) -> None:
-    say(text, err=True)
+        note_aside(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")
 
 
 @click.command()
@@ -211,7 +176,7 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
     try:
         names, agree_once = site.names(engine), say_once(agreed)
         removed = try_while_in_use(
-            lambda: take_off(engine, tables, names, site.schema, agree=agree_once), engine, _note
+            lambda: take_off(engine, tables, names, site.schema, agree=agree_once), engine, note_aside
         )
     except DryRun as planned:
         removed = planned.names

@@ -21,9 +21,8 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Table
 from eventlog.core.suggest import nearest
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.names import LogNames
+from eventlog.sql.names import LogNames, whole_name
 from eventlog.sql.reflect import Classes
-from eventlog.sql.shapes import Schema
 
 Note = Callable[[str], None]
 
@@ -127,13 +126,9 @@ def former_name(
     """Find what the class was called for which triggers stand on this table, where no table has
     that name any more.
     """
-    for owner, tracked in capture.classes.items():
-        children = {child.rpartition(".")[2] for child in tracked.options.children}
-        triggers = capture.of(owner)
-        table_name = (table.schema, table.name)
-        stands = any((trigger.schema, trigger.table) == table_name for trigger in triggers)
-        # A child table bears triggers of its class too, and is not the class that got another name.
-        if stands and owner != table.whole and table.name not in children and not classes.has(owner):
+    for owner in capture.classes:
+        stands = capture.table_today(owner) == (table.schema, table.name)
+        if stands and owner != table.whole and not classes.has(owner):
             return owner
     return None
 
@@ -146,7 +141,7 @@ def _refuse_alike(classes: Classes, table: Table, tracked: Collection[str]) -> N
         return
     schema = classes.schema(table.schema)
     for name in schema.alike(table.name):
-        other = _whole(schema, name)
+        other = whole_name(schema.name, name)
         if other != table.whole and other in tracked:
             differing = f"{other} is tracked, and its name differs from {table.whole} only in case"
             raise InstallError(
@@ -275,24 +270,20 @@ def _matching(
         if not_meant or not fnmatchcase(name, last.casefold()):
             continue
         (with_key if schema.key(table) else keyless).append(table)
-    chosen = [table for table in keyless if schema.row_key(table) or _whole(schema, table) in keyed]
+    chosen = [table for table in keyless if schema.row_key(table) or whole_name(schema.name, table) in keyed]
     if not with_key and not chosen:
         captured = {table for table in schema.tables if table.casefold() not in logs}
         hint = "Patterns mean tables; a view is named by its name."
         if near := nearest(last.strip("*?"), captured):
             hint = f"Did you mean {near}?"
         raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
-    meant = [_whole(schema, table) for table in with_key]
+    meant = [whole_name(schema.name, table) for table in with_key]
     taken = {child.name for table in classes.named(meant) for child in table.children}
     for table in keyless:
         if table in taken:
             continue
         if table in chosen:
-            meant.append(_whole(schema, table))
+            meant.append(whole_name(schema.name, table))
         else:
             note(f"{table} is left out: it has no key.")
     return meant
-
-
-def _whole(schema: Schema, table: str) -> str:
-    return f"{schema.name}.{table}" if schema.name else table

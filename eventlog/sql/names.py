@@ -217,6 +217,11 @@ def read_log_name(text: str) -> LogNames:
     return LogNames(table=table, schema=schema or None)
 
 
+def whole_name(schema: str | None, name: str) -> str:
+    """Write a table's name as people do; nobody takes it apart again, for either may have a dot in it."""
+    return f"{schema}.{name}" if schema else name
+
+
 def no_log(names: LogNames) -> InstallError:
     """The error of whoever looked for a log that is not there."""
     return InstallError(

@@ -26,6 +26,7 @@ from eventlog.sources.marks import Stretches
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log_indexes import has_number_index
+from eventlog.sql.names import whole_name
 from eventlog.web.acts import (
     DONE,
     FILTERED_ROWS,
@@ -53,7 +54,7 @@ from eventlog.web.pages import (
     table_page,
     table_question,
 )
-from eventlog.web.reading import History, OutputView, bare_name, tables_of, whole_name
+from eventlog.web.reading import History, OutputView, bare_name, tables_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -138,7 +139,7 @@ class Desk:
         # The log calls a table of its own schema by its bare name.
         with self._engine.connect() as connection:
             is_home = place[0] in (None, located(connection, self._names).schema)
-        called, whole = name if is_home else whole_name(place), whole_name(place)
+        called, whole = name if is_home else whole_name(*place), whole_name(*place)
         return table_page(
             whole,
             tables[place],
@@ -151,7 +152,7 @@ class Desk:
 
     def _address(self, table: str, **query: str) -> str:
         """The page of a class by its name."""
-        schemas = [schema for schema, name in tables_of(self._triggers()) if whole_name((schema, name)) == table]
+        schemas = [schema for schema, name in tables_of(self._triggers()) if whole_name(schema, name) == table]
         schema = schemas[0] if schemas else None
         return address("table", schema=schema, name=bare_name(schema, table), **query)
 

@@ -262,9 +262,3 @@ def tables_of(triggers: Sequence[TriggerState]) -> Mapping[TablePlace, Sequence[
 def bare_name(schema: str | None, whole: str) -> str:
     """A table's name without the schema that it has."""
     return whole.removeprefix(f"{schema}.") if schema else whole
-
-
-def whole_name(place: TablePlace) -> str:
-    """A table's name as people write it."""
-    schema, name = place
-    return f"{schema}.{name}" if schema else name
