@@ -89,8 +89,9 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
         trigger = EnteredTrigger(name=str(name), table=str(table), function=function, digest=str(digest or ""))
         triggers.setdefault(int(number), {})[trigger.name] = trigger
     classes = {}
-    for number, schema, table, relation, options, watched in rows:
-        tracked = _decode(int(number), schema, str(table), relation, str(options or ""), str(watched or "[]"))
+    for number, schema, table, relation, options, watched, style in rows:
+        texts = (str(options or ""), str(watched or "[]"), str(style))
+        tracked = _decode(int(number), schema, str(table), relation, *texts)
         tracked = msgspec.structs.replace(tracked, triggers=triggers.get(tracked.id, {}))
         if tracked.id in renamed:
             tracked = _rename_columns(tracked, renamed[tracked.id], keys.get(tracked.id))
@@ -105,12 +106,16 @@ def _read(connection: Connection, dialect: Dialect, names: LogNames, query: str)
         return fetched(connection, verbatim(_statement(dialect, names, query)))
 
 
-def _decode(number: int, schema: Any, table: str, relation: Any, options: str, watched: str) -> TrackedClass:
+def _decode(
+    number: int, schema: Any, table: str, relation: Any, options: str, watched: str, style: str
+) -> TrackedClass:
     found, names, fault, place = TriggerOptions(), list[str](), None, None
     try:
         place = None if relation is None else int(relation)
         found = msgspec.json.decode(options, type=TriggerOptions)
         names = msgspec.json.decode(watched, type=list[str])
+        if style not in (BY_KEY, found.style):
+            fault = f"the registry is damaged there (it has the style {style!r} beside its options)"
     except (msgspec.DecodeError, ValueError) as error:
         fault = f"the registry is damaged there ({error})"
     return TrackedClass(

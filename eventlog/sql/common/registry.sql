@@ -8,7 +8,7 @@
 NULL;
 
 -- registry_read: every tracked class
-SELECT id, /* schema_of_class */NULL AS schema_name, table_name, relation, options, watched FROM /* tracked */event_log_tracked
+SELECT id, /* schema_of_class */NULL AS schema_name, table_name, relation, options, watched, style FROM /* tracked */event_log_tracked
 ORDER BY id;
 
 -- registry_triggers: the triggers of every tracked class

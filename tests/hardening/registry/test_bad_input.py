@@ -31,7 +31,7 @@ CHANGE = "UPDATE usr SET fname = 'Eve'"
 TRACKED, TRIGGERS, RELATIONS = "event_log_tracked", "event_log_trigger", "event_log_relation"
 
 
-@pytest.fixture(params=[name for name in databases() if name in ("sqlite", "postgresql")])
+@pytest.fixture(params=databases())
 def server(request: pytest.FixtureRequest) -> Engine:
     found: Engine = request.getfixturevalue(request.param)
     return found
