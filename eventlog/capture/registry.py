@@ -130,9 +130,7 @@ def _decode(
 
 
 def _rename_columns(tracked: TrackedClass, names: Mapping[str, str], key: tuple[str, ...] | None) -> TrackedClass:
-    """Put the names of now into what a class is tracked with, as the follower knows its columns by their
-    numbers; and the key by which it goes on where there is no primary one any more.
-    """
+    """Put today's names of columns, and a key that is no primary one any more, into a class's options."""
     in_any_case = {name.casefold(): now for name, now in names.items()}
 
     def now(asked: Sequence[str]) -> tuple[str, ...]:
@@ -272,9 +270,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             yield self._statement("ancestors_add", **{"class": self.number})
 
     def enter_columns(self, plan: TriggerPlan) -> Iterator[str]:
-        """Enter the columns of the class's tables, so that the follower knows them again by their
-        numbers.
-        """
+        """Enter the columns of the class's tables by their numbers, by which the follower knows them."""
         keys = {plan.table.name: plan.table.key} | {child.child.name: child.child.parent_key for child in plan.children}
         own = [watched.column.name for watched in plan.watched if watched.column.name not in plan.table.key]
         yield self._statement("columns_remove", **{"class": self.number})
