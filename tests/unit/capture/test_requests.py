@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from eventlog.capture import Style, TrackRequest, TriggerOptions
 from eventlog.capture.given_rights import taking_back
+from eventlog.capture.plan import plan
 from eventlog.capture.registry import EnteredTrigger, RegistryWriter
 from eventlog.capture.requests import exactly, words
+from eventlog.core.schema import Column, Table
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.databases.postgresql.dialect import POSTGRESQL
@@ -39,8 +41,10 @@ def test_options_are_said_as_people_type_them() -> None:
 def test_the_registry_is_written_with_constants(dialect: Dialect, table: str, when: str | None) -> None:
     writer = RegistryWriter(dialect=dialect, names=LogNames(), schema="app", table=table, known=None)
     trigger = EnteredTrigger(name=f"event_log_{table}_insert", table=table, digest="0123456789abcdef")
+    columns = (Column(name="idu", type="INTEGER", key=1), Column(name="fname", type="TEXT"))
+    planned = plan(Table(name=table, schema="app", columns=columns))
     texts = [
-        *writer.enter_class(replace(ASKED, when=when), ["fname"]),
+        *writer.enter_class(replace(ASKED, when=when), planned),
         writer.enter_trigger(trigger),
         writer.settle_trigger(trigger, "event_log_usr_insert"),
         *writer.enter_relations({table: "table"}),
