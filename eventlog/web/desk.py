@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eventlog.capture import located
 from eventlog.care.listing import BEYOND, Cursor, Filters, listing, newest, one_row
 from eventlog.care.outputs import pause, resume, try_now
-from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
+from eventlog.care.rows import HELD_SINCE, LARGEST_NUMBER, PROCESSED, Choice, LogRow, hold, release, requeue
 from eventlog.config.build import stream_log_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
@@ -265,7 +265,9 @@ class Desk:
         # One more than may be meant; of a note only what marks a held row. Rows that have come
         # since the question are not meant.
         limit, width = FILTERED_ROWS + 1, len(HELD_SINCE)
-        rows = [*newest(self.collector.log, filters, limit=limit, width=width, before=act.last + 1)]
+        rows = [
+            *newest(self.collector.log, filters, limit=limit, width=width, before=min(act.last + 1, LARGEST_NUMBER))
+        ]
         if len(rows) > FILTERED_ROWS:
             limit_text = f"That is more than {FILTERED_ROWS:,} rows at once"
             raise UsageError(f"{limit_text}; `eventlog {act.action}` takes ranges of any length.")
