@@ -28,7 +28,7 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.names import LogNames
 from tests.support.following import Site
-from tests.support.logged import USR, left_by, logged, run
+from tests.support.logged import USR, left_by, logged, run, unnumbered
 
 LOG = LogNames(schema="public")
 FOLLOWED = TriggerOptions(style=Style.FIELD, exclude=("age",), follow_ddl=True)
@@ -171,7 +171,7 @@ def test_values_of_domains_have_the_same_text_after_an_alteration(postgresql: En
     track(postgresql, ["held"], TriggerOptions(style=style, rows=rows, follow_ddl=True))
     values = ", ".join(f"'{value}'" for value in DOMAINS.values())
     again = (f"INSERT INTO held VALUES (1, {values})", "UPDATE held SET the_photo = 'x'", "DELETE FROM held")
-    before = left_by(postgresql, *again)
+    before = list(map(unnumbered, left_by(postgresql, *again)))
     assert [row for row in before if "aGVsbG8=" in (row[4] or "") and row[:2] in ((1, "id=1"), (5, "id=1"))]
     run(
         postgresql,
@@ -179,9 +179,9 @@ def test_values_of_domains_have_the_same_text_after_an_alteration(postgresql: En
         "ALTER TABLE held DROP gone",
     )
     assert TriggerCondition.OUTDATED in states(postgresql)
-    assert sorted(left_by(postgresql, *again), key=str) == sorted(before, key=str)
+    assert sorted(map(unnumbered, left_by(postgresql, *again)), key=str) == sorted(before, key=str)
     track(postgresql, ["held"])
-    assert sorted(left_by(postgresql, *again), key=str) == sorted(before, key=str)
+    assert sorted(map(unnumbered, left_by(postgresql, *again)), key=str) == sorted(before, key=str)
 
 
 KEYS = {

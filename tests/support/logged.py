@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlalchemy import Engine, text
 
 from eventlog.capture import TriggerOptions, track_sql
@@ -50,6 +52,13 @@ def left_by(engine: Engine, *statements: str) -> list[Logged]:
     run(engine, "DELETE FROM event_log")
     run(engine, *statements)
     return logged(engine)
+
+
+def unnumbered(row: Logged) -> Logged:
+    """A row of the log without the number of its definition: several may have the same columns."""
+    kind, key, column, *values = row
+    old, new = (value if value is None else re.sub(r'^\["\d+"', '["N"', value) for value in values)
+    return kind, key, column, old, new
 
 
 def said_of(engine: Engine, tables: list[str], options: TriggerOptions | None = None) -> list[str]:

@@ -409,7 +409,10 @@ AS $eventlog$
 DECLARE
 kept record; own oid; own_schema name; own_name name; called text; is_called boolean; is_keyed boolean; remakes boolean; part record;
 names text[]; numbers integer[]; fits boolean; keys text[]; held text[]; heading text[]; types text; source text; there text;
-before text; after text; o text; n text; facts text; body text;
+before text; after text; o text; n text; facts text; body text; version integer; logged text[];
+-- The image of a row by the texts of its columns: none of one that is too long, which is read back.
+image CONSTANT text := 'CASE WHEN %1$s IS NOT NULL AND (SELECT coalesce(sum(octet_length(value)), 0) FROM unnest(%1$s) AS part (value))'
+  ' <= 1000000 THEN array_to_json(array_prepend(''%2$s'', %1$s))::text END';
 BEGIN
 SELECT relation::oid AS relation, schema_name::text AS schema_name, table_name::text AS table_name, style::text AS style,
   all_columns = 1 AS all_columns, primary_key = 1 AS primary_key, deferred = 1 AS deferred
@@ -469,6 +472,8 @@ SELECT array_agg(attname::text ORDER BY key_place), array_agg(known.number::inte
 INTO names, numbers, fits FROM /* columns */event_log_column AS known
 LEFT JOIN pg_attribute ON attrelid = own AND attnum = known.number AND NOT attisdropped
 WHERE known.tracked = class AND known.relation = own::bigint AND key_place IS NOT NULL;
+SELECT coalesce(max(table_version), 0) + 1 INTO version FROM /* history */event_log_schema
+WHERE table_name = own_schema || '.' || own_name;
 FOR part IN
   SELECT entered.name, entered.part AS does, pg_proc.oid AS function, nspname, proname, tgrelid, tgrelid = own AS is_own,
     written.relowner <> proowner AS is_foreign, (tgtype & 1) = 1 AS by_row, (tgtype & 4) > 0 AS inserts, (tgtype & 8) > 0 AS deletes,
@@ -531,6 +536,7 @@ LOOP
       -- Each row, before and after: its key, and the texts of what is logged.
       source := format('ARRAY[%s]::text[]', array_to_string(coalesce(held, keys[1:1]), ', '));
       heading := coalesce(heading, names[1:1]);
+      logged := heading;
       before := before || ', ' || format(source, o) || CASE WHEN part.truncates THEN format(' FROM %s AS o', part.tgrelid::regclass)
         WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END;
       after := after || ', ' || format(source, n) || CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END;
@@ -545,10 +551,9 @@ LOOP
           || CASE WHEN kept.style = 'key' THEN '' ELSE
             ' WHERE gone OR fresh OR before COLLATE "C" IS DISTINCT FROM after COLLATE "C"' END
         WHEN kept.style = 'image' THEN format(
-          'SELECT 4, NULL, (SELECT ''{'' || string_agg(to_json(name)::text || '':'' || coalesce(to_json(value)::text, ''null''), '','''
-          ' ORDER BY place) || ''}'' FROM unnest(%1$L::text[], before) WITH ORDINALITY AS part (name, value, place)), NULL WHERE gone'
-          ' UNION ALL SELECT CASE WHEN fresh THEN 1 ELSE 2 END, name, was, becomes FROM unnest(%1$L::text[], before, after) AS part (name, was, becomes)'
-          ' WHERE NOT gone AND (fresh OR before COLLATE "C" IS DISTINCT FROM after COLLATE "C")', heading)
+          'SELECT CASE WHEN gone THEN 4 WHEN fresh THEN 5 ELSE 6 END, NULL, %s, %s'
+          ' WHERE gone OR fresh OR before COLLATE "C" IS DISTINCT FROM after COLLATE "C"',
+          format(image, 'before', version), format(image, 'after', version))
         ELSE format('SELECT 4, NULL, NULL, NULL WHERE gone UNION ALL SELECT CASE WHEN fresh THEN %s ELSE %s END, name, %s'
           ' FROM unnest(%L::text[], before, after) WITH ORDINALITY AS part (name, was, becomes, place) WHERE NOT gone'
           ' AND (was COLLATE "C" IS DISTINCT FROM becomes COLLATE "C" OR fresh AND place = 1 AND num_nonnulls(VARIADIC after) = 0)',
@@ -585,7 +590,7 @@ DELETE FROM /* relations */event_log_relation AS known
 WHERE known.tracked = class AND NOT EXISTS (SELECT FROM pg_class WHERE oid = known.relation::oid);
 -- The class as it is now begins with the next row of the log. Nobody writes to an altered table until this transaction ends.
 INSERT INTO /* history */event_log_schema (table_name, table_version, seen_at, first_record, described)
-SELECT own_schema || '.' || own_name, coalesce(max(table_version), 0) + 1,
+SELECT own_schema || '.' || own_name, version,
   to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"'),
   coalesce(/* next */(0), (SELECT max(/* record_id */record_id) FROM /* log */event_log)),
   json_build_object('raw', (SELECT json_agg(raw ORDER BY relation <> own::bigint, relation) FROM (
@@ -595,8 +600,8 @@ SELECT own_schema || '.' || own_name, coalesce(max(table_version), 0) + 1,
       WHERE EXISTS (SELECT FROM pg_class WHERE oid = listed.relation::oid)) AS described),
     'key', to_json(numbers), 'place', (SELECT count(*) FROM /* history */event_log_schema),
     'former', CASE WHEN (kept.schema_name, kept.table_name) IS DISTINCT FROM (own_schema::text, own_name::text)
-      THEN kept.schema_name || '.' || kept.table_name END)::text
-FROM /* history */event_log_schema WHERE table_name = own_schema || '.' || own_name;
+      THEN kept.schema_name || '.' || kept.table_name END,
+    'image', CASE WHEN kept.style = 'image' THEN to_json(logged) END)::text;
 END
 $eventlog$;
 

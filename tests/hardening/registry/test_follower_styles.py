@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.capture import Style, TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
-from tests.support.logged import left_by, run
+from tests.support.logged import Logged, left_by, run
 
 TABLE = (
     "CREATE TYPE mood AS ENUM ('low', 'high')",
@@ -54,7 +54,7 @@ def columns(engine: Engine, table: str) -> dict[int, str]:
         return {int(row[0]): str(row[1]) for row in connection.execute(text(query), {"table": table})}
 
 
-def changes(engine: Engine, table: str) -> list[list[tuple[object, ...]]]:
+def changes(engine: Engine, table: str) -> list[list[Logged]]:
     """What each of these statements leaves in the log."""
     named = columns(engine, table)
     key, others = named[1], [name for number, name in named.items() if number > 1]
@@ -72,7 +72,7 @@ def changes(engine: Engine, table: str) -> list[list[tuple[object, ...]]]:
         f"DELETE FROM {table} WHERE {key} < 13",
         f"TRUNCATE {table}",
     ]
-    return [sorted(left_by(engine, statement), key=str) for statement in statements]
+    return [sorted(map(unnumbered, left_by(engine, statement)), key=str) for statement in statements]
 
 
 def cast(engine: Engine, table: str, column: str) -> str:
