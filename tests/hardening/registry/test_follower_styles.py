@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.capture import Style, TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
-from tests.support.logged import Logged, left_by, run
+from tests.support.logged import Logged, left_by, run, unnumbered
 
 TABLE = (
     "CREATE TYPE mood AS ENUM ('low', 'high')",
