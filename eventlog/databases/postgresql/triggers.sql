@@ -442,8 +442,9 @@ IF is_called AND is_keyed AND NOT EXISTS (
      SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class)) THEN
   RETURN;
 END IF;
--- Who compares whole rows names no column but those of the key.
-remakes := NOT (kept.style = 'row-back' AND kept.all_columns AND is_called AND is_keyed) OR EXISTS (
+-- Who compares whole rows names no column but those of the key, unless it was made here.
+remakes := NOT (kept.style = 'row-back' AND kept.all_columns AND is_called AND is_keyed)
+  OR EXISTS (SELECT FROM /* triggers */event_log_trigger WHERE tracked = class AND digest = 'followed') OR EXISTS (
   SELECT FROM /* columns */event_log_column AS known
   LEFT JOIN pg_attribute ON attrelid = own AND attnum = known.number AND NOT attisdropped
   WHERE known.tracked = class AND key_place IS NOT NULL

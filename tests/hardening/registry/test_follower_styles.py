@@ -142,3 +142,19 @@ def test_a_key_of_columns_with_other_collations_is_written(postgresql: Engine) -
         (4, "a=a+b=B", None, None, None),
         (1, "a=a+b=b", "d", None, "c"),
     ]
+
+
+@pytest.mark.parametrize("style", [Style.ROW_BACK, Style.IMAGE])
+def test_a_table_is_altered_again_after_its_triggers_were_made_anew(postgresql: Engine, style: Style) -> None:
+    """The first change makes them name columns; the next one must not leave them behind."""
+    install(postgresql)
+    run(postgresql, "CREATE TABLE held (id integer PRIMARY KEY, a text, b text)")
+    track(postgresql, ["held"], TriggerOptions(style=style, follow_ddl=True))
+    run(
+        postgresql,
+        "ALTER TABLE held RENAME TO kept",
+        "ALTER TABLE kept DROP COLUMN a",
+        "ALTER TABLE kept RENAME b TO c",
+    )
+    left = left_by(postgresql, "INSERT INTO kept VALUES (1, 'x')", "UPDATE kept SET c = 'y'", "DELETE FROM kept")
+    assert [row[:2] for row in left] == [(5, "id=1"), (6, "id=1"), (4, "id=1")]
