@@ -36,6 +36,7 @@ from eventlog.publisher.letters import POSITION, Answers, judge, number_of, wors
 from eventlog.publisher.making import MadePlan, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import Again, HandOver, may_go
+from eventlog.publisher.table_faults import try_tables
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, EVERY_ROW_SECONDS, NOTHING_SENT, Parking, Take, Unanswered, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
@@ -73,7 +74,8 @@ class Consumer:
         self._confirm = confirm
         self._pulse = pulse
         self._tenure: Tenure | None = None
-        self._resolved = False
+        self._asked: tuple[Tenure, int] | None = None
+        """With which lock, and after how many doubts, the target was asked last; None after an error."""
         self._unsent: set[tuple[str, int]] = set()
         """Documents that were planned since the last error, and that nobody has begun to send."""
         self._after = ""
@@ -94,11 +96,11 @@ class Consumer:
             # The books are those of the plan that was handed over, which may be an earlier one's.
             turn = self._books.entered(turn)
         except HoldsChangedError:
-            self._resolved = False
+            self._asked = None
             self._forget_ahead()
             turn = Turn(moved=True)
         except BaseException as error:
-            self._resolved = False
+            self._asked = None
             self._forget_ahead()
             self._end_trace(self._trace, error)
             raise
@@ -107,9 +109,7 @@ class Consumer:
 
     @property
     def _span(self) -> Span | None:
-        if self._trace is None:
-            return None
-        return self._trace.span
+        return None if self._trace is None else self._trace.span
 
     def _joined_trace(self, taken: Take, began: int) -> BatchTrace | None:
         """Goes on with the trace of these rows, or begins it; None while traces are off."""
@@ -137,18 +137,19 @@ class Consumer:
         return self._books.entered(Turn(documents=self._books.documents))
 
     def _step(self, tenure: Tenure) -> Turn:
-        if not self._resolved or self._tenure != tenure or self.name in self._decider.faults:
+        sure = tenure, self._journal.doubts
+        if self._asked != sure or self.name in self._decider.faults:
             # Before the target is asked: it may be down, and paused because of that.
             if self._journal.output(self.name).paused:
                 return Turn(paused=True)
             refuse_fault(self._decider.faults.get(self.name))
+            # Somebody else may have had the lock since, and have taken its rows.
+            self._forget_ahead()
             if self._tenure != tenure:
-                # Somebody else may have had the lock since, and have taken its rows.
-                self._forget_ahead()
                 self.output.sink.open(tenure)
                 self._tenure = tenure
             self._resolve()
-            self._resolved = True
+            self._asked = sure
         now = self._journal.now()
         if self._ahead is not None and self._ahead.decider is not self._decider:
             # It was decided by the tables as they were. Resolving sweeps what was prepared for it.
@@ -177,11 +178,13 @@ class Consumer:
     def _next(self, now: int) -> Turn | MadePlan | Again:
         """Plans what comes next, finds what goes again, or why nothing goes."""
         began = time_ns()
-        self._journal.try_tables(self.name, now)
+        try_tables(self._journal, self.name, now)
         with self._journal.reading() as view:
             row = view.memory.output(self.name)
             if row.paused:
                 return Turn(paused=True)
+            if self._asked != (self._tenure, self._journal.doubts):
+                return Turn(moved=True)
             unanswered = self._unanswered(view)
             until = view.retried_until(self.name) if self._stops else None
             going = may_go(unanswered, now)
@@ -331,7 +334,7 @@ class Consumer:
         delivering.result()
         # Something comes again, or there is no plan: resolving sweeps what the sink has prepared.
         self._forget_ahead()
-        self._resolved = False
+        self._asked = None
 
     def _prepared_beside(self, made: MadePlan) -> MadePlan:
         """Has the sink prepare the next plan, where it may while another one is committed."""

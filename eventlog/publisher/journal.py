@@ -11,6 +11,7 @@ memory knows is dropped after any exception, and when somebody else has changed 
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,21 +63,23 @@ class Journal(JournalReader):
         super().__init__(log, settings, catalog)
         self._lock: LogLock = lock
         self._swept = self._looked = 0
-        self._tried = set[str]()
-        """The outputs that have begun to try tables which could not be read."""
         self._clock_went_back = True  # nobody knows what it was when this log was published last
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
         """A transaction of the holder of the lock; `soon` lets it return before it is on disk."""
         with self.one_at_a_time:
+            written, is_committing = secrets.token_hex(8), False
             try:
                 with self.log.transaction() as connection:
-                    stamp = self._lock.enter(connection, soon=soon)
+                    stamp = self._stamp(*self._lock.enter(connection, soon=soon, written=written))
                     yield connection, self.memory_of(connection, stamp)
+                    self._written, is_committing = written, True
             except BaseException:
                 # Perhaps it was committed, and the answer was lost: only the tables know.
                 self.forget_memory()
+                if is_committing:
+                    self.doubt()
                 raise
 
     def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
@@ -214,25 +217,6 @@ class Journal(JournalReader):
                 see(connection, self.log, memory, plan.sealed.records)
         self.faults.end(name, plan.readable)
         return settled
-
-    def try_tables(self, name: str, now: int) -> None:
-        """Lets a row go of each table that could not be read, where it is time to try it again.
-
-        At first all rows of such tables go: only who parked them knows when that is.
-        """
-        if name not in self._tried:
-            self._tried.add(name)
-            if self._memory is None or self._memory.any_parked:
-                with self.transaction(soon=True) as (connection, memory):
-                    if memory.any_parked:
-                        self._tell(connection, "parked_readable", [{"output": name}])
-        for table in self.faults.to_try(name, now):
-            with self.transaction(soon=True) as (connection, _):
-                first = self.ask(connection, "parked_first_unread", output=name, table=table)[0][0]
-                if first is not None:
-                    self._tell(connection, "parked_try_first", [{"output": name, "record_id": first}])
-            if first is None:  # somebody holds them, or has taken them away
-                self.faults.end(name, [table])
 
     def done(self, name: str, done: Done) -> Settled:
         """Planned documents are over, but for rows that come again: those are parked."""

@@ -43,7 +43,7 @@ class Sealed(Struct, frozen=True):
 
 
 class Memory(Struct, kw_only=True):
-    """What the tables hold. `stamp` is the mark `holding` as it was when they were read."""
+    """What the tables hold. `stamp` says which holds it knows of, and which doubts."""
 
     stamp: str
     tracked: str | None

@@ -16,7 +16,7 @@ from eventlog.publisher.tables import JournalRow
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.publisher.view import View
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import HOLDING, Stretches
+from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ class JournalReader:
         self._lock: LogLock | None = None
         self._checks_numbers = False
         """Whether it is looked whether the numbers of new rows are their own."""
+        self._written = ""
+        """The text that the last known transaction has written into the mark `written`."""
+        self.doubts = 0
+        """How often the database was found to have forgotten something, or may have."""
         self._token = ""
         """That of the lock with which memory was read, where this is the holder's."""
 
@@ -64,8 +68,8 @@ class JournalReader:
             try:
                 with self.log.transaction(lone=True) as connection:
                     # The mark is read first: what somebody writes after it has the plan fail.
-                    marks = self.ask(connection, "mark_read", name=HOLDING)
-                    stamp = str(marks[0][0]) if marks else NEVER_HELD
+                    marks = self.ask(connection, "journal_stamp")
+                    stamp = self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
                     memory = self.memory_of(connection, stamp)
                     yield View(self.log, self.settings, self.rows, connection, memory)
             except BaseException:
@@ -106,6 +110,22 @@ class JournalReader:
         """Has the next turn read the tables again."""
         with self.one_at_a_time:
             self._memory = None
+
+    def doubt(self) -> None:
+        """Forget what memory knows; each output asks its target again what it has."""
+        with self.one_at_a_time:
+            self.doubts += 1
+            self._memory = None
+
+    def _stamp(self, holding: str, written: str | None) -> str:
+        """Return what memory goes by: another text where somebody has held rows, or the database has
+        forgotten its last transactions, as one does that came back from a crash, or from a standby.
+        """
+        # Who has not the lock does not know what its holder writes, and need not.
+        if self._lock is not None and self._written not in ("", written):
+            self.doubt()
+        self._written = written or ""
+        return f"{holding} {self.doubts}"
 
     def memory_of(self, connection: Connection, stamp: str) -> Memory:
         """What the tables hold; read again where somebody else has written since."""
@@ -201,8 +221,9 @@ class JournalReader:
     def anything(self, connection: Connection) -> bool:
         """Whether rows wait that nobody has taken, or rows were held or released since."""
         with self.one_at_a_time:
-            marks = self.ask(connection, "mark_read", name=HOLDING)
-            if self._memory is None or not marks or marks[0][0] != self._memory.stamp:
+            marks = self.ask(connection, "journal_stamp")
+            stamp = self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
+            if self._memory is None or stamp != self._memory.stamp:
                 return True
             # Rows of a conversion that is not over: nobody else may take them.
             if self._memory.reserved_above is not None:

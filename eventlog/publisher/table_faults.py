@@ -17,6 +17,7 @@ from eventlog.core.model import TABLE_FAULTS, Outcome, Unreadable
 from eventlog.core.rules.lifetimes import ROW_BACK
 
 if TYPE_CHECKING:
+    from eventlog.publisher.journal import Journal
     from eventlog.publisher.take import Take
 
 REST_MILLISECONDS: Final = 3_600_000
@@ -47,7 +48,15 @@ class TableFaults:
         self._faults: dict[str, TableFault] = {}
         self._waiting: dict[str, set[str]] = {}
         """The tables of which rows wait, by outputs."""
+        self._begun = set[str]()
+        """The outputs that have begun to try tables."""
         self._one_at_a_time = Lock()
+
+    def begin(self, output: str) -> bool:
+        """Return True the first time that an output tries tables."""
+        is_first = output not in self._begun
+        self._begun.add(output)
+        return is_first
 
     def untried(self, now: int) -> Mapping[str, TableFault]:
         """Return the tables that are not to be tried yet."""
@@ -110,3 +119,23 @@ class TableFaults:
         tried = {row.record for row in taken.unparked if row.reason in FAULTS}
         read = {event.table for event in taken.events if event.kind in ROW_BACK or event.position[0] in tried}
         return sorted(table for table in waiting if table in read and table not in faulty)
+
+
+def try_tables(journal: Journal, name: str, now: int) -> None:
+    """Let a row go of each table that could not be read, where it is time to try it again.
+
+    At first all rows of such tables go: only who parked them knows when that is.
+    """
+    faults = journal.faults
+    if faults.begin(name) and (journal.anything_waits or not journal.known):
+        with journal.transaction(soon=True) as (connection, memory):
+            if memory.any_parked:
+                connection.execute(journal.log.query("parked_readable"), {"output": name})
+    for table in faults.to_try(name, now):
+        with journal.transaction(soon=True) as (connection, _):
+            first = journal.ask(connection, "parked_first_unread", output=name, table=table)[0][0]
+            if first is not None:
+                row = {"output": name, "record_id": first}
+                connection.execute(journal.log.query("parked_try_first"), row)
+        if first is None:  # somebody holds them, or has taken them away
+            faults.end(name, [table])

@@ -55,6 +55,11 @@ LOG: Final = "log"
 EPOCH: Final = "epoch"
 """A number that grows each time that somebody takes the lock."""
 
+WRITTEN: Final = "written"
+"""Another text with each transaction of the journal: who finds the text of an earlier one knows that
+the database has forgotten the last.
+"""
+
 RESUMED: Final = "resumed: "
 """Before an output's name: how far it was behind when somebody resumed it."""
 

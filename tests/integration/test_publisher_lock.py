@@ -72,15 +72,18 @@ def test_who_enters_where_somebody_has_deleted_the_mark_of_holds_begins_anew(log
     lock = lock_of(log)
     taken(lock)
     with lock.log.transaction() as connection:
-        assert lock.enter(connection, soon=False) == mark_of(log, "holding")
+        before = mark_of(log, "holding"), mark_of(log, "written")
+        assert lock.enter(connection, soon=False, written="first") == before
+    with lock.log.transaction() as connection:
+        assert lock.enter(connection, soon=True, written="second") == (before[0], "first")
     log.run("DELETE FROM event_log_mark WHERE name = 'holding'")
     with lock.log.transaction() as connection, pytest.raises(OccupiedError):
-        lock.enter(connection, soon=False)
+        lock.enter(connection, soon=False, written="third")
     lock.drop()
     log.run("DELETE FROM event_log_mark WHERE name = 'publisher'")
     taken(lock)
     with lock.log.transaction() as connection:
-        assert lock.enter(connection, soon=False) == mark_of(log, "holding")
+        assert lock.enter(connection, soon=False, written="fourth")[0] == mark_of(log, "holding")
     lock.leave()
 
 

@@ -70,7 +70,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """An Oracle that listens, whose log is taken to be there."""
     monkeypatch.setattr(Log, "check", lambda _: None)
     monkeypatch.setattr(LogLock, "take", lambda _: True)
-    monkeypatch.setattr(LogLock, "enter", lambda *_, **__: NEVER_HELD)
+    monkeypatch.setattr(LogLock, "enter", lambda *_, **__: (NEVER_HELD, "the last"))
     return Recorder(answers)
 
 

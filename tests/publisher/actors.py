@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 from sqlalchemy import Connection
@@ -20,10 +21,14 @@ from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.encode import Part
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.memory import Memory
 from eventlog.publisher.take import Take
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.marks import PUBLISHER
+from eventlog.sources.marks import PUBLISHER, WRITTEN
 from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from tests.publisher.forgetting import Disk
 
 
 class Clock(Protocol):
@@ -33,6 +38,7 @@ class Clock(Protocol):
     denied: set[str]
     readings: int
     counts: Counter[str]
+    disk: Disk
 
     @property
     def clock(self) -> int:
@@ -59,6 +65,7 @@ class TestLock(LogLock):
             admit(connection)
             mark = {"name": PUBLISHER, "value": f"2026-11-24T00:00:00.000 {self.token}"}
             connection.execute(log.query("mark_write"), mark)
+            connection.execute(log.query("mark_write"), {"name": WRITTEN, "value": self.token})
 
 
 LONGEST_DELAY = 20
@@ -72,6 +79,13 @@ class TestJournal(Journal):
 
     __test__ = False
     world: Clock
+
+    @contextmanager
+    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
+        with self.one_at_a_time:
+            self.world.disk.begin(soon=soon)
+            with super().transaction(soon=soon) as found:
+                yield found
 
     def moment(self) -> dt.datetime:
         return EPOCH + dt.timedelta(milliseconds=self.world.clock)

@@ -112,7 +112,7 @@ FAULTS = [
     JournalFault(
         "resolved outlives an error",
         CONSUMER,
-        "        except BaseException as error:\n            self._resolved = False\n",
+        "        except BaseException as error:\n            self._asked = None\n",
         "        except BaseException as error:\n",
     ),
     JournalFault(
@@ -279,6 +279,9 @@ FAULTS = [
         "times of a clock that was set back stay", JOURNAL, "        if self._clock_went_back:\n", "        if False:\n"
     ),
     JournalFault("numbers end early", "tables.py", "LAST_NUMBER: Final = 2**63 - 1", "LAST_NUMBER: Final = 2**62"),
+    JournalFault(
+        "memory outlives what the database has forgotten", READER, 'self._written not in ("", written)', "False"
+    ),
     # sealing and leaving
     JournalFault(
         "taken rows are sealed again",

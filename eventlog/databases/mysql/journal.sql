@@ -98,3 +98,6 @@ ORDER BY 1 LIMIT :limit;
 SELECT COUNT(*) FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
   AND waiting./* record_id */record_id BETWEEN :first AND :last;
+
+-- journal_note: what this transaction of the journal has written
+UPDATE /* marks */event_log_mark SET value = :written WHERE name = 'written';

@@ -101,3 +101,6 @@ SELECT * FROM (
                       WHERE kept.record_id = waiting./* record_id */record_id)
     ORDER BY 1
 ) WHERE ROWNUM <= :limit;
+
+-- journal_note: what this transaction of the journal has written
+UPDATE /* marks */event_log_mark SET value = :written WHERE name = 'written';

@@ -63,14 +63,18 @@ DELETE FROM /* parked */event_log_parked
 WHERE output = :output AND record_id IN (SELECT unnest(CAST(translate(:ids, '[]', '{}') AS bigint[])));
 
 -- journal_enter: waits for who writes the journal, and renews the lease if the lock is still ours; says how often holds
--- have changed. The lease is locked last: it is written to when both rows are at hand. With :soon the transaction is on
--- disk only with the next one.
-WITH held AS MATERIALIZED (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE)
+-- have changed, and what the last transaction of the journal has written here. The lease is locked last: it is written to
+-- when the other rows are at hand. With :soon the transaction is on disk only with the next one.
+WITH held AS MATERIALIZED (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE),
+     noted AS (UPDATE /* marks */event_log_mark AS kept SET value = CAST(:written AS text)
+               FROM held, /* marks */event_log_mark AS former
+               WHERE kept.name = 'written' AND former.name = 'written'
+               RETURNING held.value AS holding, former.value AS former)
 UPDATE /* marks */event_log_mark AS lease
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
-FROM held, set_config('synchronous_commit', CASE WHEN :soon THEN 'off' ELSE /* durable */'on' END, true)
+FROM noted, set_config('synchronous_commit', CASE WHEN :soon THEN 'off' ELSE /* durable */'on' END, true)
 WHERE lease.name = 'publisher' AND lease.value LIKE '% ' || CAST(:token AS text)
-RETURNING held.value;
+RETURNING noted.holding, noted.former;
 
 -- durable: expression: how a commit waits for the disk: as the session says, but never for less than that, nor for this
 -- server alone where others are to have what it acknowledges

@@ -46,9 +46,13 @@ SELECT :output, value, :object, :reason, :note, :attempts, :due FROM json_each(:
 DELETE FROM /* parked */event_log_parked
 WHERE output = :output AND record_id IN (SELECT value FROM json_each(:ids));
 
--- journal_enter: renews the lease if the lock is still ours, and says how often holds have changed; one transaction writes
--- at a time, so nobody else does before the commit
+-- journal_enter: renews the lease if the lock is still ours, and says how often holds have changed, and what the last
+-- transaction of the journal has written; one transaction writes at a time, so nobody else does before the commit
 UPDATE /* marks */event_log_mark SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
 WHERE name = 'publisher' AND value LIKE '% ' || :token
-RETURNING (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding');
+RETURNING (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding'),
+          (SELECT value FROM /* marks */event_log_mark WHERE name = 'written');
+
+-- journal_note: what this transaction of the journal has written
+UPDATE /* marks */event_log_mark SET value = :written WHERE name = 'written';
 

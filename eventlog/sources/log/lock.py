@@ -35,7 +35,7 @@ from sqlalchemy import Connection
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Tenure
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, note_change, stored
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, WRITTEN, Marks, next_epoch, note_change, stored
 from eventlog.sql.connect import address_of, idle_seconds
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -129,26 +129,29 @@ class LogLock:
         if not self.taken or not self._touch(connection, self.token):
             self._lose()
 
-    def enter(self, connection: Connection, *, soon: bool) -> str:
-        """Locks the mark `holding` and the lease after it, and says what the mark holds.
+    def enter(self, connection: Connection, *, soon: bool, written: str) -> tuple[str, str]:
+        """Lock the mark `holding` and the lease after it; return what `holding` holds, and what
+        `written` held until this transaction, which puts its own text there.
 
         OccupiedError as `assure`. With `soon` the caller's transaction may return before it is on
         disk; the next one takes it along.
         """
         # In this order everywhere: operators lock `holding` too, and two orders would deadlock.
         if self._enters_at_once:
-            values = {"token": self.token, "lease": self.lease, "soon": soon}
+            values = {"token": self.token, "lease": self.lease, "soon": soon, "written": written}
             query = self.log.query("journal_enter", until="lock_until", durable="durable")
-            holding = self.log.rows(connection, query, values)
-            kept = bool(holding)
+            marks = self.log.rows(connection, query, values)
+            kept = bool(marks)
         else:
-            holding = self.log.rows(connection, self.log.query("journal_lock"))
+            marks = self.log.rows(connection, self.log.query("journal_lock"))
             kept = self._touch(connection, self.token)
-        stamp = holding[0][0] if holding else None
-        # Somebody has deleted the mark of holds: who takes the lock next makes it anew.
-        if self.tenure is None or not kept or stamp is None:
+        # Somebody has deleted one of the marks: who takes the lock next makes it anew.
+        if self.tenure is None or not kept or not marks or None in marks[0]:
             self._lose()
-        return str(stamp)
+        if offers(self.log.dialect, "journal_note"):  # elsewhere it was one statement
+            connection.execute(self.log.query("journal_note"), {"written": written})
+        [(holding, former)] = marks
+        return str(holding), str(former)
 
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark; OccupiedError as `assure`, and `soon` as in `enter`."""
@@ -207,6 +210,7 @@ class LogLock:
             # Whoever settles locks this mark, so there must be one.
             if marks.get(connection, HOLDING) is None:
                 note_change(connection, self.log)
+            marks.set(connection, WRITTEN, secrets.token_hex(8))
             epoch = next_epoch(marks.get(connection, EPOCH), sight.now)
             marks.set(connection, EPOCH, str(epoch))
         name = f"{self.log.name} in {address_of(self.log.engine.url)}"

@@ -1,8 +1,15 @@
 -- The journal: what was sealed, how far each output is, what is planned, parked, held and said.
 -- docs/decisions/0055-the-journal.md says what the tables mean.
 
--- journal_lock: waits for who writes the journal, and says how often holds have changed; where no `journal_enter` does it
-SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE;
+-- journal_lock: waits for who writes the journal, and says how often holds have changed, and what the last transaction of
+-- the journal has written; where no `journal_enter` does it
+SELECT holding.value, written.value
+FROM /* marks */event_log_mark holding, /* marks */event_log_mark written
+WHERE holding.name = 'holding' AND written.name = 'written' FOR UPDATE;
+
+-- journal_stamp: the same, without waiting for anybody
+SELECT value, (SELECT written.value FROM /* marks */event_log_mark written WHERE written.name = 'written')
+FROM /* marks */event_log_mark WHERE name = 'holding';
 
 -- batches_read: every batch that some output has ahead of it
 SELECT id, records, weight FROM /* batches */event_log_batch ORDER BY id;

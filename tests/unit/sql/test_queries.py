@@ -13,7 +13,7 @@ from eventlog.sql.names import LogNames
 
 DATABASES = (POSTGRESQL, ORACLE, MYSQL, SQLITE)
 ALONE = {
-    "postgresql": {"declared_types", "log_row"},
+    "postgresql": {"declared_types", "journal_note", "log_row"},
     "oracle": {"image_length", "image_within", "session_limits", "whole_row", "whole_row_key", "whole_row_part"},
     "mysql": set[str](),
     "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table", "log_owner"}

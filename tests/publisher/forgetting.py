@@ -1,0 +1,53 @@
+"""A database that forgets what it acknowledged and was not told to keep, and lives on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import text
+
+if TYPE_CHECKING:
+    from tests.publisher.world import World
+
+JOURNAL = ["batch", "output", "planned", "parked", "hold", "said", "outcome", "mark"]
+TABLES = ["event_log", *(f"event_log_{name}" for name in JOURNAL)]
+
+
+class Disk:
+    """What of the log is on the disk. `forgets` is how likely the database crashes behind a commit that need not be."""
+
+    def __init__(self, world: World, chance: Random, forgets: float) -> None:
+        self._world, self._chance, self._forgets = world, chance, forgets
+        self._soon = False
+        """Whether the transaction that is open need not be on disk when it returns."""
+        self._kept: dict[str, Sequence[dict[str, Any]]] = {}
+        """What the tables held before the first transaction that is not on disk."""
+
+    def begin(self, *, soon: bool) -> None:
+        """A publisher begins a transaction."""
+        self._soon = soon and not self._world.inside
+        if self._forgets and self._soon and not self._kept:
+            with self._world.engine.connect() as connection:
+                for table in TABLES:
+                    found = connection.execute(text(f"SELECT * FROM {table}")).mappings()
+                    self._kept[table] = [dict(row) for row in found]
+
+    def end(self) -> None:
+        """A transaction is committed: all those before it are on disk with it, or the database crashes."""
+        world, soon = self._world, self._soon and not self._world.inside
+        self._soon = self._soon and world.inside
+        if not soon:
+            self._kept = {}
+        elif self._kept and not world.quiet and self._chance.random() < self._forgets:
+            world.counts["forgot what it acknowledged"] += 1
+            world.trace.append((world.now, "the database forgets"))
+            kept, self._kept, was, world.inside = self._kept, {}, world.inside, True
+            with world.engine.begin() as connection:
+                for table, rows in kept.items():
+                    connection.execute(text(f"DELETE FROM {table}"))
+                    if rows:
+                        names, values = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
+                        connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), rows)
+            world.inside = was
