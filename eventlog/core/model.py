@@ -160,14 +160,19 @@ class Transaction(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RowImage(Struct, frozen=True, kw_only=True, gc=False):
-    """The whole row that a row of the log brings, by the names of the definition with this `number`:
+    """The whole row that a row of the log brings, by the `names` of the definition with this `number`:
     every value as canonical text, before and after the change, None where there was no row or
     nobody noted it.
     """
 
     number: int
-    before: Mapping[str, str | None] | None = None
-    after: Mapping[str, str | None] | None = None
+    names: tuple[str, ...]
+    before: Sequence[str | None] | None = None
+    after: Sequence[str | None] | None = None
+
+    def row(self, values: Sequence[str | None] | None) -> dict[str, str | None]:
+        """The values of one side by their names; none where there was no row."""
+        return {} if values is None else dict(zip(self.names, values, strict=True))
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):

@@ -14,7 +14,8 @@ what their types say: rows to be read back, and a delete.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Final
 
 import msgspec
@@ -26,7 +27,13 @@ from eventlog.core.schema import Catalog
 
 BEGIN: Final = "["
 """What an image begins with."""
-ROW_KINDS: Final = frozenset(map(int, (Kind.DELETE_ROW, Kind.INSERT_ROW_BACK, Kind.UPDATE_ROW_BACK)))
+# Plain numbers, as in the rules: a look-up of a member costs as much as the rest of a comparison.
+DELETE_ROW: Final = int(Kind.DELETE_ROW)
+INSERT_ROW: Final = int(Kind.INSERT_ROW_BACK)
+ROW_KINDS: Final = frozenset([DELETE_ROW, INSERT_ROW, int(Kind.UPDATE_ROW_BACK)])
+INSERT_FIELD: Final = int(Kind.INSERT_FIELD)
+UPDATE_FIELD: Final = int(Kind.UPDATE_FIELD)
+REPLACE_FIELD: Final = int(Kind.REPLACE_FIELD)
 
 _decoder = msgspec.json.Decoder(list[str | None])
 _encoder = msgspec.json.Encoder()
@@ -61,58 +68,69 @@ def open_images(events: Sequence[Event], catalog: Catalog | None) -> Sequence[Ev
     row and the history of definitions decides: not how the table is tracked today.
     """
     opened: list[Event] | None = None
+    opener = _Opener(None if catalog is None else catalog.former)
     for index, event in enumerate(events):
         if event.kind not in ROW_KINDS or (event.new is None and event.old is None) or event.column:
             continue
-        text = event.old if event.kind == Kind.DELETE_ROW else event.new
+        text = event.old if event.kind == DELETE_ROW else event.new
         if text is None or not text.startswith(BEGIN):
             continue
         if opened is None:
             opened = [*events]
-        opened[index] = _open(event, text, None if catalog is None else catalog.former)
+        opened[index] = opener.open(event, text)
     return events if opened is None else opened
 
 
-def _open(event: Event, text: str, known: Definitions | None) -> Event:
-    """The event with its image, as it is where it is to be read back, or with a fault."""
-    has_images = known is not None and known.has_images(event.table)
-    decoded = decode_image(text)
-    if decoded is None:
-        # Values of such rows mean nothing in logs of others.
-        return replace(event, fault=_fault("is no image of a row", event)) if has_images else event
-    number, values = decoded
-    names = None if known is None else known.image_columns(event.table, number)
-    if names is None:
-        if known is not None and known.knows(event.table) and not has_images:
+class _Opener:
+    """Opens images by the definitions that are known, if any."""
+
+    def __init__(self, known: Definitions | None) -> None:
+        self._known = known
+        self._names: dict[tuple[str | None, int], tuple[str, ...] | None] = {}
+
+    def open(self, event: Event, text: str) -> Event:
+        """The event with its image, as it is where it is to be read back, or with a fault."""
+        kind, decoded = event.kind, decode_image(text)
+        if decoded is None:
+            # Values of such rows mean nothing in logs of others.
+            has_images = self._known is not None and self._known.has_images(event.table)
+            return replace(event, fault=_fault("is no image of a row", event)) if has_images else event
+        number, values = decoded
+        names = self._columns(event.table, number)
+        if names is None:
+            return self._unknown(event, number)
+        if len(values) != len(names):
+            problem = f"has {len(values)} values, and definition {number} has {len(names)} columns"
+            return replace(event, fault=_fault(problem, event))
+        if kind == DELETE_ROW:
+            return replace(event, image=RowImage(number=number, names=names, before=values))
+        if kind == INSERT_ROW:
+            return replace(event, kind=INSERT_FIELD, image=RowImage(number=number, names=names, after=values))
+        if event.old is None:
+            return replace(event, kind=REPLACE_FIELD, image=RowImage(number=number, names=names, after=values))
+        former = decode_image(event.old)
+        if former is None or former[0] != number or len(former[1]) != len(names):
+            return replace(event, fault=f"old_value is no image of definition {number}, and new_value is one.")
+        image = RowImage(number=number, names=names, before=former[1], after=values)
+        return replace(event, kind=UPDATE_FIELD, image=image)
+
+    def _columns(self, table: str | None, number: int) -> tuple[str, ...] | None:
+        which = table, number
+        # Rows of few tables come by the thousand.
+        if which not in self._names:
+            self._names[which] = None if self._known is None else self._known.image_columns(table, number)
+        return self._names[which]
+
+    def _unknown(self, event: Event, number: int) -> Event:
+        known = self._known
+        if known is not None and known.knows(event.table) and not known.has_images(event.table):
             return event
         problem = f"is an image by definition {number} of {event.table}, which is not known"
         return replace(event, fault=_fault(problem, event))
-    row = _row(names, values)
-    before: Mapping[str, str | None] | None = None
-    if event.kind == Kind.UPDATE_ROW_BACK and event.old is not None:
-        former = decode_image(event.old)
-        before = None if former is None or former[0] != number else _row(names, former[1])
-        if before is None:
-            return replace(event, fault=f"old_value is no image of definition {number}, and new_value is one.")
-    if row is None:
-        problem = f"has {len(values)} values, and definition {number} has {len(names)} columns"
-        return replace(event, fault=_fault(problem, event))
-    if event.kind == Kind.DELETE_ROW:
-        return replace(event, image=RowImage(number=number, before=row))
-    kind = Kind.INSERT_FIELD
-    if event.kind == Kind.UPDATE_ROW_BACK:
-        kind = Kind.REPLACE_FIELD if before is None else Kind.UPDATE_FIELD
-    return replace(event, kind=int(kind), image=RowImage(number=number, before=before, after=row))
-
-
-def _row(names: Sequence[str], values: Sequence[str | None]) -> Mapping[str, str | None] | None:
-    if len(names) != len(values):
-        return None
-    return dict(zip(names, values, strict=True))
 
 
 def _fault(problem: str, event: Event) -> str:
-    column = "old_value" if event.kind == Kind.DELETE_ROW else "new_value"
+    column = "old_value" if event.kind == DELETE_ROW else "new_value"
     return f"{column} {problem}."
 
 
@@ -120,20 +138,17 @@ def field_events(event: Event) -> list[Event]:
     """The field rows that an image stands for, all at its position."""
     image = event.image
     assert image is not None
-    after = image.after or {}
-    before = image.before or {}
+    before, after = image.row(image.before), image.row(image.after)
     return [replace(event, column=name, old=before.get(name), new=value, image=None) for name, value in after.items()]
 
 
 def without_columns(event: Event, columns: Iterable[str | None]) -> Event | None:
     """The event without what its image says of these columns; None where nothing is left."""
-    image = event.image
+    image, left_out = event.image, {*columns}
     assert image is not None
-    left_out = {*columns}
-    rows = [
-        None if row is None else {name: value for name, value in row.items() if name not in left_out}
-        for row in (image.before, image.after)
-    ]
-    if not rows[1]:
+    kept = [name not in left_out for name in image.names]
+    if not any(kept):
         return None
-    return replace(event, image=replace(image, before=rows[0], after=rows[1]))
+    before, after = (None if row is None else list(compress(row, kept)) for row in (image.before, image.after))
+    left = replace(image, names=tuple(compress(image.names, kept)), before=before, after=after)
+    return replace(event, image=left)

@@ -164,7 +164,7 @@ def join(
         positions.append(event.position)
         if image is not None:
             edits += image_edits(event, image)
-            seen.update(image.after or ())
+            seen.update(image.names)
         else:
             edits.append(edit(event, row))
             # A child's column may repeat, for it holds several values.
@@ -208,13 +208,12 @@ def edit(event: Event, row: Row | None) -> Edit:
 
 def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
     """Make the edits of an image: one for each column, also where the value stayed."""
-    after = image.after or {}
+    names, before, after = image.names, image.before, image.after or ()
     if event.kind == INSERT_FIELD:
-        return [Edit(column=name, new=value) for name, value in after.items()]
-    before = image.before
+        return [Edit(column=name, new=value) for name, value in zip(names, after, strict=True)]
     if before is None:
-        return [Edit(column=name, new=value, reset=True) for name, value in after.items()]
-    return [Edit(column=name, old=before[name], new=value) for name, value in after.items()]
+        return [Edit(column=name, new=value, reset=True) for name, value in zip(names, after, strict=True)]
+    return [Edit(column=name, old=old, new=new) for name, old, new in zip(names, before, after, strict=True)]
 
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
@@ -258,7 +257,8 @@ def row_that_went(event: Event) -> tuple[Edit, ...]:
     """The row that a delete brings, if it brings one."""
     if event.image is None or event.image.before is None:
         return ()
-    return tuple([Edit(column=name, old=value) for name, value in event.image.before.items()])
+    values = zip(event.image.names, event.image.before, strict=True)
+    return tuple([Edit(column=name, old=value) for name, value in values])
 
 
 def _change(

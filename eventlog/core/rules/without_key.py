@@ -27,7 +27,7 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
             problem = f"{table.name} has no key: its rows of the log are images of types 5 and 4"
             screened.aside(event, Reason.INVALID, f"{problem}.")
             continue
-        values = (image.after if adds else image.before) or {}
+        values = image.row(image.after if adds else image.before)
         # What the image does not have is NULL.
         if adds:
             op = Op.ADD

@@ -202,7 +202,7 @@ def test_the_number_says_which_columns_are_meant_and_not_the_place_in_the_log() 
     [(former_span, event)] = [spans[200,]]
     assert [*former_span.former.values()] == [former]
     assert event.image is not None
-    assert event.image.after == {"a": "x", "b": "y"}
+    assert event.image.row(event.image.after) == {"a": "x", "b": "y"}
     assert not spans[3,][0].former
     again = catalog_from_json(catalog_to_json(catalog))
     assert again.former is not None

@@ -74,7 +74,7 @@ def test_the_sum_of_what_is_told_is_the_sum_of_the_log(log: list[Event], coalesc
     expected: Counter[Any] = Counter()
     for event in log:
         assert event.image is not None
-        values = event.image.after or event.image.before or {}
+        values = event.image.row(event.image.after or event.image.before)
         text = json.dumps({name: value for name, value in values.items() if value is not None}, separators=(",", ":"))
         expected[f"{WHOLE_ROW}={digest(text)}", tuple(values.items())] += 1 if event.kind == 1 else -1
     options = Options(coalesce=coalesce)
