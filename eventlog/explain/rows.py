@@ -200,8 +200,8 @@ def _shown(event: Event, images: CapturedImages | None, catalog: Catalog | None,
     [opened] = open_images([event], catalog)
     if opened.image is not None:
         secrets = [] if mask is None else mask.secrets(event.table, event.key, None, (None, None))
-        image = opened.image
-        rows = [None if side is None else image.row(side) for side in (image.before, image.after)]
+        whole = opened.image
+        rows = [None if side is None else whole.row(side) for side in (whole.before, whole.after)]
         texts = [_image_row(row, event.table or "", mask, secrets) for row in rows]
         return _ShownRow(event, texts[0], texts[1], secrets)
     if mask is None:
