@@ -45,6 +45,7 @@ LOG_TABLES: Final = {
 
 MARKS: Final = {
     "holding": "Makes what a publisher knows old: it reads again.",
+    "written": "Makes what a publisher knows old: it reads again, and asks the targets what they have.",
     "converted": "Batches that a conversion has done: the publisher's own work.",
     "seen": "Numbers of rows to look at first: all are looked at in the end.",
     "tracked": "Makes what a publisher knows of tables old: it reads the registry again.",
