@@ -5,7 +5,6 @@ It shows the logic of the generated PL/SQL in another engine, not Oracle; ora2pg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from sqlalchemy import Engine, text
 from eventlog.capture.plan import VALUED, Style, TriggerOptions, plan
 from eventlog.capture.render import render
 from eventlog.capture.track import track, untrack
+from eventlog.core.rules.images import decode_image, encode_image
 from eventlog.core.schema import Child, Table
 from eventlog.core.tablekey import TableKey
 from eventlog.databases.oracle.dialect import ORACLE
@@ -100,12 +100,13 @@ def changed(engine: Engine, changes: Iterable[str] = CHANGES, log: str = "event_
     return [_lower(*row) for row in rows]
 
 
-def _lower(kind: int, table: str, key: str, column: str | None, old: str | None, *rest: Any) -> Row:
-    if kind == 4 and old:
-        old = json.dumps({name.lower(): value for name, value in json.loads(old, strict=False).items()})
+def _lower(kind: int, table: str, key: str, column: str | None, *rest: Any) -> Row:
+    old, new, *others = rest
+    if column is None:  # images, as one of the two escapes them
+        old, new = (text and encode_image(*decode_image(text) or (0, [text])) for text in (old, new))
     parts = TableKey.parse(key).parts
     folded = TableKey.of((name.lower(), value) for name, value in parts)
-    return (kind, table.lower(), str(folded), column.lower() if column else None, old, *rest)
+    return (kind, table.lower(), str(folded), column.lower() if column else None, old, new, *others)
 
 
 def fresh(engine: Engine) -> None:
@@ -185,7 +186,7 @@ def test_what_stands_under_a_key_that_is_left_is_read_back_by_native_triggers_al
     )
     options = TriggerOptions(style=style, when=when)
     expected = native(database, options, again)
-    [looked] = [place for place, row in enumerate(expected) if row[0] == 5]
+    [looked] = [place for place, row in enumerate(expected) if row[0] == 5 and row[5] is None]
     assert expected[looked - 1][0] == 4
     fresh(database)
     put(database, tmp_path, USR, replace(options, repeated=REPEATED))
@@ -193,7 +194,7 @@ def test_what_stands_under_a_key_that_is_left_is_read_back_by_native_triggers_al
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("style", list(Style))
+@pytest.mark.parametrize("style", [style for style in Style if style is not Style.IMAGE])
 def test_a_key_that_may_be_deferred_is_read_back_when_a_row_leaves_it(
     database: Engine, tmp_path: Path, style: Style
 ) -> None:
@@ -225,7 +226,7 @@ def test_keys_that_one_statement_shifts_are_read_back_and_deletes_pay_nothing(
         connection.exec_driver_sql("INSERT INTO seat VALUES (1, 'A'), (2, 'B')")
     seat = Table(name="SEAT", columns=columns("ID:NUMBER(10,0)", "ROW_NAME:VARCHAR2(9)", keys=1))
     put(database, tmp_path, seat, TriggerOptions(style=style))
-    came = {Style.ROW_BACK: 5, Style.FIELD_BACK: 7}.get(style, 1)
+    came = {Style.ROW_BACK: 5, Style.IMAGE: 5, Style.FIELD_BACK: 7}.get(style, 1)
     shifted = logged(database, "UPDATE seat SET id = id + 1", columns="event_type, table_key")
     one, two, three = ("ID=1", "ID=2", "ID=3")
     assert shifted == [(4, one), (came, two), (5, one), (4, two), (came, three), (5, two)]
