@@ -7,6 +7,10 @@ what is behind them. A number whose rows have their letters is the own one of a 
 
 Not drawn is a row that gets a number which a publisher has in hand: no statement could tell it from
 the other row, with which it gets its letter unpublished.
+
+Nor one that gets a number which a publisher has sealed while rows wait: law 12 of the journal says
+that it is not looked for, so a later row of its object goes before the sweep has found it. Numbers
+must not come twice; where nothing waits, a row with one that did goes in its turn.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, text
 
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import SEEN, Stretches
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
@@ -111,7 +115,17 @@ def _known(world: World, name: str) -> list[int]:
         }
         - _in_hand(world)
         - own
+        - set(_sealed(world))
     )
+
+
+def _sealed(world: World) -> Stretches:
+    """Numbers that no publisher looks for while rows wait: neither this one nor, by the mark, the next."""
+    sealed = Stretches()
+    for (value,) in world.ask(f"SELECT value FROM event_log_mark WHERE name = '{SEEN}'"):
+        sealed |= Stretches.read(value)
+    memory = None if world.publisher is None else world.publisher.journal._memory
+    return sealed if memory is None else sealed | memory.seen
 
 
 def _in_hand(world: World) -> set[int]:

@@ -12,6 +12,7 @@ from eventlog.explain.states import WaitingFor, read_places
 from eventlog.publisher import unsealed
 from eventlog.sources.marks import Stretches
 from tests.publisher.scene import Scene
+from tests.publisher.sharing import have_key
 
 
 def test_a_change_is_not_cut_where_late_rows_are_more_than_a_batch(sqlite: Engine) -> None:
@@ -47,6 +48,28 @@ def test_rows_that_were_read_ahead_long_ago_are_looked_at_again(
     scene.publish()
     assert one.came == [*range(11, 16), *range(19, 31)]
     assert scene.waiting() == [1]
+
+
+@pytest.mark.parametrize("wait, then", [([], [3, 7]), ([2], [7, 3])])
+def test_a_number_that_comes_twice_is_looked_for_at_once_where_nothing_waits(
+    sqlite: Engine, wait: list[int], then: list[int]
+) -> None:
+    scene = Scene(sqlite, "one")
+    with sqlite.begin() as connection:
+        have_key(connection, wanted=False)
+    one = scene.receivers["one"]
+    one.again = set(wait)
+    scene.write(2, 2, objects=4)
+    scene.publish()
+    scene.write(3, 4, objects=4)  # sealed while 2 waits, if it does
+    scene.publish()
+    scene.write(3, 3, objects=4)  # another row of the object of 3, under its number
+    scene.write(7, 7, objects=4)  # and a later one
+    scene.publish()
+    scene.journal.sweep()  # finds what was sealed and waits again
+    scene.publish()
+    assert one.came == [number for number in (2, 3, 4) if number not in wait] + then
+    assert scene.waiting() == wait
 
 
 @pytest.mark.parametrize("first", [2**62 - 5, 2**63 - 9])
