@@ -266,7 +266,10 @@ def _table_numbers(world: World, name: str, transaction: int, several: list[Take
 
 
 def _order(world: World, name: str, target: Target) -> None:
-    latest: dict[str, int] = {}
+    """Of no object an earlier row came behind a later one. One that a receiver had and undid comes behind those that it
+    has kept, as documents that were sent keep their ids: what came since is in order with it.
+    """
+    judged: list[tuple[int, Taken]] = []
     sure = not_joined(world, name)
     last = {one.uid: place for place, one in enumerate(target.came)}
     for place, one in enumerate(target.came):
@@ -278,9 +281,12 @@ def _order(world: World, name: str, target: Target) -> None:
             continue  # told again; or taken away or given up before it came again behind a row that was not taken
         if one.uid not in sure and (target.repeats[one.uid] or target.not_taken[one.uid]):
             continue  # filtered when it was to come again, with the rest of another change
-        if latest.get(one.object, 0) > one.uid:
-            world.fail("out of order", name, one.object, one.uid, "after", latest[one.object])
-        latest[one.object] = one.uid
+        undone = target.undone.get(one.uid, 0)
+        since = undone if undone <= place else 0  # else it did not come again
+        earlier = [other.uid for at, other in judged if at >= since and other.object == one.object]
+        if max(earlier, default=0) > one.uid:
+            world.fail("out of order", name, one.object, one.uid, "after", max(earlier))
+        judged.append((place, one))
 
 
 def _readings(world: World, name: str, target: Target) -> None:

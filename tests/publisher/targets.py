@@ -83,6 +83,8 @@ class Target:
         """How often rows are to come again that were taken, because one before them of the same object was not."""
         self.not_taken: Counter[int] = Counter()
         """How often the target said of rows that they are to come again."""
+        self.undone: dict[int, int] = {}
+        """How many rows had come when the target undid one: those it has kept though it wants that one again."""
         self.seen = 0
         """How many rows of a database have come."""
 
@@ -274,6 +276,7 @@ class ModelReceiver(ModelSink):
         del self.target.known[plan, document.id]
         for _, _, uids, *_ in json.loads(document.body):
             self.target.repeats.update(uids)
+            self.target.undone.update(dict.fromkeys(uids, len(self.target.came)))
         return True
 
     def unread(self, document: Document, answer: Sequence[Outcome] = ()) -> Sequence[Outcome]:

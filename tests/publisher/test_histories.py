@@ -27,7 +27,7 @@ HISTORIES = {"sqlite": 284, "postgresql": 8, "mysql": 8}
 LONG_TIMES = 67
 """So many times as many make 20,000 with `--long`."""
 GROUPS = 4
-CALM_SEED, REAL_SEED = 1, 11
+CALM_SEED, REAL_SEED, UNDOING_SEED = 1, 11, 297
 PLAN = re.compile(r"\d{12}-[0-9a-f]{8}")
 
 
@@ -46,6 +46,11 @@ def test_no_history_loses_doubles_or_disorders_anything(
         assert all(counts[what] for what in ("shared", "shared behind what was left")), "no output shares a decision"
     if engine.dialect.name == "sqlite":  # elsewhere lists are bound, and the statement makes NULL of what is empty
         assert kept == [], "Oracle gives an empty text back as NULL"
+
+
+def test_a_row_that_a_receiver_undid_comes_behind_later_ones_that_it_has_kept(sqlite: Engine) -> None:
+    made(sqlite)
+    assert history(UNDOING_SEED, sqlite)["rows"]
 
 
 @pytest.mark.in_turn
