@@ -98,7 +98,9 @@ def without_secrets(text: str, name: str) -> str:
 
 def next_commands(answers: FirstAnswers) -> list[str]:
     tables = " ".join(map(shlex.quote, answers.tables)) or "TABLE"
-    return [f"eventlog {words}" for words in ("install", f"track {tables}", "check", "run")]
+    # All formats but XDS tell whole rows.
+    style = "" if FORMATS.get(answers.sink, "xds") == "xds" else " --events image"
+    return [f"eventlog {words}" for words in ("install", f"track {tables}{style}", "check", "run")]
 
 
 def _written(answers: FirstAnswers, url: str, target: str) -> str:

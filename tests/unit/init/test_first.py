@@ -104,6 +104,15 @@ def test_a_table_with_odd_letters_stays_in_its_comment() -> None:
     assert "#   eventlog track 'a\\nb = 1' usr\n" in text
 
 
+@pytest.mark.parametrize(
+    "sink, place, images",
+    [("files", "out", False), ("http", "https://example.net", False), ("kafka", "broker:9092", True)],
+)
+def test_whole_rows_are_advised_where_the_format_tells_them(sink: Sink, place: str, images: bool) -> None:
+    text = first_configuration(FirstAnswers(url="sqlite:///app.db", sink=sink, place=place, tables=("usr",))).text
+    assert ("eventlog track usr --events image\n" in text) is images
+
+
 def test_what_is_no_text_is_refused() -> None:
     with pytest.raises(UsageError, match="no text in UTF-8"):
         first_configuration(FirstAnswers(url="sqlite:///app.db", place="out\udcff"))
