@@ -142,6 +142,7 @@ class _Kept(Struct, eq=False):
     """A decision about new rows, and how many other outputs may ask for it."""
 
     records: Stretches
+    events: Sequence[Event]
     decided: _Decided
     takers: int
 
@@ -210,7 +211,7 @@ class Decider:
         # then another output's take is another one.
         shared = outputs > 1 and len(groups) == 1 and not (taken.parked or taken.gone)
         shared = shared and (left is not None or not taken.unparked)
-        decided = self._known(output, taken) if shared else None
+        decided = self._known(output, taken, groups[0]) if shared else None
         if decided is None:
             asked, began = self.round, next(self._moments)
             # Where events may take effect later the clock counts. It is asked after the rows were
@@ -220,7 +221,7 @@ class Decider:
             decided = _Decided(self._parts(asked, groups), began, next(self._moments))
             if shared:
                 with self._one_at_a_time:
-                    self._kept.append(_Kept(taken.records, decided, outputs - 1))
+                    self._kept.append(_Kept(taken.records, groups[0], decided, outputs - 1))
         self._latest[output] = decided.ended
         return decided.parts if left is None else self._joined(left, decided.parts)
 
@@ -260,11 +261,13 @@ class Decider:
             return None
         return known.parts if are_all_that_waited(first, taken) else None
 
-    def _known(self, output: str, taken: Take) -> _Decided | None:
-        """What was decided of the same rows for another output."""
+    def _known(self, output: str, taken: Take, events: Sequence[Event]) -> _Decided | None:
+        """What was decided of the same rows for another output: of the same contents too, for somebody
+        may have given a number to another row since.
+        """
         with self._one_at_a_time:
             for kept in self._kept:
-                if kept.records == taken.records:
+                if kept.records == taken.records and kept.events == events:
                     kept.takers -= 1
                     # Let go when all have it: it is as large as the rows.
                     if not kept.takers:

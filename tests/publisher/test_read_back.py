@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.core.model import TABLE_FAULTS, Document, Kind, Outcome, ReadBack, Reason, Row, RowId, Unreadable
-from eventlog.core.rules import Round
+from eventlog.core.model import TABLE_FAULTS, Document, Event, Kind, Outcome, ReadBack, Reason, Row, RowId, Unreadable
+from eventlog.core.rules import Options, Round
 from eventlog.publisher.decide import Decider
+from eventlog.publisher.take import Take
+from eventlog.sources.marks import Stretches
 from tests.publisher.scene import Scene
 from tests.support.memory import MemoryRows
 from tests.support.strategies import CATALOG
@@ -111,3 +115,17 @@ def test_an_output_that_read_a_row_later_is_told_no_earlier_reading_of_it(engine
         scene.publish("far")  # the first two batches together, which nobody else has decided so; then the last one
     assert scene.waiting() == []
     assert [b"Joe" in one for one in told] == [True, True]
+
+
+def test_a_number_that_another_row_has_since_is_decided_anew() -> None:
+    """What was decided for one output counts for another that has the same rows, and not one that has the same numbers."""
+    decider = Decider(Round(options=Options()))
+
+    def decided(output: str, value: str) -> Any:
+        event = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", new=value, time="2026-01-01")
+        taken = Take(stamp="", events=[event], records=Stretches.of([1]))
+        [part] = decider.decide(taken, [[event]], dt.datetime.now, output=output, outputs=3)
+        return part.decision.changes[0].edits[0].new
+
+    assert [decided("near", "a"), decided("far", "a")] == ["a", "a"]
+    assert decided("late", "b") == "b"
