@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, counted, left_over
 from eventlog.core.errors import value_shown
 from eventlog.core.model import (
+    EVERY_ROW,
     Change,
     Document,
     Outcome,
@@ -26,6 +27,7 @@ from eventlog.core.model import (
 from eventlog.core.rules import Decision
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
+from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Writer, former_names_of
 from eventlog.delivery.answers import keep_worse
@@ -33,6 +35,7 @@ from eventlog.delivery.blame import blame, describe_error, refuse_fault
 from eventlog.delivery.output import Output
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.take import Take
+from eventlog.publisher.unsealed import object_of
 from eventlog.publisher.whole import GoingOn, in_transactions
 
 
@@ -293,7 +296,7 @@ def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> d
 
 
 def planned_documents(
-    plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], *, asked: bool
+    plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], identities: Identities, *, asked: bool
 ) -> list[OnTheWay]:
     """The documents for the journal, with the rows that each superseded; one entry if `asked`."""
     losers: dict[Position, list[Outcome]] = {}
@@ -326,7 +329,7 @@ def planned_documents(
             plan=plan,
             place=index,
             details=[detail],
-            objects={taken.objects[record]: record for record in sorted(detail.records, reverse=True)},
+            objects=_first_rows(taken, detail.records, identities),
             covers=document.covers,
             body=document.body.decode(),
             route=document.route,
@@ -334,3 +337,16 @@ def planned_documents(
         )
         planned.append(entry)
     return planned
+
+
+def _first_rows(taken: Take, records: Collection[int], identities: Identities) -> dict[str, int]:
+    """The objects of a document's rows, each with its first row: of rows with one number, of all of them."""
+    first = {taken.objects[record]: record for record in sorted(records, reverse=True)}
+    if EVERY_ROW not in first:
+        return first
+    own: dict[str, int] = {}
+    for event in taken.events:
+        if event.position[0] in records:
+            name = object_of(identities, event)
+            own[name] = min(event.position[0], own.get(name, event.position[0]))
+    return own

@@ -128,8 +128,11 @@ def judge(
 
 
 def given_up(most_attempts: int, outcome: Outcome, attempts: int) -> Outcome:
-    """A receiver's answer: once more is an error after so many attempts. 0 is never."""
-    if outcome.status is not Status.NEW:
+    """A receiver's answer: once more is an error after so many attempts. 0 is never.
+
+    It has not refused what was held up.
+    """
+    if outcome.status is not Status.NEW or outcome.reason is Reason.HELD:
         return outcome
     if not most_attempts or attempts + 1 < most_attempts:
         return outcome

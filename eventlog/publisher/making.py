@@ -90,7 +90,7 @@ class PlanMaker:
         # lost the lock, and does not know it yet, counts from the same number.
         plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
         asked = self._output.sink.capabilities.resolves
-        planned = planned_documents(plan_id, taken, encoded, parked_again, asked=asked)
+        planned = planned_documents(plan_id, taken, encoded, parked_again, decider.identities, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
         over = {event.position[0] for event in taken.events} - parked_again
         unread = {waiting.record for waiting in again.rows if waiting.reason in FAULTS}

@@ -2,7 +2,8 @@
 
 Law: without an answer that can be read a document keeps its plan, its id and its body, whatever
 becomes of others. A readable "again" parks its own rows, and frees what was never sent of their
-objects; all else behind them waits as it is. Documents with rows of one number are entered together.
+objects; all else behind them waits as it is. Documents with rows of one number are entered together:
+where one has an answer the others are sent too. Behind one that comes again they come again, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
+from eventlog.core.model import EVERY_ROW, Outcome, Position, Reason, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.books import ConsumerSettings
@@ -93,8 +94,16 @@ class HandOver:
         self._freed: list[OnTheWay] = []
         self._answers: dict[Position, Outcome] = {}
         self._blocked: set[str] = set()
-        """Objects of which a document waits, because nobody could read what was answered."""
+        """Objects of which a document waits or comes again."""
         self._all_blocked = False
+        self._unread_objects = set[str]()
+        """Objects of which a document waits, because nobody could read what was answered."""
+        self._is_ended = False
+        """Whether an answer ends the output."""
+        self._awaited = set[int]()
+        """Shared numbers of documents with an answer, which is entered with those of the others."""
+        self._behind = set[int]()
+        """What was sent behind one that comes again: the others of its number have an answer."""
         counts = Counter(chain.from_iterable(document.records for document in waiting))
         self._shared = {record for record, count in counts.items() if count > 1}
         """Numbers that rows of several documents have."""
@@ -154,11 +163,19 @@ class HandOver:
         document = self._waiting[number]
         if self._all_blocked or touch(self._blocked, document.objects):
             self._block(document)
-            return True
+            if not self._is_awaited(document):
+                return True
+            self._behind.add(number)
         # The last moment to see that another publisher has the lock.
         self._confirm()
         self._unsent.discard(document.key)
         return False
+
+    def _is_awaited(self, document: OnTheWay) -> bool:
+        """Tell whether the answers of others wait for this one, which only those block that come again."""
+        if self._is_ended or touch(self._unread_objects, document.objects):
+            return False
+        return not self._awaited.isdisjoint(document.records)
 
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
         document = self._waiting[number]
@@ -169,17 +186,21 @@ class HandOver:
             self.complaint = outcomes[0].note
             self._unread.add(number)
             self._block(document)
+            self._unread_objects.update([EVERY_ROW] if self._stops else document.objects)
             self._pulse()
             return
+        if number in self._behind:  # only a repeat leaves the right state there
+            outcomes = [_again(position) for several in (document.covers or {}).values() for position in several]
         self._finished.add(number)
         self.answered += 1
         self._over.append(document)
+        self._awaited.update(self._shared.intersection(document.records))
         self._answers = worst_by(POSITION, [*self._answers.values(), *outcomes])
         if any(outcome.status is Status.NEW for outcome in outcomes):
             self._free_behind(number)
             self._block(document)
         if any(self._strictness.ends(outcome.status) for outcome in outcomes):
-            self._all_blocked = True
+            self._all_blocked = self._is_ended = True
         if len(self._over) >= self._unentered_most:
             self.enter_answers()
         self._pulse()
@@ -204,3 +225,7 @@ class HandOver:
                 self._unsent.discard(document.key)
                 self._finished.add(later)
                 self._freed.append(document)
+
+
+def _again(position: Position) -> Outcome:
+    return Outcome(position=position, status=Status.NEW, reason=Reason.HELD)

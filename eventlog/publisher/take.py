@@ -134,7 +134,8 @@ class Unanswered(Struct, frozen=True, dict=True):
         if EVERY_ROW in names:
             return not self.again or record > min(self.first_rows.values(), default=record)
         known = [name for name in names if name in self.first_rows]
-        comes_any = EVERY_ROW in self.again
+        # Rows of several objects hold up all that is behind them, also what goes before a document.
+        comes_any = EVERY_ROW in self.again or len(names) > 1
         return any(not (comes_any or name in self.again) or record > self.first_rows[name] for name in known)
 
     def _last_again(self, names: Collection[str]) -> int:

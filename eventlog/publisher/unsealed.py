@@ -254,6 +254,11 @@ class UnsealedRows:
         """The objects that these rows speak of, as far as they still wait."""
         return objects_of(self._identities, self._noted(connection, numbers))
 
+    def names(self, connection: Connection, numbers: Sequence[int]) -> list[tuple[str, int]]:
+        """Each object of each of these rows, with the number, as far as they still wait."""
+        events = self._noted(connection, numbers)
+        return [(object_of(self._identities, event), event.position[0]) for event in events]
+
     def _noted(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
         if not numbers:
             return ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Event, Reason
+from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, LAST_NUMBER, OnTheWay, Parked
 from eventlog.publisher.whole import GoingOn
@@ -251,7 +251,17 @@ class View(Struct, frozen=True):
         """The first row of each object that a receiver did not take, and that waits."""
         if not self.memory.any_parked:
             return {}
-        return {str(waiting): int(record) for waiting, record in self.ask("parked_again", output=name)}
+        first: dict[str, int] = {}
+        nameless: list[int] = []
+        for waiting, record in self.ask("parked_again", output=name):
+            if waiting == EVERY_ROW:
+                nameless.append(int(record))
+            else:
+                first[str(waiting)] = int(record)
+        # Behind one of every object a row waits under no name of its own, and so do rows of one number.
+        for own, record in self.rows.names(self.connection, nameless):
+            first[own] = min(record, first.get(own, record))
+        return first
 
     def retried_until(self, name: str) -> int | None:
         """When the last row is offered again that a receiver did not take; None where none is."""

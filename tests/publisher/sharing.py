@@ -144,9 +144,17 @@ def _in_hand(world: World) -> set[int]:
 
 
 def come_again(world: World, target: Target, uid: int, plan: str) -> bool:
-    """Whether a row may come by another plan, too: of its former one a number was torn."""
+    """Whether a row may come by another plan, too: of its former one a number was torn, or came behind a
+    row of its object that was not taken.
+    """
     former = [one.plan for one in target.came if one.uid == uid]
     if not former or former[-1] == plan:
         return False
     came = {one.uid for one in target.came if one.plan == former[-1]}
-    return any(other.uid not in came for one in came for other in world.rows[one].alike)
+    lacking = [row for row in world.rows.values() if target.not_taken[row.uid] and row.uid not in came]
+
+    def is_torn(row: Row) -> bool:
+        is_behind = any(one.object == row.object and one.uid < row.uid for one in lacking)
+        return row.uid not in came or (is_behind and len(row.alike) > 1)
+
+    return any(is_torn(other) for one in came for other in world.rows[one].alike)

@@ -116,9 +116,10 @@ GROUP BY output, object HAVING COUNT(due) = 0 AND MAX(CASE WHEN reason = 'held' 
 -- parked_retried: when the last row may be offered again that a receiver did not take
 SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND reason = 'retry';
 
--- parked_again: the first row of each object that a receiver did not take; of '*', behind which it has lost its name, any
+-- parked_again: the first row of each object that a receiver did not take; of '*', behind which they have lost their name, all
 SELECT object, MIN(record_id) FROM /* parked */event_log_parked
-WHERE output = :output AND attempts > 0 AND (due IS NOT NULL OR object = '*') GROUP BY object;
+WHERE output = :output AND attempts > 0 AND (due IS NOT NULL OR object = '*')
+GROUP BY object, CASE WHEN object = '*' THEN record_id ELSE 0 END;
 
 -- parked_readable: rows of tables that could not be read are tried again
 UPDATE /* parked */event_log_parked SET due = 0
