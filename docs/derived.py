@@ -82,7 +82,7 @@ def metrics_page() -> str:
         *_metrics(text),
         (
             "\nA histogram has `_bucket` with the label `le`, `_sum` and `_count`. On Linux the figures of the process"
-            " are there too: `process_resident_memory_bytes` and others."
+            " are there too: `process_cpu_seconds_total`, `process_resident_memory_bytes` and others."
         ),
         "\n[Which of them to watch](../how-to/service.md#health-readiness-metrics).\n",
     ]

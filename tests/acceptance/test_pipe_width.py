@@ -135,7 +135,7 @@ def test_reports_have_no_line_over_a_hundred_columns(piped: Piped) -> None:
 def test_whoever_wants_more_says_how_wide_the_lines_are(piped: Piped) -> None:
     narrow, wide, widest = (piped("log", columns=columns) for columns in (None, 200, 2000))
     assert {len(lines) for lines in (narrow, wide, widest)} == {5}  # a row is a line
-    assert [line.split()[:3] for line in narrow[2:]] == [[*"1S1"], [*"2E2"], [*"3N1"]]
+    assert [line.split()[:3] for line in narrow[2:]] == [[*"1S5"], [*"2E6"], [*"3N5"]]
     shown = [len(WORDS[: longest_begin(WORDS, lines[3])]) for lines in (narrow, wide, widest)]
     assert shown[0] < shown[1] < shown[2] == len(WORDS)
     assert KEY not in wide[3]
