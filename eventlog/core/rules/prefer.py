@@ -62,7 +62,11 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
             screened.aside(event, Reason.INVALID, note)
         else:
             usable.append(event)
-    events = usable
+    return _prefer_columns(screened, usable)
+
+
+def _prefer_columns(screened: Screened, events: list[Event]) -> list[Event]:
+    """Leave out what a query-back of the same column says better; of an image that column alone."""
     winners = {event.column: event for event in events if event.kind in BACK}
     remaining = []
     for event in events:
