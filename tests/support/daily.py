@@ -5,13 +5,14 @@ a day have the same seed, which the head of the run says, and EVENTLOG_DAY repea
 
 A test that is marked `in_turn` is asked every fifth day; of one with parameters it is every fifth one of them.
 So is what MySQL is asked with the same values as MariaDB, which is asked every day. With `--third` a third of all tests is asked.
+Of the random histories of the publisher a day asks a third (`of_today`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -69,6 +70,14 @@ def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_thi
         for place, item in enumerate(each)
         if (day.toordinal() + crc32(name.encode()) + place) % days
     }
+
+
+def of_today(seeds: Sequence[int]) -> list[int]:
+    """The third of some seeds that this day asks in CI, and all of them elsewhere."""
+    if not settings().derandomize:
+        return list(seeds)
+    day = dt.date.fromisoformat(os.environ[SEED]).toordinal()
+    return [seed for seed in seeds if (day + seed) % THIRD_DAYS == 0]
 
 
 def _on_mariadb(item: pytest.Item) -> tuple[Path, str]:

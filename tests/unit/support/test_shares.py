@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.daily import SEED, THIRD_DAYS, TURN_DAYS, daily, left_out
+from tests.support.daily import SEED, THIRD_DAYS, TURN_DAYS, daily, left_out, of_today
 from tests.support.shares import met, shares
 
 
@@ -151,3 +151,12 @@ def test_in_three_days_of_a_third_each_test_was_asked_once() -> None:
     days = [asked_on(items, first + dt.timedelta(days=place), a_third=True) for place in range(THIRD_DAYS)]
     assert sorted(name for day in days for name in day) == names
     assert all(0 < len(day) < len(names) / 2 for day in days)
+
+
+def test_in_three_days_each_history_was_asked_once(in_ci: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    days: list[list[int]] = []
+    for day in ("20261230", "20261231", "20270101"):
+        monkeypatch.setenv(SEED, day)
+        days.append(of_today(range(20)))
+    assert sorted(seed for day in days for seed in day) == list(range(20))
+    assert all(6 <= len(day) <= 7 for day in days)

@@ -44,6 +44,13 @@ def test_what_cannot_be_read_is_an_error_and_the_rest_is_published() -> None:
     assert ended(carried, PARTLY) == [SAID, ERROR]
 
 
+def test_a_key_that_is_no_text_is_an_error_and_not_a_row_that_is_gone() -> None:
+    """A database that keeps any bytes has the row, and nobody can ask for it."""
+    events = [event(1, Kind.UPDATE_ROW_BACK, key="idu=\udc80"), event(2, Kind.UPDATE_ROW_BACK, key="idu=3")]
+    made = decide(events, {RowId(None, "usr", one.key): None for one in events if one.key}, catalog=CATALOG)
+    assert [(one.status, one.reason) for one in made.outcomes] == [ERROR, (Status.WARNING, Reason.VANISHED)]
+
+
 @pytest.mark.parametrize("found", [DENIED, FULL])
 def test_while_a_row_waits_to_be_read_all_of_its_open_lifetime_does(found: Unreadable) -> None:
     """Else its later events would be told before an earlier one."""
