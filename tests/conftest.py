@@ -45,7 +45,7 @@ def refuse_datetime(value: dt.datetime) -> str:
     raise TypeError(f"sqlite3 is given {value!r}, which Python deprecates from 3.12 on: give it text.")
 
 
-# CI asks a newer Python for a third of the tests a day, so what only that one refuses would be found days later.
+# CI asks a newer Python for a fifth of the tests a day, so what only that one refuses would be found days later.
 sqlite3.register_adapter(dt.datetime, refuse_datetime)
 
 os.environ.pop("COLUMNS", None)  # readline sets it for pytest-xdist, and reports would obey it
@@ -67,7 +67,7 @@ settings.register_profile("long", settings.get_profile("ci"), derandomize=False,
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick`, `--long`, `--containers`, `--third`, and `--progress`, which ./dev asks for."""
+    """`--quick`, `--long`, `--containers`, `--fifth`, and `--progress`, which ./dev asks for."""
     parser.addoption(
         "--quick", action="store_true", help="only what needs no server, with fewer examples of each property"
     )
@@ -75,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="also what is marked so, with four times the examples of each property"
     )
     parser.addoption("--containers", action="store_true", help="also what runs in containers, which takes minutes")
-    parser.addoption("--third", action="store_true", help="where CI is set, a third of the tests, each day another one")
+    parser.addoption("--fifth", action="store_true", help="where CI is set, a fifth of the tests, each day another one")
     parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
 
 

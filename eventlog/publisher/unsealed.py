@@ -219,7 +219,9 @@ class UnsealedRows:
         taken, known = memory.taken, memory.known
         by_time = self._settings.handle_future_events
         if by_time or (not memory.any_parked and (not known or _has_no_gap(memory, known))):
-            among, beyond = ("among_due_unparked", EVER) if by_time else ("among_all", _edge(memory, known))
+            among = "among_due_unparked" if by_time else "among_all"
+            # Where nothing is known, rows below those that once waited here may have been set back.
+            beyond = _edge(memory, known) if known and not by_time else EVER
             query = self._log.query("oldest_waiting", among=among, kept="kept_any")
             values = {"beyond": beyond, "limit": limit + len(taken)}
             waiting = self._log.rows(connection, query, values)

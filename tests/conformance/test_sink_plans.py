@@ -201,6 +201,7 @@ def _with_two_deaths(place: Place, before: int, again: int) -> tuple[bool, bool]
     return died.happened, resolved(place, opened(place.make(), tenure(3)), "b", 2, 3)
 
 
+@pytest.mark.in_turn
 def test_after_an_error_at_any_step_the_same_publisher_goes_on(folders: Callable[[], Place]) -> None:
     """Such as that of a disk which is full for a moment."""
     for before in count(1):

@@ -131,6 +131,7 @@ def _agreed(place: Place, heir: Sink, third: Sink) -> bool:
     return there
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", EVERYWHERE)
 def test_what_a_former_publisher_has_prepared_is_not_taken_for_what_its_successor_began(
     tmp_path: Path, kind: str

@@ -77,6 +77,7 @@ def there(objects: Bucket, folder: Path) -> list[int]:
     return converted(folder)
 
 
+@pytest.mark.in_turn
 def test_killed_at_any_point_and_given_again(sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 2)
     monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)

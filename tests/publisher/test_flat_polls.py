@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
+from eventlog.care.journal import hold, release
 from eventlog.check.point import asked
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.output import Output
@@ -197,9 +198,20 @@ def test_check_names_who_keeps_old_versions(polls: Polls, report: Connection) ->
     assert not asked(polls.engine, "old_snapshots", asking | {"dead": 10**9})
 
 
-def test_what_somebody_sets_back_is_found(polls: Polls, report: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("once_waited", [False, True], ids=["nothing waited", "a row above it once waited"])
+def test_what_somebody_sets_back_is_found(
+    polls: Polls, report: Connection, monkeypatch: pytest.MonkeyPatch, once_waited: bool
+) -> None:
     polls.write(2 * BATCH)
+    if once_waited:
+        with polls.engine.begin() as connection:
+            hold(connection, polls.scene.log, [(BATCH, BATCH)], "")
+        polls.publish()
+        with polls.engine.begin() as connection:
+            release(connection, polls.scene.log, [(BATCH, BATCH)])
     polls.publish()
+    assert not polls.scene.waiting()
+    polls.scene.journal.sweep()
     polls.looks()
     with polls.engine.begin() as connection:
         connection.execute(text("UPDATE event_log SET status = 'N' WHERE record_id = 7"))

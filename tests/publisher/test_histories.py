@@ -1,6 +1,6 @@
 """Random histories of the publisher on each database, and what their oracle notices.
 
-CI asks a third of them each day. Who wants more says --long or EVENTLOG_HARDENING=10, or runs the package.
+CI asks a fifth of them each day. Who wants more says --long or EVENTLOG_HARDENING=10, or runs the package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.publisher.world import World
 from tests.support.daily import of_today
 from tests.support.servers import EMPTY_TEXT
 
-HISTORIES = {"sqlite": 284, "postgresql": 8, "mysql": 8}
+HISTORIES = {"sqlite": 284, "postgresql": 20, "mysql": 20}
 LONG_TIMES = 67
 """So many times as many make 20,000 with `--long`."""
 GROUPS = 4

@@ -68,6 +68,7 @@ def behind_a_held_row(engine: Engine, *names: str, **how: Any) -> Scene:
     return scene
 
 
+@pytest.mark.in_turn
 def test_many_rows_behind_a_held_one_are_parked_by_few_statements(engine: Engine) -> None:
     scene = Scene(engine, "one", query_bytes=FEW_BYTES)
     scene.write(1, ROWS, objects=1)

@@ -434,6 +434,8 @@ class World:
                 self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
                 self.were_denied |= self.denied
             self.cycle()
+            if self.quiet:
+                self.rest()
             if not self.quiet and self.more.random() < self.keepers:
                 keep(self, between=True)
             done = len(self.rows) >= self.total or self.now > 3 * self.total + 50
@@ -477,6 +479,17 @@ class World:
         except SourceError as error:
             if error.__cause__ is None or not isinstance(error.__cause__, PassingError):
                 raise
+
+    def rest(self) -> None:
+        """The publisher looks at the log between two turns, a second later than it last looked at everything."""
+        journal = None if self.publisher is None else self.publisher.journal
+        if journal is None or journal._memory is None:  # noqa: SLF001  # time goes by only here
+            return
+        journal._memory.proven.next_whole_look = 0.0  # noqa: SLF001
+        was, self.inside = self.inside, True
+        with self.engine.connect() as connection:
+            journal.anything(connection)
+        self.inside = was
 
     def _goes_on_without(self, name: str) -> None:
         """A publisher works with all outputs but this one, which somebody is about to forget."""

@@ -61,6 +61,7 @@ def test_captures(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFix
     assert found["documents"].count() == 1
 
 
+@pytest.mark.in_turn
 def test_a_stream_is_written(spark: SparkSession, sqlite: Engine, tmp_path: Path) -> None:
     log = installed(sqlite)
     spark.dataSource.register(eventlog_spark.EventLogSource)

@@ -51,6 +51,7 @@ def conversions(draw: st.DrawFn) -> Conversion:
     return replace(told, options=options, steps=placed(steps, PLACES[type(form)], "a conversion"))
 
 
+@pytest.mark.in_turn
 @daily
 @settings(max_examples=6)
 @given(many_histories(), conversions(), st.integers(0, 2**32), pieces, st.booleans())

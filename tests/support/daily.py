@@ -4,8 +4,8 @@
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
 
 A test that is marked `in_turn` is asked every fifth day; of one with parameters it is every fifth one of them.
-So is what MySQL is asked with the same values as MariaDB, which is asked every day. With `--third` a third of all tests is asked.
-Of the random histories of the publisher a day asks a third (`of_today`).
+So is what MySQL is asked with the same values as MariaDB, which is asked every day. With `--fifth` a fifth of all tests is asked.
+Of the random histories of the publisher a day asks a fifth (`of_today`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 SEED: Final = "EVENTLOG_DAY"
 TURN_DAYS: Final = 5
-"""After so many days each of the dearest tests was asked."""
-
-THIRD_DAYS: Final = 3
-"""After so many days with `--third` every test was asked."""
+"""After so many days each of the dearest tests was asked, and with `--fifth` every test."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,35 +46,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items,
         dt.date.fromisoformat(os.environ[SEED]),
         wants_mysql="mysql" in config.getoption("keyword"),
-        a_third=config.getoption("--third"),
+        a_fifth=config.getoption("--fifth"),
     )
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
 
 
-def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_third: bool = False) -> set[pytest.Item]:
-    """The tests that take turns, or two thirds of all, whose turn comes on another day."""
+def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_fifth: bool = False) -> set[pytest.Item]:
+    """The tests that take turns, or four fifths of all, whose turn comes on another day."""
     asked = {(item.path, item.name) for item in items}
     alike: dict[tuple[str, bool], list[pytest.Item]] = {}
     for item in items:
         repeats = not wants_mysql and "mysql" in words_of(item) and _on_mariadb(item) in asked
-        if a_third or repeats or item.get_closest_marker("in_turn"):
+        if a_fifth or repeats or item.get_closest_marker("in_turn"):
             alike.setdefault((f"{item.path.name}::{item.name.partition('[')[0]}", repeats), []).append(item)
-    days = THIRD_DAYS if a_third else TURN_DAYS
     return {
         item
         for (name, _), each in alike.items()
         for place, item in enumerate(each)
-        if (day.toordinal() + crc32(name.encode()) + place) % days
+        if (day.toordinal() + crc32(name.encode()) + place) % TURN_DAYS
     }
 
 
 def of_today(seeds: Sequence[int]) -> list[int]:
-    """The third of some seeds that this day asks in CI, and all of them elsewhere."""
+    """The fifth of some seeds that this day asks in CI, and all of them elsewhere."""
     if not settings().derandomize:
         return list(seeds)
     day = dt.date.fromisoformat(os.environ[SEED]).toordinal()
-    return [seed for seed in seeds if (day + seed) % THIRD_DAYS == 0]
+    return [seed for seed in seeds if (day + seed) % TURN_DAYS == 0]
 
 
 def _on_mariadb(item: pytest.Item) -> tuple[Path, str]:

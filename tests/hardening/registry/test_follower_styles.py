@@ -81,6 +81,7 @@ def cast(engine: Engine, table: str, column: str) -> str:
         return str(connection.execute(text(query), {"table": table, "name": column}).scalar_one())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", Style)
 def test_an_altered_table_is_logged_in_its_style(postgresql: Engine, style: Style) -> None:
     """Whatever was left out stays so under any name; a new column is logged where all are."""
