@@ -483,9 +483,9 @@ class World:
     def rest(self) -> None:
         """The publisher looks at the log between two turns, a second later than it last looked at everything."""
         journal = None if self.publisher is None else self.publisher.journal
-        if journal is None or journal._memory is None:  # noqa: SLF001  # time goes by only here
+        if journal is None or journal._memory is None:
             return
-        journal._memory.proven.next_whole_look = 0.0  # noqa: SLF001
+        journal._memory.proven.next_whole_look = 0.0
         was, self.inside = self.inside, True
         with self.engine.connect() as connection:
             journal.anything(connection)
