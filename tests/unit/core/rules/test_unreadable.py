@@ -47,8 +47,7 @@ def test_what_cannot_be_read_is_an_error_and_the_rest_is_published() -> None:
 def test_a_key_that_is_no_text_is_an_error_and_not_a_row_that_is_gone() -> None:
     """A database that keeps any bytes has the row, and nobody can ask for it."""
     events = [event(1, Kind.UPDATE_ROW_BACK, key="idu=\udc80"), event(2, Kind.UPDATE_ROW_BACK, key="idu=3")]
-    found: dict[RowId, ReadBack | None] = {RowId(None, "usr", str(one.key)): None for one in events}
-    made = decide(events, found, catalog=CATALOG)
+    made = decide(events, {}, catalog=CATALOG)
     assert [(one.status, one.reason) for one in made.outcomes] == [ERROR, (Status.WARNING, Reason.VANISHED)]
 
 
