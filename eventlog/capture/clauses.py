@@ -84,7 +84,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """
         row = self.row(side)
         columns = [attribute.column for attribute in image_attributes(self.dialect, self.plan)]
-        image = write_image(self.dialect, self.plan.number, [row.text(column) for column in columns])
+        image = write_image(self.dialect, self.plan.number, [write_value(row, column) for column in columns])
         if not offers(self.dialect, "image_length"):
             return image
         lengths = []
@@ -363,6 +363,18 @@ def image_attributes(dialect: Dialect, plan: TriggerPlan) -> list[Attribute]:
 def image_columns(dialect: Dialect, plan: TriggerPlan) -> tuple[str, ...]:
     """Name the columns of an image in its order."""
     return tuple([attribute.name for attribute in image_attributes(dialect, plan)])
+
+
+SHORT_CHARACTERS: Final = 8000
+"""A text of so many is a short one also when its characters have four bytes, or two for one."""
+
+
+def write_value(row: Row, column: Column) -> str:
+    """Write the text of a value for an image, as a long one where it may not fit among short ones."""
+    text, long_text = row.text(column), row.dialect.long_text
+    if long_text is None or (longest(column.type) or 0) <= SHORT_CHARACTERS:
+        return text
+    return long_text.format(text=text)
 
 
 def write_image(dialect: Dialect, number: int, texts: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Kind, Status
 from eventlog.core.schema import Column, Made
-from eventlog.core.sql_types import Category, bare_type
+from eventlog.core.sql_types import Category, bare_type, longest
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import value_text
 from eventlog.sql.names import LogNames
@@ -82,8 +82,10 @@ def on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
 
 
 def is_unseen(dialect: Dialect, column: Column) -> bool:
-    """Whether a trigger cannot read values of the column's type."""
-    return bare_type(column.type) in dialect.unseen_types
+    """Tell whether a trigger cannot read values of the column's type, or not of its length."""
+    name = bare_type(column.type)
+    limit = dialect.unseen_lengths.get(name)
+    return name in dialect.unseen_types or (limit is not None and (longest(column.type) or 0) > limit)
 
 
 def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:

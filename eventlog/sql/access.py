@@ -7,7 +7,7 @@ it, who has locked what, whether a right is missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,7 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
         first = words.strip().splitlines()[0].rstrip(".")
     lasting = is_lasting(original) or has_wrong_value(error)
     passes = isinstance(error, OperationalError | InterfaceError) and not lasting
-    hint = unconnected(error)
+    hint = unconnected(error) or _find_advice(dialects(), original)
     if not hint and any(is_denied(dialect, original) for dialect in dialects()):
         doing = "A right is missing"
         check = "`eventlog check` names the rights that a publisher lacks."
@@ -265,13 +265,20 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
         return LOCKED
     if (note := unconnected(error)) is not None:
         return note
-    advised = _codes(dialect, error) & dialect.advice.keys()
-    if advised:
-        return dialect.advice[advised.pop()]
+    if (advice := _find_advice([dialect], error)) is not None:
+        return advice
     # A policy of a table's owner would have hidden rows from this login.
     if not is_denied(dialect, error) or "row-level security" not in str(_driver_error(error)):
         return None
     return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."
+
+
+def _find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> str | None:
+    """Find what a database's dialect advises where an error has this code."""
+    for dialect in dialects:
+        for code in _codes(dialect, error) & dialect.advice.keys():
+            return dialect.advice[code]
+    return None
 
 
 def is_lasting(error: BaseException | None) -> bool:

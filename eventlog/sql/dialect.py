@@ -29,7 +29,7 @@ from eventlog.core.errors import ConfigError, EventlogError, InstallError
 from eventlog.core.registry import database_named, problem
 from eventlog.core.registry import names as names_offered
 from eventlog.core.registry import offers as offered
-from eventlog.sql.names import STANDARD, LogNames, with_hash
+from eventlog.sql.names import DIGITS, STANDARD, LogNames, hash_name, with_hash
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -94,6 +94,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     so those are asked before; and it must not look at a table that the same statement changes."""
     unseen_types: frozenset[str] = frozenset()
     """Types of columns whose values a trigger cannot read; they are read back."""
+    unseen_lengths: Mapping[str, int] = {}
+    """Types whose values a trigger can read up to a length."""
     untaught_types: frozenset[str] = frozenset()
     """Types with arguments that SQLAlchemy may not know."""
     typed_columns: bool = True
@@ -255,8 +257,14 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return compiler.normalize_name(name) if compiler.requires_name_normalize else name
 
     def shortened(self, name: str) -> str:
-        """The name, or a part with a hash of all of it where the database limits the length."""
-        return with_hash(name, self.identifier_bytes)
+        """The name, or a part with a hash of all of it where the database limits the length.
+
+        Where names are in capitals, one that would have to be quoted becomes one that need not be.
+        """
+        if not self.upper_case or _unquoted(name):
+            return with_hash(name, self.identifier_bytes)
+        beginning = re.sub(r"[^A-Z0-9_$#]", "_", name.upper())[: self.identifier_bytes - DIGITS - 1]
+        return f"{beginning}_{hash_name(name).upper()}"
 
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
@@ -306,6 +314,7 @@ OUR_FAULT: Final = "That is a fault of eventlog; please report it."
 BODY_QUOTE: Final = "$eventlog$"
 """What stands round what a database keeps as a text: nothing that is filled in may end it."""
 
+_unquoted = re.compile(r"[a-z][a-z0-9_$#]*|[A-Z][A-Z0-9_$#]*").fullmatch
 _header = re.compile(r"^-- ([a-z][a-z0-9_]*): .+$", re.MULTILINE)
 _comment_line = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 _sample = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|:?[\w$.]+|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"""

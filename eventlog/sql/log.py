@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
-LONG_TEXTS = (
-    *("gaps", "ids", "missing", "note", "objects", "passed", "records", "transactions"),
-    *("unread", "value"),
-)
-"""Parameters that grow with the batch, or with what somebody says."""
 
 
 class Log:
@@ -41,7 +36,7 @@ class Log:
         self.names = names
         self.dialect = dialect_of(engine)
         self.name = names.whole
-        self._holes = {hole: in_text(text) for hole, text in log_holes(self.dialect, names).items()}
+        self._holes = {hole: in_text(sql) for hole, sql in log_holes(self.dialect, names).items()}
         self._holes["log_text"] = self.dialect.literal(self._holes["log"])
         self._holes["number_text"] = self.dialect.literal(in_text(names.column("record_id")))
         self.zone = zone_of(names.clock)
@@ -53,8 +48,6 @@ class Log:
         """A query of log.sql; `fragments` names the queries of that file which fill its further
         holes, "" none.
         """
-        from eventlog.sql.longtext import with_long_text
-
         # In logs that others fill a row is due by the time of some place, which changes with the
         # seasons.
         local = self._clock
@@ -62,15 +55,14 @@ class Log:
             local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
         wanted = (local, name, *fragments.values())
         if wanted not in self._queries:
+            from sqlalchemy import text
+
             holes = self._holes | {"local": local}
             parts = dict.fromkeys(fragments, "")
             for hole, part in fragments.items():
                 if part:
                     parts[hole] = statement(self.dialect, part, **holes)
-            # Oracle takes text beyond its longest string only from a parameter bound as a LOB.
-            long = LONG_TEXTS if self.dialect.lob_parameters else ()
-            query = statement(self.dialect, name, **holes, **parts)
-            self._queries[wanted] = with_long_text(query, *long)
+            self._queries[wanted] = text(statement(self.dialect, name, **holes, **parts))
         return self._queries[wanted]
 
     def utc(self, time: dt.datetime | str | None) -> str | None:

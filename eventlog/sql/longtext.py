@@ -1,29 +1,21 @@
-"""Text of any length as one parameter, which some databases take only when it is bound as a LOB."""
+"""Text of any length as a parameter, where a database takes long text only as a LOB."""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from sqlalchemy import Connection, TextClause, bindparam, event, text
-from sqlalchemy.types import UserDefinedType
+from sqlalchemy import Connection, event
 
-
-class LongText(UserDefinedType[str]):
-    """A parameter whose text may be longer than the database's longest string."""
-
-    cache_ok = True
-
-
-def with_long_text(query: str, *names: str) -> TextClause:
-    """The query with those of its parameters that are called so bound as long text."""
-    asked = [name for name in names if re.search(rf":{name}\b", query)]
-    return text(query).bindparams(*(bindparam(name, type_=LongText()) for name in asked))
+STRING_BYTES: Final = 4000
+"""The longest string of Oracle's SQL, whatever MAX_STRING_SIZE says."""
 
 
 def bind_long_texts(connection: Connection) -> None:
-    """Tells the driver of long texts before it executes; SQLAlchemy does so only for statements
-    that it writes itself.
+    """Bind what is longer than a string as a LOB, whatever the statement and the parameter are.
+
+    So no statement has a long string behind a LOB, which Oracle refuses (ORA-24816), and nobody lists
+    which parameters may be long.
     """
     clob = getattr(connection.dialect.loaded_dbapi, "CLOB", None)
 
@@ -31,13 +23,23 @@ def bind_long_texts(connection: Connection) -> None:
         _connection: Any,
         cursor: Any,
         _statement: str,
-        _parameters: Any,
-        context: Any,
-        _many: bool,
+        parameters: Any,
+        _context: Any,
+        many: bool,
     ) -> None:
-        binds = getattr(context.compiled, "binds", {})
-        long = [name for name, bound in binds.items() if isinstance(bound.type, LongText)]
+        long = set(_find_long(parameters if many else [parameters]))
         if long:
-            cursor.setinputsizes(**dict.fromkeys(long, clob))
+            cursor.setinputsizes(**dict.fromkeys(sorted(long), clob))
 
     event.listen(connection, "before_cursor_execute", tell)
+
+
+def _find_long(rows: Sequence[Any]) -> Iterator[str]:
+    for row in rows:
+        if isinstance(row, Mapping):
+            yield from (name for name, value in row.items() if _is_long(value))
+
+
+def _is_long(value: Any) -> bool:
+    # A character has four bytes at most.
+    return isinstance(value, str) and len(value) > STRING_BYTES // 4 and len(value.encode()) > STRING_BYTES

@@ -63,10 +63,14 @@ def with_hash(name: str, longest: int) -> str:
     """The name, or a part with a hash of all of it where it has more bytes than that."""
     if len(name.encode()) <= longest:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:DIGITS]
     # A character of several bytes that is cut is left out.
     beginning = name.encode()[: longest - DIGITS - 1].decode(errors="ignore")
-    return f"{beginning}_{digest}"
+    return f"{beginning}_{hash_name(name)}"
+
+
+def hash_name(name: str) -> str:
+    """Return digits that tell the name from others."""
+    return hashlib.sha256(name.encode()).hexdigest()[:DIGITS]
 
 
 class LogNames(Struct, frozen=True, kw_only=True):

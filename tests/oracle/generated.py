@@ -177,7 +177,7 @@ def queries() -> Iterator[Named]:
     for name, text in texts(ORACLE).items():
         bare = re.sub(r"/\*\s*[a-z][a-z0-9_]*\s*\*/", "", text)
         if bare.strip():
-            yield name, _whole(name, bare)
+            yield name, whole(name, bare)
 
 
 _STATEMENT = re.compile(
@@ -185,7 +185,7 @@ _STATEMENT = re.compile(
 )
 
 
-def _whole(name: str, text: str) -> str:
+def whole(name: str, text: str) -> str:
     """A statement that the fragment is part of."""
     if name == "list_log":
         return f"SELECT 1 FROM {text}"

@@ -20,11 +20,12 @@ from eventlog.capture.render import render
 from eventlog.capture.track import track, untrack
 from eventlog.core.rules.images import decode_image, encode_image
 from eventlog.core.schema import Child, Table
-from eventlog.core.tablekey import TableKey
+from eventlog.core.tablekey import KeySyntaxError, TableKey, parse
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.names import LogNames
 from tests.oracle import ora2pg
 from tests.oracle.generated import columns
+from tests.support.logged import run
 
 TABLES = """
 CREATE TABLE usr (idu INTEGER NOT NULL, code VARCHAR(40) NOT NULL, fname VARCHAR(64), abbr CHAR(5),
@@ -142,6 +143,21 @@ def test_the_same_changes_give_the_same_rows(database: Engine, tmp_path: Path, s
     left = [place for place, row in enumerate(found) if looks_back(found, place)]
     assert len(left) == (0 if when else 2)  # two of the changes move a row to another key
     assert [row for place, row in enumerate(found) if place not in left] == expected
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_a_key_that_the_log_cannot_hold_fails_no_writer(database: Engine, tmp_path: Path, style: Style) -> None:
+    fresh(database)
+    run(database, "ALTER TABLE usr ALTER code TYPE text")
+    put(database, tmp_path, USR, TriggerOptions(style=style, repeated=REPEATED))
+    long = "INSERT INTO usr (idu, code, fname) VALUES (1, repeat('x', 3989) || 'ü', 'a')"
+    changes = (long, "INSERT INTO usr (idu, code, fname) VALUES (2, repeat('x', 3989), 'a')")
+    run(database, *changes)
+    with database.connect() as connection:
+        keys = connection.exec_driver_sql("SELECT DISTINCT table_key FROM event_log ORDER BY 1").scalars().all()
+    assert [key[:40] for key in keys] == ["=longer than 4000 bytes: IDU=1+CODE=xxxx", f"IDU=2+CODE={'x' * 29}"]
+    with pytest.raises(KeySyntaxError, match="longer than 4000 bytes"):
+        parse(keys[0])
 
 
 def looks_back(rows: list[Row], place: int) -> bool:

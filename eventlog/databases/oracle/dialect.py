@@ -25,6 +25,12 @@ ADVICE: Final[dict[int | str, str]] = {
 driver names an error of a listener.
 """
 
+LASTING_ADVICE: Final[dict[int | str, str]] = {
+    43853: "The log's values are SecureFiles, which need a tablespace with automatic segment space management (ASSM):"
+    " name one with --tablespace, or make one with SEGMENT SPACE MANAGEMENT AUTO.",
+}
+"""What passes only when somebody asks for something else."""
+
 PASSING: Final[frozenset[int | str]] = frozenset(
     {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
 )
@@ -45,9 +51,10 @@ ORACLE = Dialect(
     instead_of_triggers=True,
     triggers_in_schemas=True,
     procedural_triggers=True,
-    # LONG never; of LOBs a trigger may not read the new value. A RAW that is longer than SQL's has
-    # no Base64 in one piece.
+    # LONG never; of LOBs a trigger may not read the new value.
     unseen_types=frozenset(["clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json", "sdo_geometry"]),
+    # The Base64 of a longer one, with its line ends, has more than PL/SQL's 32,767 bytes.
+    unseen_lengths={"raw": 23_800},
     type_texts={
         **dict.fromkeys(("char", "nchar"), "text_of_char"),
         **dict.fromkeys(("interval year to month", "interval day to second"), "text_of_other"),
@@ -80,7 +87,7 @@ ORACLE = Dialect(
     # A datafile that is away, damaged blocks, an index that is unusable or lacks rows.
     damage_codes=frozenset([376, 1502, 1578, 8102, 26040]),
     passing_codes=PASSING | ADVICE.keys(),
-    advice=ADVICE,
+    advice=ADVICE | LASTING_ADVICE,
     code_in_words=r"Similar to ORA-(\d+)",
     # Too large for its column, no number, no date, out of range.
     value_codes=frozenset([1400, 1426, 1438, 1461, 1465, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 2290, 12899]),

@@ -58,13 +58,14 @@ SELECT * FROM (
     WHERE output = :output AND due <= :now ORDER BY due, record_id
 ) WHERE ROWNUM <= :limit;
 
--- hold_make: holds rows of a run that wait, of which several may have one number
+-- hold_make: holds rows of a run that wait, of which several may have one number; the note stays out of what is grouped
 INSERT INTO /* holds */event_log_hold (record_id, note)
-SELECT entry./* record_id */record_id, :note FROM /* log */event_log entry
-WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
-  AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold kept
-                  WHERE kept.record_id = entry./* record_id */record_id AND kept.record_id BETWEEN :first AND :last)
-GROUP BY entry./* record_id */record_id;
+SELECT held.number_held, :note FROM (
+    SELECT DISTINCT entry./* record_id */record_id AS number_held FROM /* log */event_log entry
+    WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
+      AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold kept
+                      WHERE kept.record_id = entry./* record_id */record_id AND kept.record_id BETWEEN :first AND :last)
+) held;
 
 -- hold_gone: holds of rows that wait no longer
 DELETE FROM /* holds */event_log_hold kept WHERE NOT EXISTS (

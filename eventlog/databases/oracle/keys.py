@@ -1,5 +1,5 @@
-"""Oracle's keys: all of them in one JSON document of any length, bound as a LOB; comparisons by the
-rules of Oracle's types.
+"""Oracle's keys: all of them in one JSON document of any length; comparisons by the rules of
+Oracle's types.
 
 JSON_TABLE knows fewer types than columns have: `bound` is its type, and `match` the SQL that
 compares it with the column such that the column's index is used. Types that are not listed are
@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from eventlog.core.rules.times import read_moment
 from eventlog.core.schema import Column
@@ -38,7 +38,6 @@ from eventlog.databases.oracle.types import (
 )
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect, statement
-from eventlog.sql.longtext import with_long_text
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
 TEXT_BYTES = 4000
@@ -55,9 +54,7 @@ def oracle_form(sql_type: str) -> KeyForm:
 
 
 class JsonTableLookup:
-    """All keys in one JSON document of any length, bound as a LOB; comparisons by the rules of
-    Oracle's types.
-    """
+    """All keys in one JSON document of any length; comparisons by the rules of Oracle's types."""
 
     keeps_lengths: Final = True
 
@@ -76,7 +73,7 @@ class JsonTableLookup:
         holes = {**holes, **self._taken_apart(dialect, question, forms)}
         query = statement(dialect, "rows_by_key", **holes)
         document = _numbers_as_such.encode(list(zip(numbers, *columns, strict=True))).decode()
-        return fetched(connection, with_long_text(query, "keys"), {"keys": document})
+        return _measure(question, fetched(connection, text(query), {"keys": document}))
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
@@ -108,6 +105,28 @@ class JsonTableLookup:
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
         return oracle_form(column.type).compared
+
+
+def _measure(question: Question, answers: list[Answer]) -> list[Answer]:
+    """Put the bytes of values that are too long in their place where SQL cannot measure them: no
+    function takes a LONG.
+    """
+    places = [place for place, column in enumerate(question.selected, 1) if plain_name(column.type) in _UNMEASURED]
+    plain = question.plain
+    if not places or plain is None:
+        return answers
+    measured = []
+    for answer in answers:
+        row = list(answer)
+        for place in places:
+            size = len(row[place] or "")
+            if size > plain:
+                row[place], row[-1] = None, (row[-1] or 0) + size
+        measured.append(tuple(row))
+    return measured
+
+
+_UNMEASURED: Final = frozenset({"long", "long raw"})
 
 
 def _text(written: str) -> str | None:

@@ -1,6 +1,5 @@
 -- The log's everyday. event_time is DATE or TIMESTAMP, whoever made the log, so it is cast before it is written.
--- A list of record_ids is bound as a CLOB, because SQL takes no longer text than 4000 bytes. PL/SQL takes any, hence the
--- blocks round what writes notes and marks.
+-- A parameter longer than 4000 bytes is bound as a CLOB, because SQL takes no longer text (eventlog/sql/longtext.py).
 -- ROWNUM and not FETCH FIRST: it lets an index end the reading early. The index of a log that is ours has the numbers of
 -- waiting rows alone, and serves who says the number in its words (`waiting_number`); a log of others has one on status.
 

@@ -79,9 +79,24 @@ TO_CLOB(/* text */'["7"');
 (CASE WHEN /* text */:OLD.fname IS NULL THEN ',null'
  ELSE ',"' || REPLACE(REPLACE(/* text */:OLD.fname, '\', '\\'), '"', '\"') || '"' END);
 
--- by_event: what each event writes; keys and whether they differ are worked out once
-old_key := /* old_key */'idu=1';
-new_key := /* new_key */'idu=1';
+-- by_event: what each event writes; keys and whether they differ are worked out once. No writer fails for a key that the log
+-- cannot hold. What is written instead is no key, so its row ends as an error that says why.
+BEGIN
+  old_key := /* old_key */'idu=1';
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := /* new_key */'idu=1';
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF /* moved */(1 = 0) THEN
   moved := 1;
 END IF;

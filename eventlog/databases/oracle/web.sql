@@ -47,11 +47,13 @@ ORDER BY entry./* record_id */record_id DESC;
                      WHERE ended.record_id = entry./* record_id */record_id),
                     CASE WHEN entry./* status */status = 'S' THEN 'published' END) END);
 
--- list_note: expression: as everywhere
+-- list_note: expression: as everywhere. A note is a CLOB, which no aggregate takes: the row of it is found first.
 (CASE WHEN entry./* status */status = 'N' THEN
            coalesce((SELECT holds.note FROM /* holds */event_log_hold holds WHERE holds.record_id = entry./* record_id */record_id),
-                    (SELECT MIN(parked.note) KEEP (DENSE_RANK FIRST ORDER BY CASE parked.reason WHEN 'behind' THEN 2 ELSE 1 END, parked.output)
-                     FROM /* parked */event_log_parked parked WHERE parked.record_id = entry./* record_id */record_id))
+                    (SELECT parked.note FROM /* parked */event_log_parked parked
+                     WHERE parked.record_id = entry./* record_id */record_id
+                       AND parked.output = (SELECT MIN(told.output) KEEP (DENSE_RANK FIRST ORDER BY CASE told.reason WHEN 'behind' THEN 2 ELSE 1 END, told.output)
+                                            FROM /* parked */event_log_parked told WHERE told.record_id = parked.record_id)))
       ELSE (SELECT ended.note FROM /* outcomes */event_log_outcome ended
             WHERE ended.record_id = entry./* record_id */record_id) END);
 

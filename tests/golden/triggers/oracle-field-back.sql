@@ -1,5 +1,5 @@
 -- event_log_room_change on room
-CREATE OR REPLACE PACKAGE event_log_room_change_f650af53 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_room_change_76967989 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -10,7 +10,7 @@ CREATE OR REPLACE PACKAGE event_log_room_change_f650af53 AUTHID DEFINER AS
     new_3 room.open%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_room_change_f650af53 AS
+CREATE OR REPLACE PACKAGE BODY event_log_room_change_76967989 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -35,12 +35,26 @@ CREATE OR REPLACE PACKAGE BODY event_log_room_change_f650af53 AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'house=' || (CASE WHEN REGEXP_LIKE(old_1, '[,;''+"=\\<>]|^ | $')
+BEGIN
+  old_key := 'house=' || (CASE WHEN REGEXP_LIKE(old_1, '[,;''+"=\\<>]|^ | $')
  THEN '"' || REPLACE(REPLACE(old_1, '\', '\\'), '"', '\"') || '"' ELSE old_1 END) || '+nr=' || (CASE WHEN REGEXP_LIKE(REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.'), '[,;''+"=\\<>]|^ | $')
  THEN '"' || REPLACE(REPLACE(REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.'), '\', '\\'), '"', '\"') || '"' ELSE REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.') END);
-new_key := 'house=' || (CASE WHEN REGEXP_LIKE(new_1, '[,;''+"=\\<>]|^ | $')
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'house=' || (CASE WHEN REGEXP_LIKE(new_1, '[,;''+"=\\<>]|^ | $')
  THEN '"' || REPLACE(REPLACE(new_1, '\', '\\'), '"', '\"') || '"' ELSE new_1 END) || '+nr=' || (CASE WHEN REGEXP_LIKE(REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.'), '[,;''+"=\\<>]|^ | $')
  THEN '"' || REPLACE(REPLACE(REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.'), '\', '\\'), '"', '\"') || '"' ELSE REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.') END);
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_1) = UTL_RAW.CAST_TO_RAW(new_1)
    OR (old_1 IS NULL AND new_1 IS NULL) THEN 0 ELSE 1 END = 1)
   OR (CASE WHEN UTL_RAW.CAST_TO_RAW(REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.')) = UTL_RAW.CAST_TO_RAW(REGEXP_REPLACE(TO_CHAR(, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.'))
@@ -110,14 +124,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_room_change
 FOR INSERT OR UPDATE OR DELETE ON room
 COMPOUND TRIGGER
-noted event_log_room_change_f650af53.log_rows;
+noted event_log_room_change_76967989.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_room_change_f650af53.row_changed(noted, INSERTING, UPDATING,
+event_log_room_change_76967989.row_changed(noted, INSERTING, UPDATING,
 :OLD.house,
 :NEW.house,
 :OLD.open,
@@ -126,7 +140,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_room_change_f650af53.write_rows(noted);
+event_log_room_change_76967989.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -137,14 +151,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_ROOM_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_ROOM_CHANGE_F650AF53'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_ROOM_CHANGE_76967989'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_room_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_ROOM_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_ROOM_CHANGE_F650AF53'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_ROOM_CHANGE_76967989'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_0dcabe79 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_ca527661 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -13,7 +13,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_0dcabe79 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_0dcabe79 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_ca527661 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -41,8 +41,22 @@ CREATE OR REPLACE PACKAGE BODY event_log_usr_change_0dcabe79 AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
-new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+BEGIN
+  old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
    OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
@@ -126,14 +140,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr_change
 FOR INSERT OR UPDATE OR DELETE ON usr
 COMPOUND TRIGGER
-noted event_log_usr_change_0dcabe79.log_rows;
+noted event_log_usr_change_ca527661.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr_change_0dcabe79.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_ca527661.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -145,7 +159,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr_change_0dcabe79.write_rows(noted);
+event_log_usr_change_ca527661.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -156,14 +170,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_0DCABE79'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_CA527661'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_0DCABE79'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_CA527661'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
@@ -175,7 +189,7 @@ BEGIN
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_ca13a59c AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_daa67464 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -188,7 +202,7 @@ CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_ca13a59c AUTHID DEFINER AS
     new_3 usr_phone.kind%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_ca13a59c AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_daa67464 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -215,8 +229,22 @@ CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_ca13a59c AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
-new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+BEGIN
+  old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
    OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
@@ -321,14 +349,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
 FOR INSERT OR UPDATE OR DELETE ON usr_phone
 COMPOUND TRIGGER
-noted event_log_usr__usr_ph_ca13a59c.log_rows;
+noted event_log_usr__usr_ph_daa67464.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr__usr_ph_ca13a59c.row_changed(noted, INSERTING, UPDATING,
+event_log_usr__usr_ph_daa67464.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.phoneno,
@@ -339,7 +367,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr__usr_ph_ca13a59c.write_rows(noted);
+event_log_usr__usr_ph_daa67464.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -350,14 +378,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_CA13A59C'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_DAA67464'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_CA13A59C'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_DAA67464'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_9efb8191 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_15ada078 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text CLOB, new_text CLOB);
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -12,7 +12,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_9efb8191 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_9efb8191 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_15ada078 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text CLOB, new_text CLOB) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -43,8 +43,22 @@ CREATE OR REPLACE PACKAGE BODY event_log_usr_change_9efb8191 AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
-new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+BEGIN
+  old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
    OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
@@ -115,14 +129,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr_change
 FOR INSERT OR UPDATE OR DELETE ON usr
 COMPOUND TRIGGER
-noted event_log_usr_change_9efb8191.log_rows;
+noted event_log_usr_change_15ada078.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr_change_9efb8191.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_15ada078.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -133,7 +147,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr_change_9efb8191.write_rows(noted);
+event_log_usr_change_15ada078.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -144,14 +158,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_9EFB8191'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_15ADA078'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_9EFB8191'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_15ADA078'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
@@ -163,7 +177,7 @@ BEGIN
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_6576b833 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_f763238e AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text CLOB, new_text CLOB);
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -176,7 +190,7 @@ CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_6576b833 AUTHID DEFINER AS
     new_3 usr_phone.kind%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_6576b833 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_f763238e AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text CLOB, new_text CLOB) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -207,8 +221,22 @@ CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_6576b833 AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
-new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+BEGIN
+  old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
    OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
@@ -285,14 +313,14 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
 FOR INSERT OR UPDATE OR DELETE ON usr_phone
 COMPOUND TRIGGER
-noted event_log_usr__usr_ph_6576b833.log_rows;
+noted event_log_usr__usr_ph_f763238e.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr__usr_ph_6576b833.row_changed(noted, INSERTING, UPDATING,
+event_log_usr__usr_ph_f763238e.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.phoneno,
@@ -303,7 +331,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr__usr_ph_6576b833.write_rows(noted);
+event_log_usr__usr_ph_f763238e.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -314,14 +342,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_6576B833'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_F763238E'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_6576B833'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_F763238E'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

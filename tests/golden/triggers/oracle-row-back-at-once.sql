@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_533181e8 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_e0ff67d6 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -13,7 +13,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_533181e8 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_533181e8 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_e0ff67d6 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -41,8 +41,22 @@ CREATE OR REPLACE PACKAGE BODY event_log_usr_change_533181e8 AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
-new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+BEGIN
+  old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
    OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
@@ -103,9 +117,9 @@ CREATE OR REPLACE TRIGGER event_log_usr_change
 AFTER INSERT OR UPDATE OR DELETE ON usr
 FOR EACH ROW
 DECLARE
-noted event_log_usr_change_533181e8.log_rows;
+noted event_log_usr_change_e0ff67d6.log_rows;
 BEGIN
-event_log_usr_change_533181e8.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_e0ff67d6.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -114,7 +128,7 @@ UPDATING('photo'),
 :OLD.seen,
 :NEW.seen);
 IF noted.COUNT > 0 THEN
-event_log_usr_change_533181e8.write_rows(noted);
+event_log_usr_change_e0ff67d6.write_rows(noted);
 END IF;
 END;
 DECLARE
@@ -124,14 +138,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_533181E8'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_E0FF67D6'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_533181E8'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_E0FF67D6'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
@@ -143,7 +157,7 @@ BEGIN
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_41d48564 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_818bac97 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -156,7 +170,7 @@ CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_41d48564 AUTHID DEFINER AS
     new_3 usr_phone.kind%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_41d48564 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_818bac97 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -183,8 +197,22 @@ CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_41d48564 AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
-new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+BEGIN
+  old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
    OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
@@ -239,9 +267,9 @@ CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
 AFTER INSERT OR UPDATE OR DELETE ON usr_phone
 FOR EACH ROW
 DECLARE
-noted event_log_usr__usr_ph_41d48564.log_rows;
+noted event_log_usr__usr_ph_818bac97.log_rows;
 BEGIN
-event_log_usr__usr_ph_41d48564.row_changed(noted, INSERTING, UPDATING,
+event_log_usr__usr_ph_818bac97.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.phoneno,
@@ -249,7 +277,7 @@ event_log_usr__usr_ph_41d48564.row_changed(noted, INSERTING, UPDATING,
 :OLD.kind,
 :NEW.kind);
 IF noted.COUNT > 0 THEN
-event_log_usr__usr_ph_41d48564.write_rows(noted);
+event_log_usr__usr_ph_818bac97.write_rows(noted);
 END IF;
 END;
 DECLARE
@@ -259,14 +287,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_41D48564'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_818BAC97'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_41D48564'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_818BAC97'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

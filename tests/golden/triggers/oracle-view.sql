@@ -1,5 +1,5 @@
 -- event_log_people_change on people
-CREATE OR REPLACE PACKAGE event_log_people_chan_e896237d AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_people_chan_32b8acf2 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -12,7 +12,7 @@ CREATE OR REPLACE PACKAGE event_log_people_chan_e896237d AUTHID DEFINER AS
     new_3 people.mv_mail%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_people_chan_e896237d AS
+CREATE OR REPLACE PACKAGE BODY event_log_people_chan_32b8acf2 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -39,10 +39,24 @@ CREATE OR REPLACE PACKAGE BODY event_log_people_chan_e896237d AS
     mutating EXCEPTION;
     PRAGMA EXCEPTION_INIT(mutating, -4091);
   BEGIN
-old_key := 'pk_id=' || (CASE WHEN REGEXP_LIKE(old_1, '[,;''+"=\\<>]|^ | $')
+BEGIN
+  old_key := 'pk_id=' || (CASE WHEN REGEXP_LIKE(old_1, '[,;''+"=\\<>]|^ | $')
  THEN '"' || REPLACE(REPLACE(old_1, '\', '\\'), '"', '\"') || '"' ELSE old_1 END);
-new_key := 'pk_id=' || (CASE WHEN REGEXP_LIKE(new_1, '[,;''+"=\\<>]|^ | $')
+EXCEPTION
+  WHEN VALUE_ERROR THEN old_key := NULL;
+END;
+BEGIN
+  new_key := 'pk_id=' || (CASE WHEN REGEXP_LIKE(new_1, '[,;''+"=\\<>]|^ | $')
  THEN '"' || REPLACE(REPLACE(new_1, '\', '\\'), '"', '\"') || '"' ELSE new_1 END);
+EXCEPTION
+  WHEN VALUE_ERROR THEN new_key := NULL;
+END;
+IF old_key IS NULL OR LENGTHB(old_key) > 4000 THEN
+  old_key := '=longer than 4000 bytes: ' || SUBSTRB(old_key, 1, 900);
+END IF;
+IF new_key IS NULL OR LENGTHB(new_key) > 4000 THEN
+  new_key := '=longer than 4000 bytes: ' || SUBSTRB(new_key, 1, 900);
+END IF;
 IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_1) = UTL_RAW.CAST_TO_RAW(new_1)
    OR (old_1 IS NULL AND new_1 IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
@@ -108,9 +122,9 @@ CREATE OR REPLACE TRIGGER event_log_people_change
 INSTEAD OF INSERT OR UPDATE OR DELETE ON people
 FOR EACH ROW
 DECLARE
-noted event_log_people_chan_e896237d.log_rows;
+noted event_log_people_chan_32b8acf2.log_rows;
 BEGIN
-event_log_people_chan_e896237d.row_changed(noted, INSERTING, UPDATING,
+event_log_people_chan_32b8acf2.row_changed(noted, INSERTING, UPDATING,
 :OLD.pk_id,
 :NEW.pk_id,
 :OLD.sv_name,
@@ -118,7 +132,7 @@ event_log_people_chan_e896237d.row_changed(noted, INSERTING, UPDATING,
 :OLD.mv_mail,
 :NEW.mv_mail);
 IF noted.COUNT > 0 THEN
-event_log_people_chan_e896237d.write_rows(noted);
+event_log_people_chan_32b8acf2.write_rows(noted);
 END IF;
 END;
 DECLARE
@@ -128,14 +142,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_PEOPLE_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_PEOPLE_CHAN_E896237D'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_PEOPLE_CHAN_32B8ACF2'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_people_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_PEOPLE_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_PEOPLE_CHAN_E896237D'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_PEOPLE_CHAN_32B8ACF2'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
