@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Final
 
 from lxml import etree
 from msgspec import Struct
@@ -15,6 +16,9 @@ from msgspec import Struct
 from eventlog.core.errors import XmlError, shortened, value_shown
 from eventlog.xds.grammar import ANYTHING, Word, grammar_text, vocabulary
 from eventlog.xds.read import XmlElement, attributes_of, line_of, parse, start_lines
+
+EVENTS: Final = ("add", "modify", "delete", "rename", "move", "modify-password", "sync")
+"""What is published of an object, which its association names; the rest asks or answers."""
 
 Fault = tuple[XmlElement, str]
 
@@ -44,7 +48,7 @@ def validate(body: bytes) -> list[Problem]:
         # by omission.
         faults = faults or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
     for events in root.iter("input"):
-        for event in events.iterchildren("add", "modify", "delete", "sync"):
+        for event in events.iterchildren(*EVENTS):
             association = event.find("association")
             if association is None or not (association.text or "").strip():
                 problem = f"{_tag(event)} has no <association>"

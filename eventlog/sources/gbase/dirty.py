@@ -2,8 +2,8 @@
 reads left behind it.
 
 A read is written from the buffer's first byte on. Where a byte differs from what stood there
-before, this read wrote it; a record that does not differ at all was left there. Whatever is neither
-a record nor surely left over is damage.
+before, this read wrote it; a record that does not differ at all was left there, unless the read
+begins with it: a read wrote something. Whatever is neither a record nor surely left over is damage.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class DirtyReads:
         """Whether a read surely wrote the beginning of a record that is kept."""
         self._held: RecordFrame | None = None
         """The last record of a read, whose end may have been left over; the next read tells."""
+        self._behind: list[LeftOver] = []
+        """What was left over behind that record, which comes after it."""
         self._doubtful = False
         """Whether what is kept may end with what was left over, so that the next read completes it
         with wrong bytes.
@@ -69,11 +71,10 @@ class DirtyReads:
         for number, record in enumerate(records):
             at = record.offset - begin
             # The same bytes stood there before, so an earlier read left them, and all behind them.
-            if at >= written and at + len(record.data) <= ground:
+            if at > 0 and at >= written and at + len(record.data) <= ground:
                 entries += self._all_but_held(records[:number], begin + written, None)
                 framer.drop()
-                entries.append(LeftOver(record.offset, chunk[at:]))
-                return entries
+                return entries + self._after_held([LeftOver(record.offset, chunk[at:])])
         # A record that two reads made together may have been completed by left-over bytes. If what
         # follows is damage, its own end never came.
         joined = self._joined(records, begin)
@@ -83,15 +84,23 @@ class DirtyReads:
         # The end of this read is as it stood before, or nothing was whole since such a read.
         self._doubtful = written < len(chunk) or (self._doubtful and framer.offset < begin)
         if framer.kept:
-            entries += self._rest(framer.offset - begin, written, ground)
+            entries += self._after_held(self._rest(framer.offset - begin, written, ground))
         return entries
 
-    def last(self) -> list[RecordFrame]:
-        """The record that no further read could tell anything of."""
+    def last(self) -> list[RecordFrame | LeftOver]:
+        """Return the record that no further read could tell anything of, and what is left over behind it."""
         held, self._held = self._held, None
+        behind, self._behind = self._behind, []
         if held is None or self._misses_bytes():
-            return []
-        return [held]
+            return [*behind]
+        return [held, *behind]
+
+    def _after_held(self, left: list[LeftOver]) -> list[LeftOver]:
+        """Keep back what is left over behind a record that is held itself."""
+        if self._held is None:
+            return left
+        self._behind += left
+        return []
 
     def close(self) -> None:
         """DamageError when there was any that nobody has heard of, or when the last record never
@@ -124,6 +133,7 @@ class DirtyReads:
         """The record that was held: it was whole if what follows it begins with one."""
         framer = self._framer
         held, self._held = self._held, None
+        behind, self._behind = self._behind, []
         if held is None:
             return []
         # It was whole if another record begins behind it: in what that read kept, in that and this
@@ -134,8 +144,8 @@ class DirtyReads:
         else:
             goes_on = bool(rest) and begins_record(rest + chunk, self._largest)
         if goes_on or (begins_record(chunk, self._largest) and not self._misses_bytes()):
-            return [held]
-        return self._without_its_end(held)
+            return [held, *behind]
+        return [*self._without_its_end(held), *behind]
 
     def _misses_bytes(self) -> bool:
         # The read wrote a few bytes behind the record that is held, too few for another one: they
@@ -225,7 +235,7 @@ def dirty_frames(
         records = [entry for entry in reads.take(chunk) if isinstance(entry, RecordFrame)]
         if records:
             yield records
-    if last := reads.last():
+    if last := [entry for entry in reads.last() if isinstance(entry, RecordFrame)]:
         yield last
     reads.close()
 

@@ -97,7 +97,7 @@ def entries(
             yield from _read_entries(reads, framer, chunk, shown)
         else:
             yield from _chunk_entries(framer, chunk, shown, settings.largest_record)
-    yield from map(shown, reads.last())
+    yield from _shown(reads.last(), shown)
     if not framer.kept:
         return
     if settings.dirty and not reads.record_is_kept():
@@ -145,11 +145,7 @@ def _read_entries(
     """The entries of one read; behind damage nothing of it is a record."""
     begin = framer.offset + framer.kept
     while True:
-        for piece in reads.take(chunk):
-            if isinstance(piece, LeftOver):
-                yield _left_over(piece.offset, piece.data)
-            else:
-                yield shown(piece)
+        yield from _shown(reads.take(chunk), shown)
         if framer.damage is None:
             return
         yield _no_record(framer.offset, framer.rest, "no record", str(framer.damage))
@@ -157,6 +153,11 @@ def _read_entries(
         # Damage of the read before goes first, and this one is looked at again.
         if framer.offset > begin:
             return
+
+
+def _shown(pieces: Iterable[RecordFrame | LeftOver], shown: Callable[[RecordFrame], Entry]) -> Iterator[Entry]:
+    for piece in pieces:
+        yield _left_over(piece.offset, piece.data) if isinstance(piece, LeftOver) else shown(piece)
 
 
 def _left_over(offset: int, data: bytes) -> Entry:

@@ -322,8 +322,8 @@ def images(
 
     Nothing is held longer than until its transaction ends.
 
-    DamageError, with the offset, comes when everything before the damage was handed out; so does
-    SourceError, when the server ended the session in the stream. What is odd and no damage goes to
+    DamageError, with the offset, comes when everything before the damage was handed out; so it does
+    when the stream ends with an error of the server. What is odd and no damage goes to
     `report`; `lose` hears how many records were left out of which nobody knows the content.
     """
     records = RecordReader(settings, report, spill, lose)
@@ -339,6 +339,7 @@ def images(
             left_out = counted(framer.skipped, "record")
             report(f"Left out, as skip_schemes says: {left_out} of other packet schemes.")
         records.transactions.end()
+        records.refuse_error_at_end()
     finally:
         records.transactions.close()
 

@@ -66,6 +66,8 @@ class RecordReader:
         report: Callable[[str], None] = lambda _: None,
         spill: SpillFactory[Item] | None = None,
         lose: Callable[[int], None] = lambda _: None,
+        *,
+        live: bool = False,
     ) -> None:
         self.layouts: list[CapturedLayout | str] = []
         self.labels: list[int] = []
@@ -80,11 +82,14 @@ class RecordReader:
         self._lose = lose
         self._users: dict[int, int] = {}
         self._latest: dict[int, bytes] = {}
+        self._live = live
+        self._error: DamageError | None = None
+        """What the server said in the last record, if that is an error."""
 
     def read(self, frames: Iterable[RecordFrame]) -> Iterator[CommittedRecords]:
         """The transactions that the records commit.
 
-        SourceError when the server ended the session.
+        When the server ended the session: SourceError, and DamageError where its stream was kept.
         """
         # In local names, and without a call for each row: all rows of a stream come by here.
         row, rows = _row, ROWS
@@ -114,8 +119,15 @@ class RecordReader:
             else:
                 self._other(frame)
                 generation = len(self.layouts)
+            self._error = self._error if number == CdcRecord.ERROR else None
         if held:
             self.transactions.extend(met, held, weight)
+            self._error = None
+
+    def refuse_error_at_end(self) -> None:
+        """Raise DamageError where a stream that was kept ends with an error of the server."""
+        if self._error is not None:
+            raise self._error
 
     def _committed(self, frame: RecordFrame) -> CommittedRecords:
         seq, tx, seconds = _commit(frame.data, 16)
@@ -188,14 +200,19 @@ class RecordReader:
 
     def _failed(self, frame: RecordFrame) -> None:
         flags, code = _error(frame.data, 16)
-        message = f"Byte {frame.offset}: the server says {in_words(code)}"
+        said = f"the server says {in_words(code)}"
         if frame.payload:
             text = frame.payload.rstrip(b"\0").decode("utf-8", "replace")
-            message += f" It adds: {shortened(text)!r}."
+            said += f" It adds: {shortened(text)!r}."
         # Flag 1: the session is no longer valid (gbase-cdc.md 2).
-        if flags & 1:
-            raise SourceError(f"{message} It has ended the session.")
-        self._report(message)
+        is_over = bool(flags & 1)
+        if is_over and self._live:
+            raise SourceError(f"Byte {frame.offset}: {said} It has ended the session.")
+        end = "It has ended the session" if is_over else "The stream ends with that"
+        self._error = DamageError(f"{said} {end}", offset=frame.offset)
+        if is_over:
+            raise self._error
+        self._report(f"Byte {frame.offset}: {said}")
 
 
 def _moment(seconds: int) -> dt.datetime | None:

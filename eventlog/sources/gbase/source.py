@@ -143,7 +143,7 @@ class GBaseReader:
         settings = self._settings
         framer = Framer(largest=settings.largest_record, skip_schemes=settings.skip_schemes)
         folder = Path(settings.spill) if settings.spill else None
-        records = RecordReader(settings, self._report, spill_to(Item, folder))
+        records = RecordReader(settings, self._report, spill_to(Item, folder), live=self._feed.live)
         maker = ImageMaker(settings, records, self._known)
         while True:
             # A server says by a timeout in the stream that there is nothing at the moment.

@@ -144,6 +144,8 @@ def _oddity(action: Action | None, first: bytes, second: bytes) -> str | None:
     if action in ROW_ACTIONS and (not first or (action is Action.UPDATE and not second)):
         return "An image is empty, and an empty image is not a row."
     if action is not None and action not in ROW_ACTIONS and action not in BLOB_ACTIONS and (first or second):
+        if action is Action.COMMIT:
+            return "A COMMIT has no bytes: another coding may be the right one."
         return "The end of a transaction comes with bytes, which are ignored."
     return None
 

@@ -126,6 +126,12 @@ class CommittedRows:
     def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
         """The images of a transaction that ends; None where it has none."""
         addr = row.syslog_addr
+        if row.typ == 4 and (row.len1 or row.len2 or row.blobatr):
+            raise DataError(
+                f"TYP 4 at {address(addr)} has a row or a BLOB, which a COMMIT has not: coding"
+                f" {self._settings.coding!r} may be the wrong one.",
+                hint='With coding = "list" it is DELETE BLOB; "auto" tells the two apart row by row.',
+            )
         if row.len1 or row.len2:
             ignored = f"{row.len1} + {row.len2} bytes, which are ignored"
             self._report(f"{action} at {address(addr)} comes with {ignored}.")

@@ -161,8 +161,12 @@ class _Columns:
             return tuple([Edit(column=name, new=after[name]) for name in outside])
         if [*before] == names:  # what both images of a row nearly always have
             return tuple([Edit(column=name, old=before[name], new=after[name]) for name in outside])
-        # Images with different columns: the one that has a column says all that is known of it.
-        edits = [Edit(column=name, old=before.get(name, ABSENT), new=after[name]) for name in outside]
+        # Images with different columns: the one that has a column says all that is known of it, and
+        # what was there before goes, whatever it was.
+        edits = [
+            Edit(column=name, old=before.get(name, ABSENT), new=after[name], reset=name not in before)
+            for name in outside
+        ]
         return (*edits, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
 
     def _outside(self, names: list[str]) -> list[str]:

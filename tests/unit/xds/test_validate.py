@@ -68,7 +68,17 @@ def test_what_the_reference_lists_is_valid(event: str) -> None:
         ('<status level="great"/>',
          "<status> has level='great'; it must be one of success, warning, error, retry, fatal."),
         ("<status/>", "<status> needs the attribute level."),
-        ("<query/>", "<query> is not an element of XDS."),
+        ("<queries/>", "<queries> is not an element of XDS."),
+        ('<query scope="all"/>', "<query> has scope='all'; it must be one of entry, subordinates, subtree."),
+        ("<query><search-attr attr-name='a'/></query>", f"<search-attr> {MODEL.format('value+', 'nothing')}"),
+        (f"<rename>{A}</rename>", "<rename> " + MODEL.format("association?, new-name, operation-data?", "association")),
+        (f"<move>{A}</move>", "<move> " + MODEL.format("association?, parent, operation-data?", "association")),
+        (f"<modify-association>{A}</modify-association>", "<modify-association> " + MODEL.format(
+            "association, association, operation-data?", "association")),
+        (f"<modify-password>{A}</modify-password>", "<modify-password> " + MODEL.format(
+            "association?, old-password?, password, operation-data?", "association")),
+        ("<instance/>", "<input> cannot hold <instance>."),
+        ("<rename><new-name>b</new-name></rename>", "<rename> has no <association>, which every published event needs."),
         ('<x:add xmlns:x="urn:x"/>', "<{urn:x}add> is not an element of XDS."),
         ("<source/>", "<input> cannot hold <source>."),
         (f'<add class-name="a">{A}<add-attr attr-name="b"><value type="text"/></add-attr></add>',
@@ -78,6 +88,47 @@ def test_what_the_reference_lists_is_valid(event: str) -> None:
 )  # fmt: skip
 def test_a_problem_is_told_in_words(event: str, expected: str) -> None:
     assert problems(event) == [expected]
+
+
+BOTH = "<association>a</association><association>b</association>"
+VALUE = '<value type="string">Jones</value>'
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ('<query class-name="User" event-id="0" dest-dn="a" scope="subtree"><search-class class-name="User"/>'
+         f'<search-attr attr-name="Surname">{VALUE}</search-attr><read-attr attr-name="CN"/><read-parent/></query>'),
+        f'<query-ex max-result-count="50" class-name="User">{A}<read-attr type="xml"/><query-token>t</query-token></query-ex>',
+        '<query-schema event-id="1"/>',
+        f'<rename class-name="User" src-dn="b" old-src-dn="a" remove-old-name="true">{A}<new-name>b</new-name></rename>',
+        f'<move class-name="User" old-src-dn="a">{A}<parent src-dn="c"><association>c</association></parent></move>',
+        f'<modify-association event-id="1">{BOTH}</modify-association>',
+        '<add-association dest-dn="a" dest-entry-id="33">b</add-association><remove-association>b</remove-association>',
+        f'<modify-password class-name="User">{A}<old-password>a</old-password><password>b</password></modify-password>',
+        '<check-password event-id="0">secret</check-password>',
+        f'<check-object-password dest-dn="a">{A}<password>b</password></check-object-password>',
+        "<get-named-password>mail</get-named-password>",
+        '<init-params src-dn="a"><driver-options><anything b="c"/></driver-options></init-params>',
+    ],
+)  # fmt: skip
+def test_commands_and_questions_of_the_engine_are_known(event: str) -> None:
+    assert problems(event) == []
+    assert validate(f"<output>{event}</output>".encode()) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f'<instance class-name="User" src-dn="a">{A}<parent src-dn="b"/><attr attr-name="CN">{VALUE}</attr></instance>',
+        "<query-token>t</query-token>",
+        ('<schema-def hierarchical="true" dn-format="slash" application-name="x"><class-def class-name="User" container="false">'
+         '<attr-def attr-name="CN" type="string" multi-valued="true" naming="true" required="true"/></class-def></schema-def>'),
+    ],
+)  # fmt: skip
+def test_answers_are_known_and_are_no_input(reply: str) -> None:
+    assert validate(f"<output>{reply}<status level='success'/></output>".encode()) == []
+    assert problems(reply) != []
 
 
 def test_publishing_needs_more_than_the_grammar() -> None:
@@ -110,12 +161,12 @@ def test_the_document_itself(body: str, expected: Problem) -> None:
 
 
 def test_problems_come_by_line_however_far_down() -> None:
-    body = "<input>" + "\n" * 70_000 + "<query/>\n\n<add/>\n</input>"
+    body = "<input>" + "\n" * 70_000 + "<queries/>\n\n<add/>\n</input>"
     assert [problem.line for problem in validate(body.encode())] == [70_001, 70_003, 70_003]
 
 
 def test_a_document_in_an_encoding_that_only_libxml2_knows_has_lines_too() -> None:
-    body = '<?xml version="1.0" encoding="GB18030"?>\n<input>\n<query>中</query></input>'
+    body = '<?xml version="1.0" encoding="GB18030"?>\n<input>\n<queries>中</queries></input>'
     assert [problem.line for problem in validate(body.encode("gb18030"))] == [3]
 
 
@@ -127,7 +178,7 @@ def test_deep_nesting_is_no_danger() -> None:
     }
 
 
-names = st.sampled_from([*vocabulary(), "query", "{urn:x}y"])
+names = st.sampled_from([*vocabulary(), "queries", "{urn:x}y"])
 attributes = st.dictionaries(
     st.sampled_from(["class-name", "attr-name", "level", "dtdversion", "name", "type", "state", "from-merge", "x"])
     | st.just("{urn:dirxml:jdbc}x"),

@@ -54,6 +54,27 @@ def test_the_printed_session_is_told_as_its_annotation_has_it() -> None:
     assert (row["c1 integer"], row["c2 varchar(20,0)"]) == ("= 15", "= 'abcabcabc'")
 
 
+def test_the_printed_buffers_are_six_records_in_their_order() -> None:
+    """As the document prints them: each with what earlier reads left in it, the third like the second."""
+    parts: dict[str, str] = {}
+    for line in SEED.read_text().splitlines():
+        label, _, rest = line.partition("#")[0].strip().partition(" ")
+        if label:
+            parts[label] = parts.get(label, "") + rest.partition(" ")[2]
+    found = dumped(*(bytes.fromhex(text) for text in parts.values()), dirty=True)
+    assert [entry.title.split(",")[0] for entry in found if entry.title != "left over in the buffer"] == [
+        "200 CDC_REC_TABSCHEM",
+        "201 CDC_REC_TIMEOUT",
+        "201 CDC_REC_TIMEOUT",
+        "1 CDC_REC_BEGINTX",
+        "40 CDC_REC_INSERT",
+        "2 CDC_REC_COMMTX",
+    ]
+    assert len(found) == 12
+    assert [entry.offset for entry in found] == sorted(entry.offset for entry in found)
+    assert not any(entry.damaged for entry in found)
+
+
 def test_the_lines_hold_every_byte_once() -> None:
     stream = b"".join(reads(shop(40)))
     assert b"".join(line.data for entry in dumped(stream) for line in entry.lines) == stream

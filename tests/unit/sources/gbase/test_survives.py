@@ -12,7 +12,8 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.emulator import record, row_record, table_record
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.reader import RecordReader
+from eventlog.sources.gbase.records import CdcRecord, Framer
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import tell
 from eventlog.sources.stream.source import ImageBatch
@@ -180,8 +181,26 @@ def test_errors_of_the_server_are_told_or_end_the_stream() -> None:
     assert len(read(mild, GOOD, said=said)) == 1
     assert "-83705 (CDC_E_NOTAB): there is no such table." in said[0]
     assert "'t1'" in said[0]
-    found, error = before_damage([GOOD, record(CdcRecord.ERROR, 1, -12345), GOOD])
-    assert (len(found), isinstance(error, SourceError), "-12345" in str(error)) == (1, True, True)
+    fatal = [GOOD, record(CdcRecord.ERROR, 1, -12345), GOOD]
+    found, error = before_damage(fatal)
+    assert (len(found), isinstance(error, DamageError), "-12345" in str(error)) == (1, True, True)
+    live = RecordReader(GBaseSettings(), live=True)
+    with pytest.raises(SourceError, match="-12345"):
+        list(live.read(Framer().feed(b"".join(fatal))))
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_stream_that_ends_with_an_error_of_the_server_is_damaged(flag: int) -> None:
+    found, error = before_damage([GOOD, record(CdcRecord.ERROR, flag, -83705)])
+    assert len(found) == 1
+    assert isinstance(error, DamageError)
+    assert error.offset == len(GOOD)
+    assert "-83705" in str(error)
+
+
+@pytest.mark.parametrize("behind", [record(CdcRecord.TIMEOUT, 0), table_record(T1) + begin(9) + insert(10, 3), GOOD])
+def test_an_error_with_something_behind_it_is_only_told(behind: bytes) -> None:
+    assert before_damage([GOOD, record(CdcRecord.ERROR, 0, -83705), behind])[1] is None
 
 
 def test_text_that_is_none_ends_its_row_only() -> None:

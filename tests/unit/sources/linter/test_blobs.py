@@ -8,9 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.core.model import Image, Op, Row
+from eventlog.core.rules.meaning import Options
+from eventlog.core.seams import Written
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
+from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action, Coding
-from tests.support.linter import ended, insert, queued, told
+from eventlog.sources.stream.images import tell
+from eventlog.xds.write import XdsFormat
+from tests.support.linter import READING, SCHEMA, ended, insert, queued, told
 
 OWNER: Row = {"ID": 1, "PHOTO": bytes(range(24)), "NAME": "Ida"}
 TOLD: Row = {"ID": 1, "NAME": "Ida"}
@@ -59,6 +64,16 @@ def test_a_cleared_or_deleted_blob_is_null(action: Action, coding: Coding, end: 
     [image] = told(rows, coding=coding, unknown_end="commit")
     assert (image.op, image.table, image.place, image.last) == (Op.MODIFY, "PICTURED", 1, True)
     assert (image.before, image.after) == (TOLD, {**TOLD, "PHOTO": None})
+
+
+def test_a_cleared_blob_removes_all_values_of_its_attribute() -> None:
+    rows = CommittedRows(SCHEMA, READING)
+    found = list(rows.images(queued([blob(CLEAR), ended(1)], EmulatorSettings(coding="table"))))
+    decision = tell(found, rows.catalog, Options())
+    [written] = XdsFormat().writer(rows.catalog)(decision.changes)
+    assert isinstance(written, Written)
+    assert '<modify-attr attr-name="PHOTO"><remove-all-values/></modify-attr>' in written.text
+    assert "NAME" not in written.text
 
 
 @pytest.mark.parametrize("action, pieces", [(CREATE, "unknown"), (INSERT, "unknown"), (INSERT, "part2")])

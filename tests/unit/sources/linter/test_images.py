@@ -70,8 +70,16 @@ def test_the_update_of_the_specification() -> None:
 def test_what_is_put_back_and_what_is_ignored_changes_no_image() -> None:
     reports: list[str] = []
     assert only([row(data=(OLD + NEW).rstrip(b"\0")), commit()], pad_data=True).after == CHAIR
-    assert only([ROW, commit(len1=3, data=b"abc")], reports).after == CHAIR
-    assert reports == ["COMMIT at 3:0x00012AA4 comes with 3 + 0 bytes, which are ignored."]
+    assert told([ROW, commit(typ=10, len1=3, data=b"abc")], reports) == []
+    assert reports == ["ROLLBACK at 3:0x00012AA4 comes with 3 + 0 bytes, which are ignored."]
+
+
+@pytest.mark.parametrize("what", [{"len1": 3, "data": b"abc"}, {"len2": 1, "data": b"a"}, {"blobatr": 0x0202}])
+def test_a_commit_with_a_row_or_a_blob_stops_and_names_the_coding(what: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="TYP 4 at 3:0x00012AA4 .* COMMIT .* coding 'table'") as caught:
+        told([ROW, commit(**what)])
+    assert 'coding = "list"' in str(caught.value.hint)
+    assert told([ROW, commit(**what)], coding="auto") == []
 
 
 def test_an_insert_and_a_delete() -> None:
