@@ -45,7 +45,7 @@ def test_an_update_tells_the_columns_of_both_images_and_what_is_known_of_its_tra
         op=Op.MODIFY,
         edits=(
             Edit(column="c", old="a", new="b"),
-            Edit(column="come", old=ABSENT, new=None),
+            Edit(column="come", old=ABSENT, new=None, reset=True),
             Edit(column="gone", old="x", new=ABSENT),
         ),
         positions=((9, 3, 0),),
