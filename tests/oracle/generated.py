@@ -197,7 +197,8 @@ def whole(name: str, text: str) -> str:
         return f"GRANT CREATE SESSION TO {text}"
     if name == "transaction_declared":
         return f"DECLARE\n{text};\nBEGIN\n  NULL;\nEND;"
-    if re.match(r"SELECT COUNT\(\*\) INTO|BEGIN\s+(?:SELECT COUNT|old_key)", text) or text.startswith(("IF ", "old_key", "noted(")):
+    is_part = re.match(r"SELECT COUNT\(\*\) INTO|BEGIN\s+(?:SELECT COUNT|old_key)", text)
+    if is_part or text.startswith(("IF ", "noted(")):
         return f"BEGIN\n{text};\nEND;"
     if _STATEMENT.match(text):
         return text

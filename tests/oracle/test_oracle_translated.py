@@ -18,9 +18,10 @@ from sqlalchemy import Engine, text
 from eventlog.capture.plan import VALUED, Style, TriggerOptions, plan
 from eventlog.capture.render import render
 from eventlog.capture.track import track, untrack
+from eventlog.core.errors import KeySyntaxError
 from eventlog.core.rules.images import decode_image, encode_image
 from eventlog.core.schema import Child, Table
-from eventlog.core.tablekey import KeySyntaxError, TableKey, parse
+from eventlog.core.tablekey import TableKey, parse
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.names import LogNames
 from tests.oracle import ora2pg

@@ -22,8 +22,45 @@ DOCUMENT: Final = "document"
 _called = re.compile(r"([A-Za-z][\w$.]*)\s*\(")
 _opaque = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"")
 _grammar = frozenset(
-    "AND AS BETWEEN INSERT JOIN BY CASE CHAR COLUMNS DISTINCT ELSE EXISTS FIRST FROM IN INTO IS KEEP KEY LIKE NOT NCHAR NUMERIC"
-    " NUMBER ON OR OVER SELECT SET THEN UNION UPDATE USING VALUES VARCHAR2 WHEN WHERE".split()
+    [
+        "AND",
+        "AS",
+        "BETWEEN",
+        "INSERT",
+        "JOIN",
+        "BY",
+        "CASE",
+        "CHAR",
+        "COLUMNS",
+        "DISTINCT",
+        "ELSE",
+        "EXISTS",
+        "FIRST",
+        "FROM",
+        "IN",
+        "INTO",
+        "IS",
+        "KEEP",
+        "KEY",
+        "LIKE",
+        "NOT",
+        "NCHAR",
+        "NUMERIC",
+        "NUMBER",
+        "ON",
+        "OR",
+        "OVER",
+        "SELECT",
+        "SET",
+        "THEN",
+        "UNION",
+        "UPDATE",
+        "USING",
+        "VALUES",
+        "VARCHAR2",
+        "WHEN",
+        "WHERE",
+    ]
 )
 """What stands before a parenthesis and is no function."""
 _taught = frozenset({"COALESCE", "NVL", "NULLIF", "CAST", "JSON_TABLE"})
@@ -36,7 +73,7 @@ class Parameter(str):
     __slots__ = ()
 
 
-def _of(tree: exp.Expression | None, part: str = "this") -> str:
+def _of(tree: Any, part: str = "this") -> str:
     """Write a name as Oracle keeps it: in capitals unless it is quoted."""
     named = tree.args.get(part) if tree is not None else None
     while named is not None and not isinstance(named, exp.Identifier):
@@ -49,7 +86,7 @@ class Scope:
 
     def __init__(self, outer: Scope | None = None) -> None:
         self.outer = outer
-        self.sources: dict[str, dict[str, str]] = {}
+        self.sources: dict[str, Table] = {}
 
     def find(self, table: str, column: str) -> str | None:
         wanted = [self.sources.get(table)] if table else list(self.sources.values())
@@ -79,12 +116,17 @@ class Check:
         self._names(text)
         bare = re.sub(r"XMLSERIALIZE\(CONTENT (\S+) AS CLOB\)", r"XMLSERIALIZE(\1)", text)
         bare = re.sub(r":(OLD|NEW)\.", r"\1_row.", bare)
-        tree = sqlglot.parse_one(bare, dialect="oracle")
+        tree: Any = sqlglot.parse_one(bare, dialect="oracle")
         outer = Scope()
         outer.sources = {"": self.variables, **self.aliases}
-        {exp.Insert: self._insert, exp.Update: self._update, exp.Delete: self._delete, exp.Merge: self._merge}.get(
-            type(tree), self._query
-        )(tree, outer)
+        rules: dict[Any, Callable[[Any, Scope], Any]] = {
+            exp.Insert: self._insert,
+            exp.Update: self._update,
+            exp.Delete: self._delete,
+            exp.Merge: self._merge,
+        }
+        rule: Callable[[Any, Scope], Any] = rules.get(type(tree)) or self._query
+        rule(tree, outer)
         return self
 
     def _names(self, text: str) -> None:
@@ -101,7 +143,7 @@ class Check:
 
     # --- statements ---
 
-    def _insert(self, tree: exp.Insert, outer: Scope) -> None:
+    def _insert(self, tree: Any, outer: Scope) -> None:
         target, columns = tree.this, []
         if isinstance(target, exp.Schema):
             columns, target = (
@@ -120,22 +162,22 @@ class Check:
             values = list(self._query(given, outer).values())
         self._written(_of(target), kinds, columns or list(kinds), values)
 
-    def _update(self, tree: exp.Update, outer: Scope) -> None:
+    def _update(self, tree: Any, outer: Scope) -> None:
         scope = Scope(outer)
         self._source(tree.this, scope)
         self._set(tree, scope, self._columns(tree.this))
         self._where(tree, scope)
 
-    def _set(self, tree: exp.Expression, scope: Scope, kinds: Table) -> None:
+    def _set(self, tree: Any, scope: Scope, kinds: Table) -> None:
         for one in tree.expressions:
             self._written("", kinds, [_of(one.this)], [self._kind(one.expression, scope)])
 
-    def _delete(self, tree: exp.Delete, outer: Scope) -> None:
+    def _delete(self, tree: Any, outer: Scope) -> None:
         scope = Scope(outer)
         self._source(tree.this, scope)
         self._where(tree, scope)
 
-    def _merge(self, tree: exp.Merge, outer: Scope) -> None:
+    def _merge(self, tree: Any, outer: Scope) -> None:
         scope, kinds = Scope(outer), self._columns(tree.this)
         for source in (tree.this, tree.args["using"]):
             self._source(source, scope)
@@ -162,7 +204,7 @@ class Check:
 
     # --- queries ---
 
-    def _query(self, tree: exp.Expression, outer: Scope) -> dict[str, str]:
+    def _query(self, tree: Any, outer: Scope) -> dict[str, str]:
         """Check a query; return its columns with their kinds."""
         if isinstance(tree, (exp.Subquery, exp.Paren)):
             return self._query(tree.this, outer)
@@ -186,7 +228,7 @@ class Check:
             self._ordered(ordered.this, scope, columns)
         return columns
 
-    def _with(self, tree: exp.Expression, outer: Scope) -> None:
+    def _with(self, tree: Any, outer: Scope) -> None:
         for common in tree.args["with_"].expressions if tree.args.get("with_") else ():
             names = [column.name.upper() for column in common.args["alias"].columns]
             body = common.this
@@ -198,7 +240,7 @@ class Check:
             if first is not body:
                 self._query(body.expression, outer)
 
-    def _union(self, tree: exp.SetOperation, outer: Scope) -> dict[str, str]:
+    def _union(self, tree: Any, outer: Scope) -> dict[str, str]:
         left, right = self._query(tree.this, outer), self._query(tree.expression, outer)
         if len(left) != len(right):
             self.faults.append("a union of different numbers of columns")
@@ -208,7 +250,7 @@ class Check:
             self._sortable("UNION", [*left.values(), *right.values()])
         return left
 
-    def _source(self, tree: exp.Expression, scope: Scope) -> None:
+    def _source(self, tree: Any, scope: Scope) -> None:
         if isinstance(tree, exp.Subquery):
             # A query in FROM sees nothing of the query that it stands in.
             hidden, scope.sources = scope.sources, {}
@@ -228,7 +270,7 @@ class Check:
             scope = scope.outer
         return scope
 
-    def _document(self, tree: exp.JSONTable, scope: Scope) -> dict[str, str]:
+    def _document(self, tree: Any, scope: Scope) -> dict[str, str]:
         given = self._kind(tree.this, scope)
         if isinstance(given, Parameter):
             self.used[given].add(DOCUMENT)
@@ -238,17 +280,17 @@ class Check:
         # The parser has one type for all texts.
         return {_of(column): kind_of(column.args["kind"].sql("oracle")) for column in columns}
 
-    def _columns(self, tree: exp.Expression) -> Table:
+    def _columns(self, tree: Any) -> Table:
         name = _of(tree)
         if name not in self.tables:
             self.faults.append(f"there is no table {name}")
         return self.tables.get(name, {})
 
-    def _where(self, tree: exp.Expression, scope: Scope) -> None:
+    def _where(self, tree: Any, scope: Scope) -> None:
         if tree.args.get("where") is not None:
             self._kind(tree.args["where"].this, scope)
 
-    def _selected(self, tree: exp.Select, scope: Scope) -> dict[str, str]:
+    def _selected(self, tree: Any, scope: Scope) -> dict[str, str]:
         columns: dict[str, str] = {}
         for place, one in enumerate(tree.expressions):
             if isinstance(one, exp.Star):
@@ -261,7 +303,7 @@ class Check:
                 columns[name] = self._kind(one.this if isinstance(one, exp.Alias) else one, scope)
         return columns
 
-    def _grouped(self, tree: exp.Select, scope: Scope) -> None:
+    def _grouped(self, tree: Any, scope: Scope) -> None:
         group = tree.args.get("group")
         by = group.expressions if group else []
         self._sortable("GROUP BY", [self._kind(one, scope) for one in by])
@@ -275,10 +317,10 @@ class Check:
             loose = list(self._ungrouped(one.this if isinstance(one, exp.Alias) else one, texts))
             self.faults += [f"{column} is not in GROUP BY" for column in loose]
 
-    def _aggregates(self, tree: exp.Expression) -> bool:
+    def _aggregates(self, tree: Any) -> bool:
         return any(found.parent_select is tree.parent_select for found in tree.find_all(exp.AggFunc))
 
-    def _ungrouped(self, tree: exp.Expression, grouped: set[str]) -> Iterable[str]:
+    def _ungrouped(self, tree: Any, grouped: set[str]) -> Iterable[str]:
         if tree.sql("oracle") in grouped or isinstance(tree, (exp.AggFunc, exp.Window, exp.Query)):
             return
         if isinstance(tree, exp.Column):
@@ -286,7 +328,7 @@ class Check:
         for child in tree.iter_expressions():
             yield from self._ungrouped(child, grouped)
 
-    def _ordered(self, tree: exp.Expression, scope: Scope, columns: Mapping[str, str]) -> None:
+    def _ordered(self, tree: Any, scope: Scope, columns: Mapping[str, str]) -> None:
         if isinstance(tree, exp.Literal) and not tree.is_string:
             kind = list(columns.values())[int(tree.name) - 1]
         elif isinstance(tree, exp.Column) and not tree.table and _of(tree) in columns:
@@ -322,7 +364,7 @@ class Check:
         self._same(where, kinds)
         return "boolean"
 
-    def _kind(self, tree: exp.Expression, scope: Scope) -> str:
+    def _kind(self, tree: Any, scope: Scope) -> str:
         """Return the kind of an expression, and check it."""
         for types, rule in self._rules():
             if isinstance(tree, types):
@@ -355,7 +397,7 @@ class Check:
             ((exp.Like, exp.Escape), self._like),
             (exp.Exists, lambda tree, scope: (self._query(tree.this, scope), "boolean")[1]),
             ((exp.Subquery, exp.Select), self._scalar),
-            (exp.Tuple, lambda tree, scope: [self._kind(one, scope) for one in tree.expressions] and "any"),
+            (exp.Tuple, self._row),
             (exp.Case, self._case),
             (
                 (exp.Coalesce,),
@@ -373,11 +415,16 @@ class Check:
             ((exp.CurrentTimestamp, exp.Systimestamp), lambda *_: "moment"),
         )
 
-    def _inner(self, tree: exp.Expression, scope: Scope) -> str:
-        inner = [tree.this] if tree.this is not None else tree.expressions
-        return [self._kind(one, scope) for one in inner][0]
+    def _row(self, tree: Any, scope: Scope) -> str:
+        for one in tree.expressions:
+            self._kind(one, scope)
+        return "any"
 
-    def _column(self, tree: exp.Column, scope: Scope) -> str:
+    def _inner(self, tree: Any, scope: Scope) -> str:
+        inner = [tree.this] if tree.this is not None else tree.expressions
+        return next(self._kind(one, scope) for one in inner)
+
+    def _column(self, tree: Any, scope: Scope) -> str:
         name, table = _of(tree), _of(tree, "table")
         kind = scope.find(table, name) or PSEUDO.get(name)
         if kind is None and name == "NEXTVAL":
@@ -388,21 +435,21 @@ class Check:
             self.faults.append(f"there is no column {tree.sql('oracle')}")
         return kind or "any"
 
-    def _dot(self, tree: exp.Dot, scope: Scope) -> str:
+    def _dot(self, tree: Any, scope: Scope) -> str:
         """A function of a package, or a field of a row that PL/SQL gathers."""
         if isinstance(tree.expression, exp.Func):
             return self._call(tree.expression, scope, f"{tree.this.name}.".upper())
         return self.variables.get(tree.expression.name.upper(), "any")
 
-    def _logic(self, tree: exp.Expression, scope: Scope) -> str:
+    def _logic(self, tree: Any, scope: Scope) -> str:
         for one in tree.iter_expressions():
             self._kind(one, scope)
         return "boolean"
 
-    def _comparison(self, tree: exp.Binary, scope: Scope) -> str:
+    def _comparison(self, tree: Any, scope: Scope) -> str:
         return self._compare(type(tree).__name__, [self._kind(tree.left, scope), self._kind(tree.right, scope)])
 
-    def _in(self, tree: exp.In, scope: Scope) -> str:
+    def _in(self, tree: Any, scope: Scope) -> str:
         query = tree.args.get("query")
         of_row = isinstance(tree.this, exp.Tuple)
         left = [self._kind(one, scope) for one in (tree.this.expressions if of_row else [tree.this])]
@@ -415,7 +462,7 @@ class Check:
             return "boolean"
         return self._compare("IN", [*left, *(self._kind(one, scope) for one in tree.expressions)])
 
-    def _like(self, tree: exp.Expression, scope: Scope) -> str:
+    def _like(self, tree: Any, scope: Scope) -> str:
         kinds = [self._kind(tree.this, scope), self._kind(tree.expression, scope)]
         for kind in kinds:
             if isinstance(kind, Parameter):
@@ -424,13 +471,13 @@ class Check:
                 self.faults.append(f"{kind} in LIKE")
         return "boolean"
 
-    def _scalar(self, tree: exp.Expression, scope: Scope) -> str:
+    def _scalar(self, tree: Any, scope: Scope) -> str:
         columns = list(self._query(tree, scope).values())
         if len(columns) != 1:
             self.faults.append(f"a value of {len(columns)} columns")
         return columns[0]
 
-    def _case(self, tree: exp.Case, scope: Scope) -> str:
+    def _case(self, tree: Any, scope: Scope) -> str:
         subject = [self._kind(tree.this, scope)] if tree.this else []
         results = []
         for one in tree.args["ifs"]:
@@ -442,12 +489,12 @@ class Check:
             results.append(self._kind(tree.args["default"], scope))
         return self._same("CASE", results)
 
-    def _nullif(self, tree: exp.Nullif, scope: Scope) -> str:
+    def _nullif(self, tree: Any, scope: Scope) -> str:
         kinds = [self._kind(tree.this, scope), self._kind(tree.expression, scope)]
         self._compare("NULLIF", kinds)
         return kinds[0]
 
-    def _joined(self, tree: exp.DPipe, scope: Scope) -> str:
+    def _joined(self, tree: Any, scope: Scope) -> str:
         kinds = [self._kind(tree.left, scope), self._kind(tree.right, scope)]
         for kind in kinds:
             if isinstance(kind, Parameter):
@@ -456,7 +503,7 @@ class Check:
                 self.faults.append("a long in ||")
         return "lob" if "lob" in kinds else "text"
 
-    def _reckoned(self, tree: exp.Expression, scope: Scope) -> str:
+    def _reckoned(self, tree: Any, scope: Scope) -> str:
         kinds = [self._kind(one, scope) for one in tree.iter_expressions()]
         told = {kind for kind in kinds if not isinstance(kind, Parameter)}
         for kind in kinds:
@@ -470,17 +517,17 @@ class Check:
         self.faults.append(f"{' and '.join(sorted(told))} in {tree.sql('oracle')}")
         return "any"
 
-    def _window(self, tree: exp.Window, scope: Scope) -> str:
+    def _window(self, tree: Any, scope: Scope) -> str:
         for ordered in tree.args["order"].expressions:
             self._sortable("KEEP", [self._kind(ordered.this, scope)])
         return self._kind(tree.this, scope)
 
-    def _aggregate(self, tree: exp.AggFunc, scope: Scope) -> str:
+    def _aggregate(self, tree: Any, scope: Scope) -> str:
         kind = self._kind(tree.this, scope)
         self._sortable(type(tree).__name__.upper(), [kind])
         return "number" if isinstance(tree, (exp.Count, exp.Sum)) else kind
 
-    def _call(self, tree: exp.Func, scope: Scope, package: str = "") -> str:
+    def _call(self, tree: Any, scope: Scope, package: str = "") -> str:
         # The parser gives some functions other names, and their arguments another order.
         written = tree.sql("oracle")
         given = tree.name if isinstance(tree, exp.Anonymous) else written.partition("(")[0]
@@ -492,7 +539,7 @@ class Check:
             one
             for value in tree.args.values()
             for one in (value if isinstance(value, list) else [value])
-            if isinstance(one, exp.Expression) and not isinstance(one, exp.Var)
+            if isinstance(one, exp.Expr) and not isinstance(one, exp.Var)
         ]
         kinds = [self._kind(one, scope) for one in arguments]
         if not function.needed <= len(kinds) <= len(function.takes):

@@ -110,8 +110,15 @@ class Function:
 
 FUNCTIONS: Final = {function.name: function for function in map(Function, _FUNCTIONS.strip().splitlines())}
 PSEUDO: Final = {
-    **{"ROWNUM": "number", "ORA_ROWSCN": "number", "LEVEL": "number", "ROWID": "text", "USER": "text"},
-    **{"SYSDATE": "moment", "SYSTIMESTAMP": "moment", "CURRENT_TIMESTAMP": "moment", "SQLCODE": "number"},
+    "ROWNUM": "number",
+    "ORA_ROWSCN": "number",
+    "LEVEL": "number",
+    "ROWID": "text",
+    "USER": "text",
+    "SYSDATE": "moment",
+    "SYSTIMESTAMP": "moment",
+    "CURRENT_TIMESTAMP": "moment",
+    "SQLCODE": "number",
 }
 """What looks like a column and is none."""
 

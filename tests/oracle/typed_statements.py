@@ -19,17 +19,33 @@ from tests.oracle.typed import Check
 from tests.oracle.typed_schema import Table, catalog, kind_of, plain, tables_made
 
 SAMPLE: Final = {
-    **{"IDU": "number", "FNAME": "text", "CODE": "text", "LASTS": "interval", "PHOTO": "raw", "ACTIVE": "boolean"},
-    **{"RATIO": "number", "SALARY": "number", "BORN": "moment", "STARTS": "text", "SEEN": "moment"},
-    **{"CHANGED": "moment", "SCHEMA_NAME": "text"},
+    "IDU": "number",
+    "FNAME": "text",
+    "CODE": "text",
+    "LASTS": "interval",
+    "PHOTO": "raw",
+    "ACTIVE": "boolean",
+    "RATIO": "number",
+    "SALARY": "number",
+    "BORN": "moment",
+    "STARTS": "text",
+    "SEEN": "moment",
+    "CHANGED": "moment",
+    "SCHEMA_NAME": "text",
 }
 """The columns of tables of others that samples in the files speak of."""
 GATHERED: Final = {"NOTED": "list", "PLACE": "number", "KIND": "number", "ROW_KEY": "text", "COLUMN_CALLED": "text"}
 """What a package gathers for the log."""
 ROWS: Final = {"NOTED": {"COUNT": "number"}, "MISTAKE": {"NAME": "text", "LINE": "number", "TEXT": "text"}}
 FILLED: Final = {
-    **{"ahead": "parked_ahead", "reason": "list_reason", "note": "list_note", "until": "lock_until"},
-    **{"stretch": "in_stretch", "past": "in_past", "since": "list_since", "transaction": "transaction_written"},
+    "ahead": "parked_ahead",
+    "reason": "list_reason",
+    "note": "list_note",
+    "until": "lock_until",
+    "stretch": "in_stretch",
+    "past": "in_past",
+    "since": "list_since",
+    "transaction": "transaction_written",
 }
 """Holes that other queries fill."""
 _triggers = re.compile(
@@ -54,10 +70,11 @@ class Statement(Struct, frozen=True, kw_only=True):
 @cache
 def tables() -> dict[str, Table]:
     """All tables that a statement may speak of."""
+    described = [(table.name, table.columns) for table in TABLES]
+    described += [(child.name, child.columns) for table in TABLES for child in table.children]
     theirs = {
-        ORACLE.reported(table.name): {ORACLE.reported(one.name): kind_of(one.type) for one in table.columns}
-        for whole_table in TABLES
-        for table in (whole_table, *whole_table.children)
+        ORACLE.reported(table): {ORACLE.reported(one.name): kind_of(one.type) for one in columns}
+        for table, columns in described
     }
     made = tables_made(text for _, text in installation())
     return {**theirs, **made, **catalog(), "USR": {**SAMPLE, **theirs["USR"]}}
@@ -77,13 +94,13 @@ def of_folder() -> Iterator[Statement]:
 def _filled() -> Iterator[tuple[str, str]]:
     """Fill holes with the queries that fill them when the program runs."""
     known = texts(ORACLE)
-    for name, text in known.items():
-        if not any(f"/* {hole} */" in text for hole in FILLED):
-            continue
+    for name, sample in known.items():
+        text = sample
         for hole, filling in FILLED.items():
-            text = re.sub(
-                rf"/\* {hole} \*/(?:\([^()]*\)|event_log_parked|'[^']*')?", lambda _, f=filling: known[f], text
-            )
+            pieces = re.split(rf"/\* {hole} \*/(?:\([^()]*\)|event_log_parked|'[^']*')?", text)
+            text = known[filling].join(pieces)
+        if text == sample:
+            continue
         bare = re.sub(r"/\*\s*[a-z][a-z0-9_]*\s*\*/", "", text)
         yield f"{name}, filled", whole(name, bare)
 

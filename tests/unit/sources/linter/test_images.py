@@ -76,7 +76,7 @@ def test_what_is_put_back_and_what_is_ignored_changes_no_image() -> None:
 
 @pytest.mark.parametrize("what", [{"len1": 3, "data": b"abc"}, {"len2": 1, "data": b"a"}, {"blobatr": 0x0202}])
 def test_a_commit_with_a_row_or_a_blob_stops_and_names_the_coding(what: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="TYP 4 at 3:0x00012AA4 .* COMMIT .* coding 'table'") as caught:
+    with pytest.raises(DataError, match=r"TYP 4 at 3:0x00012AA4 .* COMMIT .* coding 'table'") as caught:
         told([ROW, commit(**what)])
     assert 'coding = "list"' in str(caught.value.hint)
     assert told([ROW, commit(**what)], coding="auto") == []
