@@ -22,7 +22,7 @@ from eventlog.core.schema import Table
 from eventlog.sql.access import answers
 from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import dialect_of, log_holes, offers
-from eventlog.sql.history import image_number, read_history
+from eventlog.sql.history import image_number, read_owned
 from eventlog.sql.names import LogNames
 from eventlog.sql.shapes import unique_indexes
 
@@ -51,7 +51,7 @@ class TableNeeds:
         if planned.options.style != Style.IMAGE:
             return planned
         if self._versions is None:
-            self._versions = read_history(self._connection, self._names)
+            self._versions = read_owned(self._connection, self._names)
         columns = image_columns(self._dialect, planned)
         number = image_number(self._connection, self._versions, planned.table, columns)
         return replace(planned, number=number)

@@ -78,7 +78,7 @@ Shape = Mapping[str, str]
 
 class ShapeVersion(Struct, frozen=True, kw_only=True):
     """One version of a class: since when it is known (UTC), what differs from the one before, and
-    its columns.
+    its columns. It has a `number` among those of who entered it, and is the `version`-th of its name.
 
     `first` is the number of a row of the log: those above were written under this version. One that
     the database entered itself, as it followed DDL, is only `noted` until somebody has seen the
@@ -86,8 +86,9 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
     """
 
     table: str
-    version: int
+    number: int
     seen_at: str
+    version: int = 0
     changed: Mapping[str, Sequence[str]] = {}
     columns: Shape = {}
     first: int | None = None
@@ -303,19 +304,22 @@ def known_number(chain: Sequence[ShapeVersion], now: ShapeVersion, image: tuple[
 
 def _images_of(chain: Sequence[ShapeVersion]) -> dict[int, Images]:
     """Find the images that may be read by each version of a class: those of its own number, and of
-    earlier ones whose columns are still the same ones. A version that a publisher saw has none.
+    earlier ones whose columns are still the same ones. A version that a publisher saw changes none.
     """
     images: dict[int, Images] = {}
     before: ShapeVersion | None = None
     known: Images = {}
     for version in chain:
+        if not version.by_owner:
+            images[id(version)] = known
+            continue
         # Numbers count under a name: another one's are others.
         if before is not None and version.table == before.table:
             known = {number: names for number, names in known.items() if _still_has(version, before, names)}
         else:
             known = {}
-        if version.by_owner and version.details.image is not None:
-            known = {**known, version.version: version.details.image}
+        if version.details.image is not None:
+            known = {**known, version.number: version.details.image}
         images[id(version)] = known
         before = version
     return images

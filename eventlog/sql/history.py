@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -55,23 +57,30 @@ def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
     return {what: names for what, names in differences.items() if names}
 
 
+def read_owned(connection: Connection, names: LogNames) -> list[ShapeVersion]:
+    """Read the versions that the log's owner entered, in time: what it decides goes by these alone."""
+    return _completed(_read(connection, names, by_owner=True))
+
+
 def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
-    """Read every version that is known, by table and version: those of the log's owner, and those
+    """Read every version that is known, by table and in time: those of the log's owner, and those
     that a publisher saw in between, of which only columns and types count.
     """
-    versions: dict[tuple[str, int], ShapeVersion] = {}
-    for kept, by_owner in ((_kept(names.seen, names), False), (_kept(names.history, names), True)):
-        query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
-        if not by_owner:
-            # A publisher may write what it wants there; nobody reads more than a table needs.
-            query = query.where(func.coalesce(func.length(kept.c.described), 0) <= SEEN_CHARACTERS)
-            query = query.where(func.coalesce(func.length(kept.c.definition), 0) <= SEEN_CHARACTERS)
-        for row in connection.execute(query):
-            version = _decode(row, by_owner=by_owner)
-            # A number of the owner's is the owner's.
-            if version is not None:
-                versions[version.table, version.version] = version
-    return _completed([versions[key] for key in sorted(versions)])
+    versions = [*_read(connection, names, by_owner=True), *_read(connection, names, by_owner=False)]
+    return sorted(_completed(versions), key=lambda version: (version.table, version.version))
+
+
+def _read(connection: Connection, names: LogNames, *, by_owner: bool) -> Iterator[ShapeVersion]:
+    kept = _kept(names.history if by_owner else names.seen, names)
+    query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
+    if not by_owner:
+        # A publisher may write what it wants there; nobody reads more than a table needs.
+        query = query.where(func.coalesce(func.length(kept.c.described), 0) <= SEEN_CHARACTERS)
+        query = query.where(func.coalesce(func.length(kept.c.definition), 0) <= SEEN_CHARACTERS)
+    for row in connection.execute(query):
+        version = _decode(row, by_owner=by_owner)
+        if version is not None:
+            yield version
 
 
 SEEN_CHARACTERS: Final = 1_000_000
@@ -84,7 +93,7 @@ def _decode(row: Any, *, by_owner: bool) -> ShapeVersion | None:
         # As text, or as what the driver makes of a number: databases differ.
         return ShapeVersion(
             table=str(table_name),
-            version=int(version),
+            number=int(version),
             seen_at=str(seen_at),
             changed=msgspec.json.decode(changed, type=dict[str, list[str]]) if changed else {},
             columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
@@ -100,41 +109,44 @@ def _decode(row: Any, *, by_owner: bool) -> ShapeVersion | None:
         return None
 
 
-NOTHING_KNOWN: Final = ShapeVersion(table="", version=0, seen_at="")
+NOTHING_KNOWN: Final = ShapeVersion(table="", number=0, seen_at="")
 """What comes before the first version of a class."""
 
 
-def _in_time(version: ShapeVersion) -> tuple[int, int]:
-    """Versions of all classes in the order in which they were entered."""
-    return version.details.place, version.version
-
-
-def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
-    """Complete versions that are only noted with the tables that they describe, and let those that
-    a publisher saw say no more than columns and types.
+def _in_time(version: ShapeVersion) -> tuple[int, bool, int]:
+    """Versions of all classes in the order in which they were entered; a publisher saw its own after
+    as many of the owner's as it says, and before the next.
     """
-    if all(version.by_owner and not version.noted for version in versions):
-        return [*versions]
-    types = known_types(versions)
-    newest: dict[str, ShapeVersion] = {}
-    completed: dict[tuple[str, int], ShapeVersion] = {}
-    # In time, across classes: a class that got another name goes on under that.
-    for version in sorted(versions, key=_in_time):
-        known = version
-        if version.by_owner:
-            before = newest.pop(version.follows, NOTHING_KNOWN)
-        else:
-            before = newest.pop(version.table, NOTHING_KNOWN)
-            known = replace(version, details=limit_seen(version.details, before.details))
+    return version.details.place, version.by_owner, version.number
+
+
+def _completed(versions: Iterable[ShapeVersion]) -> list[ShapeVersion]:
+    """Put versions in time, count them, complete those that are only noted with the tables that they
+    describe, and let those that a publisher saw say no more than columns and types.
+    """
+    in_time = sorted(versions, key=_in_time)
+    types = known_types(in_time)
+    owned: dict[str, ShapeVersion] = {}
+    counts: Counter[str] = Counter()
+    completed: list[ShapeVersion] = []
+    # Across classes: a class that got another name goes on under that.
+    for version in in_time:
+        counts[version.table] += 1
+        known = replace(version, version=counts[version.table])
+        if not version.by_owner:
+            before = owned.get(version.table, NOTHING_KNOWN)
+            completed.append(replace(known, details=limit_seen(version.details, before.details)))
+            continue
+        before = owned.pop(version.follows, NOTHING_KNOWN)
         if version.noted and version.details.raw:
             described = derived(version.details, before.details, types)
             assert described.table is not None
             columns = shape_of(described.table)
             changed = differing(before.columns, columns)
-            known = replace(version, details=described, columns=columns, changed=changed)
-        newest[version.table] = known
-        completed[version.table, version.version] = known
-    return [completed[version.table, version.version] for version in versions]
+            known = replace(known, details=described, columns=columns, changed=changed)
+        owned[version.table] = known
+        completed.append(known)
+    return completed
 
 
 def as_logged(table: Table, names: LogNames) -> Table:
@@ -183,21 +195,25 @@ def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) ->
     return versions
 
 
-def image_number(connection: Connection, versions: Sequence[ShapeVersion], table: Table, image: tuple[str, ...]) -> int:
-    """Find the number by which images of a class begin: one that the history has, or the next."""
-    _, by_name = chains_of(sorted(versions, key=_in_time))
-    now = ShapeVersion(table=table.whole, version=0, seen_at="", details=describe(connection, table))
+def image_number(connection: Connection, owned: Sequence[ShapeVersion], table: Table, image: tuple[str, ...]) -> int:
+    """Find the number by which images of a class begin: one that the owner's versions have, or the next."""
+    _, by_name = chains_of(owned)
+    now = ShapeVersion(table=table.whole, number=0, seen_at="", details=describe(connection, table))
     number = known_number(by_name.get(table.whole, []), now, image)
-    return number or latest(versions).get(table.whole, NOTHING_KNOWN).version + 1
+    return number or _newest_number(owned, table.whole) + 1
+
+
+def _newest_number(versions: Iterable[ShapeVersion], table: str) -> int:
+    return max((version.number for version in versions if version.table == table), default=0)
 
 
 def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
-    in_order = sorted(versions, key=lambda version: version.version)
-    return {version.table: version for version in in_order}
+    """Find the newest version of each class, of versions in time."""
+    return {version.table: version for version in versions}
 
 
 def _by_name_now(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
-    """The newest version of each class by the name that it has now: former ones are free."""
+    """Find the newest version of each class by the name that it has now: former ones are free."""
     newest: dict[str, ShapeVersion] = {}
     for version in sorted(versions, key=_in_time):
         newest.pop(version.follows, None)
@@ -222,14 +238,14 @@ def enter_versions(
     looked as before, where triggers follow later.
     """
     kept = _kept(names.history, names)
-    versions = read_history(connection, names)
-    news, seen = _news(connection, versions, tables, former_names, images)
+    owned = read_owned(connection, names)
+    news, seen = _news(connection, owned, tables, former_names, images)
     for former, table in seen:
         # The database has noted it as it followed DDL; now somebody has seen the table.
         written = _written(former.changed, shape_of(table), replace(former.details, table=table))
-        which = (kept.c.table_name == table.whole) & (kept.c.table_version == former.version)
+        which = (kept.c.table_name == table.whole) & (kept.c.table_version == former.number)
         connection.execute(kept.update().where(which).values(**written))
-    for row in _new_versions(connection, names, news, versions, former_names, since, images):
+    for row in _new_versions(connection, names, news, owned, former_names, since, images):
         connection.execute(kept.insert(), row)
 
 
@@ -241,9 +257,9 @@ def write_versions(
     images: Images,
 ) -> Iterator[str]:
     """Write the statements that enter what `enter_versions` would, for a script."""
-    dialect, versions = dialect_of(connection), read_history(connection, names)
-    news, _ = _news(connection, versions, tables, former_names, images)
-    for row in _new_versions(connection, names, news, versions, former_names, None, images):
+    dialect, owned = dialect_of(connection), read_owned(connection, names)
+    news, _ = _news(connection, owned, tables, former_names, images)
+    for row in _new_versions(connection, names, news, owned, former_names, None, images):
         texts = {name: long_literal(dialect, str(value)) for name, value in row.items() if name != "first_record"}
         texts["table_version"] = str(row["table_version"])
         texts["class_name"] = texts.pop("table_name")
@@ -252,22 +268,22 @@ def write_versions(
 
 def _news(
     connection: Connection,
-    versions: Sequence[ShapeVersion],
+    owned: Sequence[ShapeVersion],
     tables: Sequence[Table],
     former_names: Mapping[str, str],
     images: Images,
 ) -> tuple[list[Table], list[tuple[ShapeVersion, Table]]]:
-    """Find the tables of which the history has no version that fits, and those versions that only
+    """Find the tables of which the owner's versions have none that fits, and those versions that only
     want to know their table.
     """
-    known, last = _by_name_now(versions), latest(versions)
+    known = _by_name_now(owned)
     changed, noted = [], []
     for table in tables:
         former, shape = known.get(table.whole, NOTHING_KNOWN), shape_of(table)
         fits = table.whole in known and former.fits(shape) and table.whole not in former_names
         fits = fits and describe(connection, table).relation == former.details.relation
         number, _ = images.get(table.whole, (0, ()))
-        if not fits or not former.by_owner or number > last.get(table.whole, NOTHING_KNOWN).version:
+        if not fits or number > _newest_number(owned, table.whole):
             changed.append(table)
         elif former.noted:
             noted.append((former, table))
@@ -285,42 +301,57 @@ def note_versions(connection: Connection, names: LogNames, tables: Sequence[Tabl
         former = known.get(table.whole)
         if former is None or not former.fits(shape_of(table)):
             changed.append(table)
-    kept = _kept(names.seen, names)
-    for row in _new_versions(connection, names, changed, versions, {}, None, {}):
-        connection.execute(kept.insert(), row)
+    kept, place = _kept(names.seen, names), sum(version.by_owner for version in versions)
+    for table in {table.whole: table for table in changed}.values():
+        numbers = select(kept.c.table_version).where(kept.c.table_name == table.whole)
+        taken = {int(number) for number in connection.execute(numbers).scalars()}
+        number = next(number for number in count(1) if number not in taken)
+        described = replace(describe(connection, table), place=place)
+        connection.execute(kept.insert(), _new_version(connection, names, number, known.get(table.whole), described))
 
 
 def _new_versions(
     connection: Connection,
     names: LogNames,
     tables: Sequence[Table],
-    versions: Sequence[ShapeVersion],
+    owned: Sequence[ShapeVersion],
     former_names: Mapping[str, str],
     since: int | None,
     images: Images,
 ) -> Iterator[dict[str, Any]]:
-    """Make a version of each table, which begins behind the newest row of the log."""
-    known, last, now, entered = _by_name_now(versions), latest(versions), moment_text(), len(versions)
-    for owner, table in {table.whole: table for table in tables}.items():
-        changed: dict[str, list[str]] = {}
-        shape = shape_of(table)
-        if owner in known:
-            changed = differing(known[owner].columns, shape)
-        described = describe(connection, table, former_names.get(owner))
-        # Only a column that came can have been written to before the triggers knew it.
-        gap = since if changed.get("added") else None
-        number = last.get(owner, NOTHING_KNOWN).version + 1
+    """Make a version of the owner's of each table."""
+    known = _by_name_now(owned)
+    for place, (owner, table) in enumerate({table.whole: table for table in tables}.items(), len(owned)):
+        number = _newest_number(owned, owner) + 1
         image_number, columns = images.get(owner, (0, ()))
         image = columns if image_number == number else None
-        described = replace(described, place=entered, unlogged_from=gap, image=image)
-        entered += 1
-        row = {
-            "table_name": owner,
-            "table_version": number,
-            "seen_at": now,
-            "first_record": newest_number(connection, names),
-        }
-        yield row | _written(changed, shape, described)
+        described = replace(describe(connection, table, former_names.get(owner)), place=place, image=image)
+        yield _new_version(connection, names, number, known.get(owner), described, since)
+
+
+def _new_version(
+    connection: Connection,
+    names: LogNames,
+    number: int,
+    before: ShapeVersion | None,
+    described: Described,
+    since: int | None = None,
+) -> dict[str, Any]:
+    """Make a version, which begins behind the newest row of the log."""
+    table = described.table
+    assert table is not None
+    shape = shape_of(table)
+    changed = {} if before is None else differing(before.columns, shape)
+    if changed.get("added"):
+        # Only a column that came can have been written to before the triggers knew it.
+        described = replace(described, unlogged_from=since)
+    row = {
+        "table_name": table.whole,
+        "table_version": number,
+        "seen_at": moment_text(),
+        "first_record": newest_number(connection, names),
+    }
+    return row | _written(changed, shape, described)
 
 
 def moment_text() -> str:

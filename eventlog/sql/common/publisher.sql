@@ -1,7 +1,7 @@
 -- One publisher a log, and what it must know between two turns: who holds the lock, and which rows wait.
 
--- marks_read: every mark that a publisher may have to know; what tables were tracked with, rights, and proofs are none of them
-SELECT name, value FROM /* marks */event_log_mark WHERE name NOT LIKE 'asked: %' AND name NOT LIKE 'given: %' AND name <> 'verified';
+-- marks_read: every mark that a publisher may have to know; proofs are none of them
+SELECT name, value FROM /* marks */event_log_mark WHERE name <> 'verified';
 
 -- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
 UPDATE /* marks */event_log_mark
