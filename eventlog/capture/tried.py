@@ -140,8 +140,8 @@ def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
         raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
     if wanted.table.view:
         why = "is a view"
-    elif wanted.options.when:
-        why = "has a condition (--when), which names columns"
+    elif wanted.options.when and wanted.children:
+        why = "has a condition (--when) and child tables"
     else:
         return
     raise UsageError(

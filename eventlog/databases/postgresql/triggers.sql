@@ -332,11 +332,12 @@ ALTER FUNCTION /* function */event_log_usr_insert() OWNER TO /* function_owner *
 -- What a table with children logs is, until somebody tracks it again, to be read back by key.
 
 -- columns_add: enters the columns of a class's table by their numbers: what they are called in its options, which of them tell
--- its rows apart, and which are logged
+-- its rows apart, and which are logged; number 0 is what the table is called there. A column that is gone has no type
 INSERT INTO /* columns */event_log_column (tracked, relation, number, name, entered, type, modifier, key_place, watched)
 SELECT /* class */1, attrelid::bigint, attnum, attname, attname, atttypid::bigint, atttypmod,
   array_position(ARRAY[/* key */'idu']::text[], attname::text), CASE WHEN attname = ANY(ARRAY[/* watched */'fname']::text[]) THEN 1 ELSE 0 END
-FROM pg_attribute WHERE attrelid = to_regclass(/* place */'public.usr') AND attnum > 0 AND NOT attisdropped;
+FROM pg_attribute WHERE attrelid = to_regclass(/* place */'public.usr') AND attnum > 0 AND NOT attisdropped
+UNION ALL SELECT /* class */1, oid::bigint, 0, relname, relname, 0, 0, NULL, 0 FROM pg_class WHERE oid = to_regclass(/* place */'public.usr');
 
 -- registry_columns: what columns are called now that options name as they were called; and the key of a class that had a primary
 -- key and has none now
@@ -344,7 +345,7 @@ SELECT tracked, entered, name, lost.key_place FROM /* columns */event_log_column
 JOIN /* tracked */event_log_tracked AS class ON class.id = known.tracked AND class.relation = known.relation
 CROSS JOIN LATERAL (SELECT CASE WHEN primary_key = 1 AND NOT EXISTS (
   SELECT FROM pg_constraint WHERE conrelid = known.relation::oid AND contype = 'p') THEN known.key_place END AS key_place) AS lost
-WHERE entered <> name OR lost.key_place IS NOT NULL ORDER BY tracked, lost.key_place;
+WHERE type <> 0 AND entered <> name OR lost.key_place IS NOT NULL ORDER BY tracked, lost.key_place;
 
 -- follower_schema: where nobody else may create
 CREATE SCHEMA IF NOT EXISTS eventlog_ddl;
@@ -409,13 +410,16 @@ AS $eventlog$
 DECLARE
 kept record; own oid; own_schema name; own_name name; called text; is_called boolean; is_keyed boolean; remakes boolean; part record;
 names text[]; numbers integer[]; fits boolean; keys text[]; held text[]; heading text[]; types text; source text; there text;
-before text; after text; o text; n text; facts text; body text; version integer; logged text[];
+before text; after text; o text; n text; facts text; body text; version integer; logged text[]; shown text; form text;
+is_asked boolean; trial CONSTANT text := 'eventlog_' || md5(random()::text);
 -- The image of a row by the texts of its columns: none of one that is too long, which is read back.
 image CONSTANT text := 'CASE WHEN %1$s IS NOT NULL AND (SELECT coalesce(sum(octet_length(value)), 0) FROM unnest(%1$s) AS part (value))'
   ' <= 1000000 THEN array_to_json(array_prepend(''%2$s'', %1$s))::text END';
+-- A row of the log that says that something was written, and no writer fails.
+mute CONSTANT text := 'SELECT ''eventlog_%s_is_gone=1'', 6, NULL, NULL, NULL';
 BEGIN
 SELECT relation::oid AS relation, schema_name::text AS schema_name, table_name::text AS table_name, style::text AS style,
-  all_columns = 1 AS all_columns, primary_key = 1 AS primary_key, deferred = 1 AS deferred
+  all_columns = 1 AS all_columns, primary_key = 1 AS primary_key, deferred = 1 AS deferred, options::json ->> 'when' AS condition
 INTO kept FROM /* tracked */event_log_tracked WHERE id = class;
 own := kept.relation;
 SELECT nspname, relname INTO own_schema, own_name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -431,7 +435,7 @@ is_keyed := NOT kept.primary_key OR NOT EXISTS (SELECT FROM pg_constraint WHERE 
   AND conkey IS DISTINCT FROM (SELECT array_agg(number::smallint ORDER BY key_place) FROM /* columns */event_log_column
     WHERE tracked = class AND relation = own::bigint AND key_place IS NOT NULL));
 IF is_called AND is_keyed AND NOT EXISTS (
-    (SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class
+    (SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class AND type <> 0
      EXCEPT
      SELECT attrelid::bigint, attnum::integer, attname::text, atttypid::bigint, atttypmod FROM pg_attribute
      WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped)
@@ -443,7 +447,7 @@ IF is_called AND is_keyed AND NOT EXISTS (
   RETURN;
 END IF;
 -- Who compares whole rows names no column but those of the key, unless it was made here.
-remakes := NOT (kept.style = 'row-back' AND kept.all_columns AND is_called AND is_keyed)
+remakes := NOT (kept.style = 'row-back' AND kept.all_columns AND kept.condition IS NULL AND is_called AND is_keyed)
   OR EXISTS (SELECT FROM /* triggers */event_log_trigger WHERE tracked = class AND digest = 'followed') OR EXISTS (
   SELECT FROM /* columns */event_log_column AS known
   LEFT JOIN pg_attribute ON attrelid = own AND attnum = known.number AND NOT attisdropped
@@ -451,8 +455,12 @@ remakes := NOT (kept.style = 'row-back' AND kept.all_columns AND is_called AND i
     AND (known.name::text, known.type, known.modifier::integer) IS DISTINCT FROM (attname::text, atttypid::bigint, atttypmod));
 UPDATE /* columns */event_log_column AS known SET name = attname, type = atttypid::bigint, modifier = atttypmod
 FROM pg_attribute WHERE known.tracked = class AND attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped;
-DELETE FROM /* columns */event_log_column AS known WHERE known.tracked = class AND known.key_place IS NULL AND NOT EXISTS (
+UPDATE /* columns */event_log_column AS known SET type = 0, watched = 0 WHERE known.tracked = class AND known.key_place IS NULL AND NOT EXISTS (
   SELECT FROM pg_attribute WHERE attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped);
+-- The condition speaks of columns as they were called. Nobody can say what it means without one that it may name.
+is_asked := NOT EXISTS (SELECT FROM /* columns */event_log_column AS known WHERE known.tracked = class AND known.relation = own::bigint
+  AND number > 0 AND position(lower(entered) IN lower(replace(kept.condition, '""', '"'))) > 0 AND NOT EXISTS (
+    SELECT FROM pg_attribute WHERE attrelid = known.relation::oid AND attnum = known.number AND NOT attisdropped));
 INSERT INTO /* columns */event_log_column (tracked, relation, number, name, type, modifier, watched)
 SELECT class, attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod, CASE WHEN kept.all_columns THEN 1 ELSE 0 END
 FROM pg_attribute
@@ -491,10 +499,13 @@ LOOP
   SELECT array_agg(piece ORDER BY key_place) FILTER (WHERE key_place IS NOT NULL),
     array_agg(piece ORDER BY number) FILTER (WHERE watched = 1), array_agg(name ORDER BY number) FILTER (WHERE watched = 1),
     'greatest(' || string_agg(format('pg_typeof(%s)::oid', bare), ', ') FILTER (WHERE type < 16384
-      AND (key_place IS NOT NULL OR watched = 1 AND kept.style <> 'key')) || ')'
-  INTO keys, held, heading, types FROM (
-    SELECT known.number, known.name::text, key_place, watched, atttypid AS type, bare,
-      format(CASE WHEN base.type >= 16384 THEN /* made_text */'%1$s' WHEN base.type = 17 THEN /* octet_text */'%1$s'
+      AND (key_place IS NOT NULL OR watched = 1 AND kept.style <> 'key')) || ')',
+    string_agg(format('%s AS %s', CASE WHEN base_type >= 16384 THEN piece WHEN type >= 16384
+      THEN format(/* domain_text */'%1$s', bare, format_type(base_type, base_modifier)) ELSE bare END,
+      replace(quote_ident(entered), '%', '%%')), ', ' ORDER BY number) FILTER (WHERE entered IS NOT NULL)
+  INTO keys, held, heading, types, shown FROM (
+    SELECT known.number, known.name::text, key_place, watched, atttypid AS type, bare, entered, base.type AS base_type,
+      base.typmod AS base_modifier, format(CASE WHEN base.type >= 16384 THEN /* made_text */'%1$s' WHEN base.type = 17 THEN /* octet_text */'%1$s'
         WHEN base.type = 790 THEN /* money_text */'%1$s'
         WHEN base.type = 16 OR (base.type = 1560 AND base.typmod = 1) THEN /* state_text */'%1$s'
         WHEN base.type = 1082 THEN /* date_text */'%1$s' WHEN base.type = 1114 THEN /* timestamp_text */'%1$s'
@@ -512,12 +523,27 @@ LOOP
   ) AS typed;
   o := CASE WHEN part.by_row THEN 'OLD' ELSE 'o' END;
   n := CASE WHEN part.by_row THEN 'NEW' ELSE 'n' END;
+  IF kept.condition IS NULL THEN
+    shown := 'true';
+  ELSE
+    SELECT format('EXISTS (SELECT 1 FROM (SELECT %s) AS %s WHERE (%s))', shown, replace(quote_ident(entered), '%', '%%'),
+      replace(kept.condition, '%', '%%'))
+    INTO shown FROM /* columns */event_log_column AS known WHERE known.tracked = class AND known.relation = own::bigint AND number = 0;
+    -- Nobody runs it here: the server only looks whether it speaks of what there is.
+    BEGIN
+      EXECUTE format('PREPARE %I AS SELECT %s FROM %s AS o', trial, format(shown, 'o'), own::regclass);
+      EXECUTE format('DEALLOCATE %I', trial);
+    EXCEPTION WHEN OTHERS THEN
+      is_asked := false;
+    END;
+  END IF;
+  form := CASE WHEN part.does = 'reading' THEN /* hand */'' ELSE /* write */'' END;
   IF part.does = 'writing' THEN
     body := format(/* take */'', quote_literal(called));
   ELSIF NOT fits OR cardinality(keys) IS DISTINCT FROM cardinality(names) THEN
-    -- Nobody knows which rows they are: a row of the log says that something was written, and no writer fails.
-    body := format(CASE WHEN part.does = 'reading' THEN /* hand */'' ELSE /* write */'' END,
-      'SELECT ''eventlog_key_is_gone=1'', 6, NULL, NULL, NULL', quote_literal(called));
+    body := format(form, format(mute, 'key'), quote_literal(called));
+  ELSIF NOT is_asked THEN
+    body := format(form, format(mute, 'condition'), quote_literal(called));
   ELSE
     SELECT '(' || string_agg(quote_literal(CASE WHEN place > 1 THEN '+' ELSE '' END || replace(names[place], '%', '%%') || '=')
         || ' || ' || format(/* quoted */'', piece), ' || ' ORDER BY place) || ') COLLATE "C"',
@@ -534,18 +560,19 @@ LOOP
         CASE WHEN NOT part.deletes THEN format('SELECT %s, 6, NULL, NULL, NULL%s WHERE %s', after,
           CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END, format(there, n)) END);
     ELSE
-      -- Each row, before and after: its key, and the texts of what is logged.
-      source := format('ARRAY[%s]::text[]', array_to_string(coalesce(held, keys[1:1]), ', '));
+      -- Each row, before and after: its key, the texts of what is logged, and whether the condition is about it.
+      source := format('ARRAY[%s]::text[], %s', array_to_string(coalesce(held, keys[1:1]), ', '), shown);
       heading := coalesce(heading, names[1:1]);
       logged := heading;
       before := before || ', ' || format(source, o) || CASE WHEN part.truncates THEN format(' FROM %s AS o', part.tgrelid::regclass)
         WHEN part.by_row THEN '' ELSE ' FROM old_rows AS o' END;
       after := after || ', ' || format(source, n) || CASE WHEN part.by_row THEN '' ELSE ' FROM new_rows AS n' END;
-      body := CASE WHEN part.inserts THEN format('SELECT came.key, false, true, NULL::text[], held FROM (SELECT %s) AS came (key, held)', after)
+      body := CASE WHEN part.inserts THEN format('SELECT came.key, false, true, NULL::text[], held FROM (SELECT %s) AS came (key, held, holds) WHERE holds', after)
         WHEN part.deletes OR part.truncates
-        THEN format('SELECT went.key, true, false, held, NULL::text[] FROM (SELECT %s) AS went (key, held)', before)
+        THEN format('SELECT went.key, true, false, held, NULL::text[] FROM (SELECT %s) AS went (key, held, holds) WHERE holds', before)
         ELSE format('SELECT coalesce(goes.key, comes.key), comes.key IS NULL, goes.key IS NULL, goes.held, comes.held'
-          ' FROM (SELECT %s) AS goes (key, held) FULL JOIN (SELECT %s) AS comes (key, held) ON goes.key = comes.key', before, after) END;
+          ' FROM (SELECT %s) AS goes (key, held, holds) FULL JOIN (SELECT %s) AS comes (key, held, holds) ON goes.key = comes.key'
+          ' WHERE goes.holds OR comes.holds', before, after) END;
       -- What is logged of it, as its style has it.
       facts := CASE WHEN kept.style IN ('key', 'row-back') THEN
           'SELECT CASE WHEN gone THEN 4 WHEN fresh THEN 5 ELSE 6 END, NULL, NULL, NULL'
@@ -561,14 +588,18 @@ LOOP
           CASE kept.style WHEN 'field-back' THEN 7 ELSE 1 END,
           CASE kept.style WHEN 'field-back' THEN 8 WHEN 'field-replace' THEN 3 ELSE 2 END,
           CASE kept.style WHEN 'field-back' THEN 'NULL, NULL' ELSE 'was, becomes' END, heading) END;
-      IF kept.deferred AND NOT (part.inserts OR part.truncates) THEN
+      IF kept.deferred AND kept.condition IS NULL AND NOT (part.inserts OR part.truncates) THEN
         -- Another row may have the key already that this one leaves.
         facts := facts || ' UNION ALL SELECT 5, NULL, NULL, NULL WHERE gone';
       END IF;
       body := format('SELECT changed.key, fact.* FROM (%s) AS changed (key, gone, fresh, before, after)'
         ' CROSS JOIN LATERAL (%s) AS fact (kind, name, was, becomes)', body, facts);
     END IF;
-    body := format(CASE WHEN part.does = 'reading' THEN /* hand */'' ELSE /* write */'' END, body, quote_literal(called));
+    body := format(form, body, quote_literal(called));
+    IF kept.condition IS NOT NULL THEN
+      -- What a value of another type does to the condition is no reason for a write to fail.
+      body := format('BEGIN %s; EXCEPTION WHEN OTHERS THEN %s; END', body, format(form, format(mute, 'condition'), quote_literal(called)));
+    END IF;
     IF part.is_foreign AND NOT part.truncates AND types IS NOT NULL THEN
       body := CASE WHEN part.by_row THEN format(/* guard_row */'', format(types, CASE WHEN part.deletes THEN o ELSE n END))
         ELSE format(/* guard_rows */'', format(types, CASE WHEN part.deletes THEN o ELSE n END),

@@ -214,7 +214,8 @@ def test_whatever_everybody_tries_nothing_comes_of_it(
                 f"REASSIGN OWNED BY {site.name('installer')} TO CURRENT_USER",
             )
         part = "admin" if followed else "installer"
-        track(site.engine(part), ["own.mine"], TriggerOptions(follow_ddl=followed), LOG)
+        condition = "coalesce(note, '') <> 'n3'" if followed else None
+        track(site.engine(part), ["own.mine"], TriggerOptions(when=condition, follow_ddl=followed), LOG)
         track(site.engine(part), ["app.usr"], TriggerOptions(exclude=("secret",), follow_ddl=followed), LOG)
         site.give()
         battle = Battle(site, twin, tmp_path, seed, capsys, followed=followed)
