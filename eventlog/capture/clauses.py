@@ -187,11 +187,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return whole and offers(self.dialect, "row_differs")
 
     def holds(self, side: Side) -> str:
-        """What `when` says about one side of the class's own row; nothing where there is no
-        condition.
-        """
-        if self.plan.options.when is None:
-            return ALWAYS
+        """What `when` says about one side of the class's own row."""
         if self.dialect.procedural_triggers:
             return f"{_variable(side, 'holds')} > 0"
         return self.question(side)

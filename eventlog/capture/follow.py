@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.installed import TriggerCondition, TriggerState, read_capture
+from eventlog.capture.plan import attribute_names
 from eventlog.capture.registry import refuse_fault
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import located, track
@@ -100,9 +101,7 @@ def retrack(
         if not classes.has(owner) and (today := capture.table_today(owner)):
             name = whole_name(*today)
         table = classes.one(name, options.children, options.key)
-        known = {written.casefold() for written in table.attributes}
-        own_columns = [own.column for own in table.attributes.values() if own.child is None]
-        known |= {column.name.casefold() for column in own_columns}
+        known = attribute_names(table)
         # Chosen columns that are gone are left out, for a trigger that names one fails every
         # writer. An excluded one that is gone may have another name now, so nothing is guessed
         # about it (decision 27).

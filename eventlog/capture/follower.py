@@ -80,8 +80,8 @@ def write_follower(connection: Connection, names: LogNames, *, followed: bool) -
     if standing is not None and standing.current and standing.enabled:
         return
     dialect, holes = dialect_of(connection), _holes(dialect_of(connection), names)
-    for trigger in _trigger_names(dialect, names) if standing is not None else ():
-        yield statement(dialect, "drop_follower_trigger", trigger=dialect.quoted(trigger))
+    if standing is not None:
+        yield from _drop_event_triggers(dialect, names)
     yield statement(dialect, "follower_schema")
     yield from reversed(_write_functions(dialect, names))
     for trigger, event in zip(_trigger_names(dialect, names), EVENTS, strict=True):
@@ -93,12 +93,13 @@ def drop_follower(connection: Connection, names: LogNames) -> list[str]:
     if read_follower(connection, names) is None:
         return []
     dialect, holes = dialect_of(connection), _holes(dialect_of(connection), names)
-    drops = [
-        statement(dialect, "drop_follower_trigger", trigger=dialect.quoted(trigger))
-        for trigger in _trigger_names(dialect, names)
-    ]
     queries = ("drop_follower_function", "drop_follow_function", "drop_follower_schema")
-    return [*drops, *(statement(dialect, query, **holes) for query in queries)]
+    return [*_drop_event_triggers(dialect, names), *(statement(dialect, query, **holes) for query in queries)]
+
+
+def _drop_event_triggers(dialect: Dialect, names: LogNames) -> Iterator[str]:
+    for trigger in _trigger_names(dialect, names):
+        yield statement(dialect, "drop_follower_trigger", trigger=dialect.quoted(trigger))
 
 
 def refuse_unsafe_owner(connection: Connection, names: LogNames) -> None:

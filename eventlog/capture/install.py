@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, column, select, table
 
 from eventlog.capture.given_rights import has_setup, take_back, taking_back
-from eventlog.capture.leaving import Leaving, function_drops, refuse_waiting, what_goes
+from eventlog.capture.leaving import Leaving, refuse_waiting, what_goes
 from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
 from eventlog.capture.track import all_drops
 from eventlog.core.errors import ConfigError, UsageError
@@ -167,7 +167,7 @@ def uninstall(
     with ddl_transaction(engine) as connection:
         # Between the question and the answer rows may have come.
         leaving = _leaving(connection, names, purge=purge)
-        for text in [*all_drops(connection, names), *function_drops(connection, leaving.functions)]:
+        for text in all_drops(connection, names):
             connection.execute(verbatim(text))
         # The drops waited for writers, whose rows have come meanwhile; now no more come.
         if not purge:
@@ -215,7 +215,7 @@ def uninstall_sql(
     with where.connect() as connection:
         revision = _revision(connection, names)
         leaving = _leaving(connection, names, purge=purge)
-        drops = [*all_drops(connection, names), *function_drops(connection, leaving.functions)]
+        drops = all_drops(connection, names)
         marks = _setup(connection, names)
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]

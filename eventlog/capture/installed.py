@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 
@@ -74,6 +74,11 @@ class RegistryState(Struct, frozen=True, kw_only=True):
     def of(self, owner: str) -> list[Installed]:
         """Return the triggers of one class."""
         return [trigger for trigger in self.triggers if trigger.owner.whole == owner]
+
+    def part(self, owners: Collection[str]) -> RegistryState:
+        """Return what there is of some classes."""
+        classes = {owner: tracked for owner, tracked in self.classes.items() if owner in owners}
+        return RegistryState(classes=classes, triggers=[own for own in self.triggers if own.owner.whole in classes])
 
     def table_today(self, owner: str) -> tuple[str | None, str] | None:
         """Return schema and name of the table on which a class's triggers stand, which go along where
@@ -431,9 +436,7 @@ def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list
             f"No history of {min(unknown)} is known.",
             hint="The publisher begins it when it first sees a tracked table.",
         )
-    if not asked:
-        return versions
-    return [version for version in versions if asked & _called(version.table)]
+    return [version for version in versions if not asked or asked & _called(version.table)]
 
 
 def _called(table: str) -> set[str]:

@@ -8,12 +8,12 @@ from sqlalchemy import Connection
 from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import given
 from eventlog.capture.installed import read_capture
-from eventlog.capture.render import dropping
+from eventlog.capture.statements import name_left_functions
 from eventlog.capture.track import with_schema
 from eventlog.core.errors import InstallError
 from eventlog.core.plural import counted
 from eventlog.sql.access import answers
-from eventlog.sql.dialect import dialect_of, log_holes, statement
+from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.findlog import has_log, present_companions
 from eventlog.sql.names import LogNames
 
@@ -53,7 +53,8 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
     """What is there of a log, as the database shows it now."""
     dialect = dialect_of(connection)
     log = with_schema(connection, names)
-    triggers = [f"{trigger.name} on {trigger.table}" for trigger in read_capture(connection, log).triggers]
+    capture = read_capture(connection, log)
+    triggers = [f"{trigger.name} on {trigger.table}" for trigger in capture.triggers]
     if read_follower(connection, log):
         triggers.insert(0, f"{name_follower(dialect, log)} on ALTER TABLE")
     tables = present_companions(connection, names)
@@ -65,28 +66,13 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
         waiting = _count(connection, names, "count_waiting")
     return Leaving(
         triggers=tuple(triggers),
-        functions=tuple(left_functions(connection, names)),
+        functions=tuple(name_left_functions(dialect, log, capture)),
         tables=tuple(dialect.qualified(log.schema, table) for table in tables),
         grants=tuple(given(connection, names)),
         rows=rows,
         waiting=waiting,
         adopted=adopted,
     )
-
-
-def left_functions(connection: Connection, names: LogNames) -> list[str]:
-    """Functions of ours that no trigger needs any more, because their tables were dropped."""
-    dialect, log = dialect_of(connection), with_schema(connection, names)
-    target = dialect.qualified(log.schema, log.table)
-    asked = {"schema": log.schema, "log": log.table, "target": target}
-    functions = answers(connection, "left_functions", asked)
-    return [dialect.qualified(schema, name) for schema, name in functions]
-
-
-def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
-    dialect = dialect_of(connection)
-    names = [dropping(dialect, function) for function in functions]
-    return [statement(dialect, "drop_function", **name) for name in names]
 
 
 def refuse_waiting(connection: Connection, names: LogNames, *, off: bool = False) -> None:

@@ -189,17 +189,9 @@ def captured(table: Table, options: TriggerOptions, watched: Collection[str] = (
         table = replace(table, images=True)
     if not (options.columns or options.exclude):
         return table
-    known = _attribute_names(table)
     # A column that came later, or has another name since, may be what nobody is to see: what the
     # triggers know counts.
-    wanted = watched or options.columns
-    only = {known[name.casefold()] for name in wanted if name.casefold() in known}
-    never = {known[name.casefold()] for name in options.exclude if name.casefold() in known}
-    chosen: list[Attribute] = []
-    left_out: list[Attribute] = []
-    for name, attribute in table.attributes.items():
-        is_chosen = (name in only or not wanted) and name not in never
-        (chosen if is_chosen else left_out).append(attribute)
+    chosen, left_out = _divide(table, watched or options.columns, options.exclude)
     names = {(attribute.child, attribute.column.name) for attribute in chosen}
     names |= {(None, name) for name in table.key}
     names |= {(child.name, name) for child in table.children for name in child.parent_key}
@@ -224,29 +216,32 @@ def _of(chosen: Iterable[Attribute], child: str | None) -> tuple[Attribute, ...]
 
 
 def _chosen(table: Table, options: TriggerOptions) -> list[Attribute]:
-    only, never = _named(table, options.columns), _named(table, options.exclude)
-    chosen = []
-    for name, attribute in table.attributes.items():
-        if (name in only or not only) and name not in never:
-            chosen.append(attribute)
+    known = attribute_names(table)
+    for name in (*options.columns, *options.exclude):
+        if name.casefold() not in known:
+            known_as = ", ".join(table.attributes) or "none"
+            problem = f"{table.name} has no column {name} outside its key"
+            raise UsageError(f"{problem}; it has {known_as}.")
+    chosen, _ = _divide(table, options.columns, options.exclude)
     if not chosen and table.attributes:
         nothing = f"With these columns left out, nothing of {table.name} is watched"
         raise UsageError(f"{nothing}; leave out fewer.")
     return chosen
 
 
-def _named(table: Table, names: Iterable[str]) -> set[str]:
-    """The attributes that these names mean; UsageError for one that means none."""
-    known = _attribute_names(table)
-    missing = [name for name in names if name.casefold() not in known]
-    if missing:
-        known_as = ", ".join(table.attributes) or "none"
-        problem = f"{table.name} has no column {missing[0]} outside its key"
-        raise UsageError(f"{problem}; it has {known_as}.")
-    return {known[name.casefold()] for name in names}
+def _divide(table: Table, wanted: Collection[str], excluded: Iterable[str]) -> tuple[list[Attribute], list[Attribute]]:
+    """Divide attributes into those that are chosen, all where none is wanted, and those left out."""
+    known = attribute_names(table)
+    only, never = ({known.get(name.casefold()) for name in names} for names in (wanted, excluded))
+    chosen: list[Attribute] = []
+    left_out: list[Attribute] = []
+    for name, attribute in table.attributes.items():
+        is_chosen = (name in only or not wanted) and name not in never
+        (chosen if is_chosen else left_out).append(attribute)
+    return chosen, left_out
 
 
-def _attribute_names(table: Table) -> dict[str, str]:
+def attribute_names(table: Table) -> dict[str, str]:
     """The attributes by the names that people write: `fname`, `usr_phone.phoneno`, or a view's
     column with its prefix.
     """

@@ -43,9 +43,6 @@ class TriggerPart(Enum):
     WRITING = auto()
 
 
-PARTS = (TriggerPart.READING, TriggerPart.WRITING)
-
-
 class Trigger(Struct, frozen=True, kw_only=True):
     """A trigger: where it stands, how to make it and how to take it off, what it runs as SQL names it,
     and by its bare name where that is apart from the trigger, and the hash of the text that was
@@ -96,7 +93,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             looks_up = child is not None and when is not When.INSERT
             reads = looks_up or when is When.TRUNCATE or self.plan.options.when is not None
             if self.plan.options.foreign and reads:
-                parts = PARTS
+                parts = (TriggerPart.READING, TriggerPart.WRITING)
             for part in parts:
                 yield self._trigger(child, (when,), part)
 
@@ -181,7 +178,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if part is not TriggerPart.WRITING:
             settings = self._settings(child, events[0])
         return handed_over | {
-            "trigger": self._trigger_name(name),
+            "trigger": self.dialect.trigger_name(self.plan.table.schema, name),
             "function": function,
             "target": target,
             "text_type": text_type,
@@ -230,7 +227,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _settling(self, name: str, digest: str) -> dict[str, str]:
         """What fills the holes of a look at the trigger once it stands."""
         literal, schema = self.dialect.literal, self.plan.table.schema
-        called = self._trigger_name(name)
+        called = self.dialect.trigger_name(schema, name)
         rights = f"INSERT on {self.names.whole}"
         if self.names.sequence:
             rights += f" and SELECT on the sequence {self.names.sequence}"
@@ -367,12 +364,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
             if part is TriggerPart.WRITING:
                 name = writing
         return self.dialect.beside(name, self.plan.table.name)
-
-    def _trigger_name(self, name: str) -> str:
-        # A trigger lives in its table's schema, where the database does not already say so by the
-        # table.
-        schema = self.plan.table.schema if self.dialect.triggers_in_schemas else None
-        return self.dialect.qualified(schema, name)
 
     def _statement(self, query: str, **holes: str) -> str:
         return statement(self.dialect, query, **holes)

@@ -31,12 +31,8 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
         """Return the options of a class that has been tracked with others; an empty condition takes
         the condition away.
         """
-        options = {}
-        for name in OPTIONS:
-            asked = getattr(self, name)
-            options[name] = asked
-            if asked is None:
-                options[name] = getattr(kept, name)
+        options = {name: getattr(self, name) for name in OPTIONS}
+        options = {name: getattr(kept, name) if asked is None else asked for name, asked in options.items()}
         # Without a key nobody finds the row again, so --whole-row alone means the one style that
         # needs no second look.
         if self.key == (WHOLE_ROW,) and self.style is None:

@@ -68,7 +68,8 @@ def _class_needed(
         if (trigger.table, name_trial(dialect, trigger)) in similar:
             # Left of an attempt that was broken off.
             target = dialect.qualified(table.schema, trigger.table)
-            yield statement(dialect, "drop_trigger", trigger=_trial(dialect, trigger), target=target)
+            trial = dialect.trigger_name(table.schema, name_trial(dialect, trigger))
+            yield statement(dialect, "drop_trigger", trigger=trial, target=target)
     outdated = [trigger for trigger in triggers if not _stands(trigger, mine.get(trigger.name))]
     wanted_names = {trigger.name for trigger in triggers}
     stray = [trigger for trigger in mine.values() if trigger.entered not in wanted_names]
@@ -79,11 +80,10 @@ def _class_needed(
     for trigger in outdated:
         takes_place = trigger.name in mine or (trigger.table, trigger.name) in similar
         yield from _make_trigger(dialect, names, writer, trigger, mine.get(trigger.name), replaces=takes_place)
-    if known is not None:
-        yield from writer.enter_class(planned.asked, planned.plan)
     for gone in stray:
         yield from drop_trigger(dialect, names, gone)
     if known is not None:
+        yield from writer.enter_class(planned.asked, planned.plan)
         for name in known.triggers:
             if name not in wanted_names:
                 yield writer.remove_trigger(name)
@@ -148,10 +148,6 @@ def name_trial(dialect: Dialect, trigger: Trigger) -> str:
     return dialect.shortened(f"{trigger.name}_tried")
 
 
-def _trial(dialect: Dialect, trigger: Trigger) -> str:
-    return dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, name_trial(dialect, trigger))
-
-
 def _replace(
     dialect: Dialect,
     names: LogNames,
@@ -168,9 +164,9 @@ def _replace(
         yield held
         # Made under another name and taken off again first: who may not make it has not lost the
         # former one.
-        name = dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name)
+        name, tried = (dialect.trigger_name(trigger.schema, n) for n in (trigger.name, name_trial(dialect, trigger)))
         for text in filter(None, (*trigger.create, *trigger.drop)):
-            yield text.replace(name, _trial(dialect, trigger), 1)
+            yield text.replace(name, tried, 1)
     # Where CREATE OR REPLACE puts one trigger in the place of another, the former function goes
     # after it.
     if not dialect.procedural_triggers:
@@ -183,10 +179,26 @@ def _replace(
         yield statement(dialect, "release_table")
 
 
+def drop_triggers(dialect: Dialect, names: LogNames, capture: RegistryState) -> Iterator[str]:
+    """Write what takes triggers off, and the functions of those that went with their tables."""
+    for trigger in capture.triggers:
+        yield from drop_trigger(dialect, names, trigger)
+    for function in name_left_functions(dialect, names, capture):
+        yield statement(dialect, "drop_function", **dropping(dialect, function))
+
+
+def name_left_functions(dialect: Dialect, names: LogNames, capture: RegistryState) -> Iterator[str]:
+    """Name the functions of the registry that no trigger runs any more, as SQL does."""
+    standing = {(trigger.owner.id, trigger.entered) for trigger in capture.triggers}
+    for tracked in capture.classes.values():
+        for entered in tracked.triggers.values():
+            if entered.function is not None and (tracked.id, entered.name) not in standing:
+                yield _qualify(dialect, names, tracked.schema, entered.function)
+
+
 def drop_trigger(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
-    schema = trigger.schema if dialect.triggers_in_schemas else None
     holes = dropping(dialect, _function_of(dialect, names, trigger)) | {
-        "trigger": dialect.qualified(schema, trigger.name),
+        "trigger": dialect.trigger_name(trigger.schema, trigger.name),
         "target": dialect.qualified(trigger.schema, trigger.table),
     }
     for query in ("drop_trigger", "drop_function"):
@@ -197,5 +209,8 @@ def drop_trigger(dialect: Dialect, names: LogNames, trigger: Installed) -> Itera
 
 def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
     """Name what a trigger that stands runs, as SQL does."""
-    function = trigger.owner.triggers[trigger.entered].function or trigger.name
-    return dialect.qualified(trigger.schema if dialect.procedural_triggers else names.schema, function)
+    return _qualify(dialect, names, trigger.schema, trigger.owner.triggers[trigger.entered].function or trigger.name)
+
+
+def _qualify(dialect: Dialect, names: LogNames, schema: str | None, function: str) -> str:
+    return dialect.qualified(schema if dialect.procedural_triggers else names.schema, function)

@@ -9,6 +9,7 @@ its deletes or after them, as it happens. Row triggers hear each change in its t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct
@@ -34,10 +35,8 @@ class TableNeeds:
         self._connection = connection
         self._names = names
         self._dialect = dialect_of(connection)
-        self._references: list[Reference] | None = None
         self._passed_by: dict[str | None, frozenset[str]] = {}
         self._unique: dict[str | None, dict[str, list[frozenset[str]]]] = {}
-        self._versions: Sequence[ShapeVersion] | None = None
 
     def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """The options as these tables need them; nothing of a foreign owner's may run with our
@@ -50,10 +49,8 @@ class TableNeeds:
         """The plan with the number by which its images are known."""
         if planned.options.style != Style.IMAGE:
             return planned
-        if self._versions is None:
-            self._versions = read_owned(self._connection, self._names)
         columns = image_columns(self._dialect, planned)
-        number = image_number(self._connection, self._versions, planned.table, columns)
+        number = image_number(self._connection, self._owned, planned.table, columns)
         return replace(planned, number=number)
 
     def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
@@ -184,12 +181,15 @@ class TableNeeds:
                 of_schema.setdefault(name, []).append(frozenset(columns))
         return self._unique[schema].get(table, [])
 
-    @property
+    @cached_property
+    def _owned(self) -> list[ShapeVersion]:
+        """What the log's owner has entered of how tables looked."""
+        return read_owned(self._connection, self._names)
+
+    @cached_property
     def references(self) -> list[Reference]:
         """All foreign keys that delete or change rows."""
-        if self._references is None:
-            self._references = list(_gathered(answers(self._connection, "acting_references")))
-        return self._references
+        return list(_gathered(answers(self._connection, "acting_references")))
 
     def _asked(self, table: Table, query: str) -> list[Any]:
         """What the catalog answers about a table and each of its child tables; nothing where it has

@@ -31,12 +31,12 @@ from eventlog.capture.plan import Style, TriggerOptions, captured
 from eventlog.capture.registry import RegistryWriter, require_registry
 from eventlog.capture.render import render
 from eventlog.capture.requests import TrackRequest, exactly
-from eventlog.capture.statements import drop_trigger, write_needed
+from eventlog.capture.statements import drop_triggers, write_needed
 from eventlog.capture.tried import try_log, try_triggers
 from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
-from eventlog.sql.access import is_denied, verbatim
+from eventlog.sql.access import is_denied, run_verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import log_columns
@@ -92,11 +92,11 @@ def track(
             # ran before a refusal.
             for statement_text in list(write_needed(connection, wanted, log)):
                 _make(connection, statement_text)
-            _enter_definitions(connection, log, wanted, since)
+            enter_versions(connection, log, *_definitions(connection, wanted), since)
             _tell_publisher(connection, engine, log)
         finally:
             for query in ("restore_session", "release_table"):
-                _execute(connection, statement(dialect_of(connection), query))
+                run_verbatim(connection, statement(dialect_of(connection), query))
         capture, states = read_capture(connection, log), []
         for tracked_class in wanted:
             triggers = render(tracked_class.plan, dialect_of(connection), log)
@@ -141,21 +141,20 @@ def untrack(
         log = located(connection, names)
         capture = read_capture(connection, log)
         owners = _owners_meant(connection, capture, log, tables, schema)
-        agree([trigger.name for owner in owners for trigger in capture.of(owner)])
+        agree([trigger.name for trigger in capture.part(owners).triggers])
     with ddl_transaction(engine) as connection:
         # Looked up again: somebody may have taken long to agree.
         capture = read_capture(connection, log)
         owners = _owners_meant(connection, capture, log, tables, schema)
-        removed = [trigger for owner in owners for trigger in capture.of(owner)]
+        leaving = capture.part(owners)
         # The event trigger is one for the whole log, and goes with the last class that wants it.
         others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
         if not any(tracked.options.follow_ddl for tracked in others):
             for text in drop_follower(connection, log):
-                _execute(connection, text)
+                run_verbatim(connection, text)
         dialect = dialect_of(connection)
-        for trigger in removed:
-            for text in drop_trigger(dialect, log, trigger):
-                _execute(connection, text)
+        for text in drop_triggers(dialect, log, leaving):
+            run_verbatim(connection, text)
         # Last: a trigger that stands is always one that the registry names.
         for owner in owners:
             known = capture.classes[owner]
@@ -163,7 +162,7 @@ def untrack(
             for text in writer.remove_class():
                 _make(connection, text)
         _tell_publisher(connection, engine, log)
-        return [trigger.name for trigger in removed]
+        return [trigger.name for trigger in leaving.triggers]
 
 
 def _kept_as_planned(
@@ -198,7 +197,7 @@ def _kept_as_planned(
             target = dialect.qualified(table_schema, table)
             try:
                 with connection.begin_nested():
-                    _execute(connection, statement(dialect, "keep_shape", target=target))
+                    run_verbatim(connection, statement(dialect, "keep_shape", target=target))
             except DBAPIError as error:
                 # Who may make triggers on a table, and not read it, makes them without the lock.
                 if not is_denied(dialect, error.orig):
@@ -254,12 +253,8 @@ def trigger_states(engine: Engine, names: LogNames | None = None) -> list[Trigge
 def all_drops(connection: Connection, names: LogNames) -> list[str]:
     """The statements that take off every trigger of a log."""
     log = with_schema(connection, names)
-    dialect = dialect_of(connection)
-    drops: list[str] = []
-    for trigger in read_capture(connection, log).triggers:
-        drops += drop_trigger(dialect, log, trigger)
     # The event trigger first, which would follow what is dropped.
-    return drop_follower(connection, log) + drops
+    return [*drop_follower(connection, log), *drop_triggers(dialect_of(connection), log, read_capture(connection, log))]
 
 
 def located(connection: Connection, names: LogNames | None) -> LogNames:
@@ -288,20 +283,12 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
     return head + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
 
 
-def _enter_definitions(
-    connection: Connection, names: LogNames, wanted: Sequence[WantedClass], since: int | None
-) -> None:
-    """Enter how the classes look for which triggers were made: what they write from now on is read
-    so.
-    """
-    tables, former, images = _definitions(connection, wanted)
-    enter_versions(connection, names, tables, former, since, images)
-
-
 def _definitions(
     connection: Connection, wanted: Sequence[WantedClass]
 ) -> tuple[list[Table], dict[str, str], dict[str, tuple[int, tuple[str, ...]]]]:
-    """Find how classes look for which triggers are made, what they were called, and their images."""
+    """Find how classes look for which triggers are made, what they were called, and their images: what
+    the triggers write from now on is read so.
+    """
     tables: list[Table] = []
     former: dict[str, str] = {}
     images: dict[str, tuple[int, tuple[str, ...]]] = {}
@@ -366,7 +353,7 @@ def _owners(
 
 def _make(connection: Connection, sql: str) -> None:
     try:
-        _execute(connection, sql)
+        run_verbatim(connection, sql)
     except DBAPIError as error:
         dialect = dialect_of(connection)
         why = explain_refusal(dialect, sql, error.orig)
@@ -377,8 +364,3 @@ def _make(connection: Connection, sql: str) -> None:
         if why is None:
             raise
         raise why from None
-
-
-def _execute(connection: Connection, sql: str) -> None:
-    if sql:
-        connection.execute(verbatim(sql))

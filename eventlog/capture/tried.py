@@ -13,7 +13,7 @@ from eventlog.capture.plan import TriggerOptions, TriggerPlan
 from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
-from eventlog.sql.access import answers, is_denied, verbatim
+from eventlog.sql.access import answers, is_denied, run_verbatim, verbatim
 from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 
@@ -58,7 +58,7 @@ def _written(connection: Connection, names: LogNames) -> int:
     own = {"now": dialect.now, "user": dialect.user}
     holes = log_holes(dialect, names) | number_holes(dialect, names) | own
     write, count = (statement(dialect, query, **holes) for query in ("try_log", "count_unnumbered"))
-    connection.execute(verbatim(write))
+    run_verbatim(connection, write)
     return int(connection.execute(verbatim(count)).scalar_one())
 
 
@@ -163,7 +163,7 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
     try:
         with connection.begin_nested() as attempt:
             for query in ("before_trigger", "settle_names", "try_condition"):
-                _run(connection, statement(dialect, query, **holes))
+                run_verbatim(connection, statement(dialect, query, **holes))
             attempt.rollback()
     except SQLAlchemyError as error:
         # Further lines show the place in a statement that nobody here has written.
@@ -172,9 +172,4 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
         hint = "Write it with the names of the table's columns, bare or with the table's own name before them."
         raise InstallError(message, hint=hint) from None
     finally:
-        _run(connection, statement(dialect, "restore_session"))
-
-
-def _run(connection: Connection, sql: str) -> None:
-    if sql:  # a database that needs nothing here has an empty statement
-        connection.execute(verbatim(sql))
+        run_verbatim(connection, statement(dialect, "restore_session"))

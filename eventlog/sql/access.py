@@ -200,6 +200,12 @@ def verbatim(sql: str) -> TextClause:
     return text(in_text(sql))
 
 
+def run_verbatim(connection: Connection, sql: str) -> None:
+    """Run SQL without parameters; nothing where the database needs no statement."""
+    if sql:
+        connection.execute(verbatim(sql))
+
+
 def _any_text(stored: bytes) -> str:
     # What SQLite holds as text may be any bytes.
     return stored.decode("utf-8", "surrogateescape")

@@ -235,6 +235,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         """A name of ours in the case of the name that it stands beside."""
         return name.upper() if self.upper_case and neighbour.isupper() else name
 
+    def trigger_name(self, schema: str | None, name: str) -> str:
+        """Name a trigger: with its table's schema, where the table does not say that already."""
+        return self.qualified(schema if self.triggers_in_schemas else None, name)
+
     def qualified(self, schema: str | None, name: str) -> str:
         """A table's name as it stands in SQL, with its schema if there is one."""
         return f"{self.quoted(schema)}.{self.quoted(name)}" if schema else self.quoted(name)

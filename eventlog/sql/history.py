@@ -225,9 +225,9 @@ def enter_versions(
     connection: Connection,
     names: LogNames,
     tables: Sequence[Table],
-    former_names: Mapping[str, str] = {},
+    former_names: Mapping[str, str],
+    images: Images,
     since: int | None = None,
-    images: Mapping[str, tuple[int, tuple[str, ...]]] = {},
 ) -> None:
     """Enter how these classes look as the log's owner, in the caller's transaction, where the
     history does not say so yet.

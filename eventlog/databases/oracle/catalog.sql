@@ -120,15 +120,6 @@ WHERE theirs.table_owner = :schema AND theirs.table_name = :table AND theirs.sta
                  AND NOT (spoken.referenced_owner = theirs.table_owner AND spoken.referenced_name = theirs.table_name)))
 ORDER BY theirs.trigger_name;
 
--- left_functions: packages that triggers of the log ran whose tables are gone; no trigger needs them any more
-SELECT all_source.owner AS function_schema, all_source.name AS function_name FROM all_source
-WHERE all_source.type = 'PACKAGE BODY' AND UPPER(all_source.name) LIKE UPPER(:log) || '%'
-  AND INSTR(all_source.text, 'INSERT INTO ' || :target || ' (') > 0 AND :schema IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM all_dependencies
-                  WHERE all_dependencies.referenced_owner = all_source.owner
-                    AND all_dependencies.referenced_name = all_source.name AND all_dependencies.type = 'TRIGGER')
-ORDER BY 1, 2;
-
 -- loose_columns: the columns of a table in which texts that differ are equal, by what, and whether only blanks at their end
 -- make no difference; what a column leaves to the session is compared byte by byte, for ours say so
 SELECT column_name, CASE WHEN collation IN ('BINARY', 'USING_NLS_COMP') THEN data_type ELSE collation END,

@@ -183,14 +183,6 @@ SELECT ours.oid::text, relname::text, pg_class.xmin::text,
     FROM pg_constraint WHERE contype IN ('p', 'f') AND ours.oid IN (conrelid, confrelid))
 FROM ours JOIN pg_class ON pg_class.oid = ours.oid ORDER BY ours.oid;
 
--- left_functions: what triggers of the log ran whose tables are gone; no trigger needs them any more
-SELECT nspname AS function_schema, proname AS function_name
-FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
-WHERE nspname = :schema AND starts_with(proname, :log || '_') AND prorettype = 'trigger'::regtype
-  AND (strpos(prosrc, 'INSERT INTO ' || :target || ' (') > 0 OR strpos(prosrc, 'eventlog_facts') > 0)
-  AND NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgfoid = pg_proc.oid)
-ORDER BY 1, 2;
-
 -- replica_identity: the unique index by which replication is told to know the rows of a table
 SELECT found.relname FROM pg_index
 JOIN pg_class AS found ON found.oid = indexrelid JOIN pg_class AS owner ON owner.oid = indrelid
