@@ -92,10 +92,6 @@ class MigrationPlan(Struct, frozen=True, kw_only=True):
     standing: str
     goal: str
 
-    @property
-    def goes_back(self) -> bool:
-        return self.goal < self.standing
-
 
 def upgrade(
     engine: Engine,
@@ -117,12 +113,8 @@ def upgrade(
         revision = _revision(connection, names)
         goal = _goal(to)
         direction = "downgrade" if goal < revision else "upgrade"
-        _run(connection, names, direction, goal, storage=_storage(_setup(connection, names)))
-
-
-def _storage(marks: dict[str, str]) -> Storage:
-    """Where tables lie that a later migration makes."""
-    return Storage(tablespace=marks.get(TABLESPACE))
+        storage = Storage(tablespace=_setup(connection, names).get(TABLESPACE))
+        _run(connection, names, direction, goal, storage=storage)
 
 
 def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
@@ -132,7 +124,7 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
         way = f"{_revision(connection, names)}:{_goal(to)}"
         marks = _setup(connection, names)
     url = engine.url.render_as_string(hide_password=False)
-    return _printed(url, names, way, NEW_ORDER, storage=_storage(marks), marks=marks)
+    return _printed(url, names, way, NEW_ORDER, storage=Storage(tablespace=marks.get(TABLESPACE)), marks=marks)
 
 
 def _goal(to: str | None) -> str:
@@ -225,12 +217,10 @@ def uninstall_sql(
     return _printed(url, names, f"{revision}:base", NEW_ORDER, **known)
 
 
-def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
-    """The migration that this log is at, None for one without companions, and the newest that there
-    is.
-    """
+def find_migration(engine: Engine, names: LogNames) -> str | None:
+    """Find the migration that this log is at; None for one without companions."""
     with engine.connect() as connection:
-        return _checked_revision(connection, names), NEWEST_MIGRATION
+        return _checked_revision(connection, names)
 
 
 def _check_sequence(dialect: Dialect, names: LogNames) -> None:

@@ -117,7 +117,7 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
         if dry:
             # The way out of `upgrade`, which asks before it changes anything.
             raise DryRun([plan.goal])
-        if plan.goes_back:
+        if plan.goal < plan.standing:
             what = f"The log goes back from migration {plan.standing} to {plan.goal}"
             agree([f"{what}: what only the later ones have is lost."], yes=yes)
 

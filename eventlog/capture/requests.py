@@ -44,11 +44,6 @@ OPTIONS: Final = tuple(name for name in TrackRequest.__struct_fields__ if name !
 """What somebody may ask for; the other options depend on the table."""
 
 
-def exactly(options: TriggerOptions) -> TrackRequest:
-    """Make the request for these options, whatever there was before."""
-    return TrackRequest(**{name: getattr(options, name) for name in OPTIONS}, reset=True)
-
-
 def words(options: TriggerOptions) -> str:
     """Write the options as `eventlog track` takes them."""
     arguments = ["--events", options.style.value]

@@ -30,7 +30,7 @@ from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.plan import Style, TriggerOptions, captured
 from eventlog.capture.registry import RegistryWriter, require_registry
 from eventlog.capture.render import render
-from eventlog.capture.requests import TrackRequest, exactly
+from eventlog.capture.requests import OPTIONS, TrackRequest
 from eventlog.capture.statements import drop_triggers, write_needed
 from eventlog.capture.tried import try_log, try_triggers
 from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
@@ -241,7 +241,8 @@ def _owners_meant(
 
 def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
     if isinstance(options, TriggerOptions):
-        return exactly(options)
+        # All that is wanted, whatever there was before.
+        return TrackRequest(**{name: getattr(options, name) for name in OPTIONS}, reset=True)
     return options or TrackRequest()
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture import tracked
-from eventlog.capture.install import revisions
+from eventlog.capture.install import find_migration
 from eventlog.capture.track import with_schema
 from eventlog.care.flow import backlog, unread_tables, waiting_reasons
 from eventlog.check.indexes import index_points, newest_points
@@ -108,7 +108,7 @@ def gives_rights(engine: Engine, *, other: bool = False) -> str:
 
 
 def _companions(engine: Engine, names: LogNames) -> Point:
-    current, _ = revisions(engine, names)
+    current = find_migration(engine, names)
     if current is None:
         message = f"The log {names.table} has no migration version."
         raise InstallError(message, hint=f"`eventlog install --log {names.table}` adopts it.")

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from eventlog.capture import track
-from eventlog.capture.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
+from eventlog.capture.install import find_migration, install, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, OLD_ORDER, STANDARD, TRANSACTION, LogNames
@@ -38,7 +38,7 @@ def tables_of(engine: Engine) -> list[str]:
 
 
 def is_installed(engine: Engine, names: LogNames | None = None) -> bool:
-    return revisions(engine, names or LogNames())[0] is not None
+    return find_migration(engine, names or LogNames()) is not None
 
 
 def write(engine: Engine, row: dict[str, object], log: str = "event_log") -> None:
@@ -209,7 +209,7 @@ def test_what_breaks_off_again_and_again_comes_to_its_end_and_nobodys_log_is_los
     steps = itertools.cycle((1, 2, 3, 5))
     while broken_off(engine, lambda: install(engine), next(steps)):
         pass
-    assert revisions(engine, LogNames())[0] == NEWEST_MIGRATION
+    assert find_migration(engine, LogNames()) == NEWEST_MIGRATION
     indexes = {index["name"] for index in inspect(engine).get_indexes("event_log")}
     assert indexes == (set() if adopted else {"event_log_new"})
     with suppress(InstallError):  # the last that is left says of no migration

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event, inspect
 from sqlalchemy.exc import PendingRollbackError
 
 from eventlog.capture import TriggerCondition, track, trigger_states
-from eventlog.capture.install import install, revisions, uninstall, upgrade, upgrade_sql
+from eventlog.capture.install import find_migration, install, uninstall, upgrade, upgrade_sql
 from eventlog.check import PointLevel, check
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE, OK, InstallError, UsageError
@@ -113,7 +113,7 @@ def test_it_goes_up_and_down_with_rows_that_wait_and_both_programs_publish(
         assert "`eventlog upgrade`" in str(refused.value.hint)
         assert any("needs 0002" in point.said for point in check(lambda: config) if point.level is PointLevel.FAILURE)
         upgrade(usr)
-        assert revisions(usr, LogNames()) == ("0002", "0002")
+        assert find_migration(usr, LogNames()) == "0002"
         assert logged(usr) == waiting != []
         assert len(rows_of(usr, "event_log_more")) == len(waiting)
         assert {one.state for one in trigger_states(usr)} == {TriggerCondition.CURRENT}
@@ -138,7 +138,7 @@ def test_what_it_prints_does_the_same(usr: Engine, migrations: Path) -> None:
         for way, after in (("0002", True), ("0001", False)):
             bare = re.sub(r"^(--.*|BEGIN;|COMMIT;)$", "", upgrade_sql(usr, to=way), flags=re.MULTILINE)
             run(usr, *(part for part in re.split(r";\s*\n", bare) if part.strip()))
-            assert revisions(usr, LogNames())[0] == way
+            assert find_migration(usr, LogNames()) == way
             assert inspect(usr).has_table("event_log_more") is after
 
 
@@ -166,7 +166,7 @@ def test_one_that_is_killed_at_any_statement_can_be_run_again(usr: Engine, migra
                 upgrade(usr, to=to)
         event.remove(usr, "before_cursor_execute", die)
         assert last > 5
-        assert revisions(usr, LogNames())[0] == to
+        assert find_migration(usr, LogNames()) == to
         assert inspect(usr).has_table("event_log_more") is (to == "0002")
     assert logged(usr) == waiting
 
@@ -174,7 +174,7 @@ def test_one_that_is_killed_at_any_statement_can_be_run_again(usr: Engine, migra
 def test_installing_brings_an_older_log_up(usr: Engine, migrations: Path) -> None:
     with next_program(migrations):
         install(usr)
-        assert revisions(usr, LogNames()) == ("0002", "0002")
+        assert find_migration(usr, LogNames()) == "0002"
         uninstall(usr, purge=True)
 
 
@@ -189,9 +189,9 @@ def test_to_go_back_is_asked_for_and_said(
         assert "use --yes" in capsys.readouterr().err
         assert exit_code([*back, "--dry-run"]) == OK
         assert "The log would move from migration 0002 to 0001." in capsys.readouterr().out
-        assert revisions(sqlite, LogNames())[0] == "0002"
+        assert find_migration(sqlite, LogNames()) == "0002"
         assert exit_code([*back, "--yes"]) == OK
-        assert revisions(sqlite, LogNames())[0] == "0001"
+        assert find_migration(sqlite, LogNames()) == "0001"
 
 
 @pytest.mark.parametrize("to", ["0000", "0099", "base", "head", "1"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, inspect, text
 
-from eventlog.capture.install import install, revisions, uninstall
+from eventlog.capture.install import find_migration, install, uninstall
 from eventlog.capture.installed import TriggerCondition
 from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states
@@ -163,7 +163,7 @@ def test_a_log_of_somebody_else_is_adopted(oracle: Engine) -> None:
     run(oracle, f"CREATE TABLE indirect_process (record_id NUMBER, {columns}, {more})")
     names = log_columns(oracle, LogNames(table="INDIRECT_PROCESS"))
     install(oracle, names)
-    assert revisions(oracle, names)[0] is not None
+    assert find_migration(oracle, names) is not None
     row = "(7, 'N', 6, TO_DATE('2025-03-23 10:57:19', 'YYYY-MM-DD HH24:MI:SS'), NULL, 'USR', 'IDU=1', NULL, NULL, NULL)"
     run(oracle, f"INSERT INTO indirect_process VALUES {row}")
     (event,) = LogRows(oracle, names).read(10).rows

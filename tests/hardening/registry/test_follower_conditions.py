@@ -15,7 +15,7 @@ from eventlog.capture import Style, TrackRequest, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.core.errors import UsageError
 from tests.conformance.event_logs import LogTable
-from tests.hardening.registry.people import HIDDEN, LOG, People, documents, people
+from tests.hardening.registry.people import HIDDEN, People, documents, people
 from tests.hardening.registry.test_follower_attacked import unlogged
 from tests.integration.publishing import config_of
 from tests.support.logged import Logged, left_by, run, unnumbered
