@@ -152,7 +152,7 @@ class SparkEngine:
     ) -> list[Result]:
         """Nothing is kept: a run that was interrupted begins anew, unless it was sending."""
         parts = task_count(len(tasks), self._cores)
-        answers = self._collected(stage, tasks, partial(done, function), rows, parts)
+        answers = self._collected(stage, tasks, partial(done, function, self._conversion), rows, parts)
         return [msgspec.json.decode(answer, type=kind) for answer in answers]
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:

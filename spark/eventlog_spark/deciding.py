@@ -8,15 +8,14 @@ repeats meets nothing of the one that failed.
 from __future__ import annotations
 
 import os
-import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
-from typing import IO, Any, Final
+from typing import IO, Any, Final, get_type_hints
 from uuid import uuid4
 
 import msgspec
@@ -27,6 +26,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.collecting import Gather, gather
 from eventlog.convert.commit import merge
+from eventlog.convert.lanes import Lay, SendLane
 from eventlog.convert.partitions import (
     BY_OBJECT,
     PartitionFile,
@@ -40,8 +40,10 @@ from eventlog.convert.rows import one_batch
 from eventlog.convert.settings import Conversion
 from eventlog.convert.snapshot import PlacedTable, reader_of
 from eventlog.convert.step import step
+from eventlog.convert.streams import ReadPiece
 from eventlog.convert.tasks import (
     NUMBERS,
+    Compare,
     Decide,
     DecidedBucket,
     UnitNumbers,
@@ -315,11 +317,15 @@ class _Buckets:
         return (writer.finished(),)
 
 
+KINDS: Final = {kind.__name__: kind for kind in (ReadPiece, Compare, Gather, Write, WriteOutcomes, Lay, SendLane)}
+"""The tasks that executors do."""
+
+
 def packed_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
     """Tasks as rows, in so many batches: each goes to who does it, for all together know of every
-    batch in every file.
+    batch in every file. Their conversion goes once, with the code.
     """
-    contents = pa.array([zlib.compress(pickle.dumps(task), 1) for task in tasks], pa.binary())
+    contents = pa.array([zlib.compress(_pack_task(task), 1) for task in tasks], pa.binary())
     starts = [len(tasks) * part // parts for part in range(parts + 1)]
     batches = []
     for start, end in pairwise(starts):
@@ -328,18 +334,47 @@ def packed_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
-def unpacked_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """The tasks, in their order."""
+def unpacked_tasks(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """The tasks of a conversion, in their order."""
     for batch in batches:
         for content in batch.column(0):
-            unpacked_task = zlib.decompress(content.as_py())
-            yield pickle.loads(unpacked_task)  # noqa: S301  # the driver wrote it, and this code
+            yield _unpack_task(zlib.decompress(content.as_py()), conversion)
 
 
-def done(function: Callable[[Any], Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pack_task(task: Any) -> bytes:
+    """Write a task as MessagePack, without its conversion."""
+    fields = {}
+    for name in task.__struct_fields__:
+        value = getattr(task, name)
+        if not isinstance(value, Conversion):
+            fields[name] = _pack_task(value) if type(value).__name__ in KINDS else value
+    return msgspec.msgpack.encode((type(task).__name__, fields))
+
+
+def _unpack_task(content: bytes, conversion: Conversion) -> Any:
+    name, packed_fields = msgspec.msgpack.decode(content, type=tuple[str, dict[str, msgspec.Raw]])
+    fields: dict[str, Any] = {}
+    for field, kind in _field_types(name).items():
+        if kind is Conversion:
+            fields[field] = conversion
+        elif kind in KINDS.values():
+            fields[field] = _unpack_task(msgspec.msgpack.decode(packed_fields[field], type=bytes), conversion)
+        else:
+            fields[field] = msgspec.msgpack.decode(packed_fields[field], type=kind)
+    return KINDS[name](**fields)
+
+
+@cache
+def _field_types(kind: str) -> dict[str, Any]:
+    return get_type_hints(KINDS[kind])
+
+
+def done(
+    function: Callable[[Any], Any], conversion: Conversion, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """What the function answers of the tasks that come, each under a name of its attempt's own."""
     with travelling():
-        for task in unpacked_tasks(batches):
+        for task in unpacked_tasks(conversion, batches):
             named = replace(task, name=f"{task.name}-{uuid4().hex}")
             yield answered(msgspec.json.encode(guarded(partial(_attempt, function), named)))
 

@@ -70,10 +70,10 @@ def order_name(conversion: Conversion) -> str:
     return f"{UNNUMBERED}-{fingerprint(conversion, cut)}"
 
 
-def lanes_sent(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def lanes_sent(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Sends the lanes that come; every attempt of a lane is the same to the brokers."""
     with travelling():
-        for task in unpacked_tasks(batches):
+        for task in unpacked_tasks(conversion, batches):
             yield answered(msgspec.json.encode(guarded(send_lane, task)))
 
 
@@ -129,7 +129,7 @@ class Sending:
         """Sends what is not there yet, all lanes side by side."""
         tasks = lane_tasks(self._conversion, plan, self._folder)
         with our_words(ONCE_MORE):
-            answers = self._collected("sending", tasks, lanes_sent, plan.summary.changes)
+            answers = self._collected("sending", tasks, partial(lanes_sent, self._conversion), plan.summary.changes)
         documents = 0
         refused: dict[int, str] = {}
         for answer in answers:
@@ -150,5 +150,5 @@ class Sending:
             )
             for stretch in stretches
         ]
-        answers = self._collected("numbering", tasks, partial(done, lay), changes)
+        answers = self._collected("numbering", tasks, partial(done, lay, self._conversion), changes)
         return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from eventlog.convert import lanes
-from eventlog.convert.settings import SentMessages
+from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.core.errors import SinkError
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.settings import MessageSettings
@@ -46,17 +46,17 @@ def _row(number: int, *, ends: bool) -> Row:
     return number, "N", 4 if ends else 2, "2026-01-01 00:00:00", "app", "usr", f"idu={number % 40}", *told
 
 
-def dying(way: str) -> Step:
+def dying(way: str) -> Callable[[Conversion, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Sends lanes as they are sent; but the first that comes to a second transaction fails there."""
     return partial(_dying, way)
 
 
-def _dying(way: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _dying(way: str, conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     known = list(batches)
     with pytest.MonkeyPatch.context() as patch:
-        for task in unpacked_tasks(iter(known)):
+        for task in unpacked_tasks(conversion, iter(known)):
             patch.setattr(KafkaSink, "_commit", _failing(way, Path(task.folder) / "died"))
-        yield from lanes_sent(iter(known))
+        yield from lanes_sent(conversion, iter(known))
 
 
 def _failing(way: str, died: Path) -> Callable[[KafkaSink, KafkaMarks], None]:

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from eventlog.convert import local
 from eventlog.convert.commit import SUCCESS
 from eventlog.convert.inputs import units
+from eventlog.convert.lanes import Lay
+from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.reading import read
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
@@ -28,12 +30,33 @@ TWINS = 2
 
 
 @given(st.lists(st.text(), min_size=1), st.data())
-def test_tasks_come_in_their_order_about_as_many_in_each_part(tasks: list[str], data: st.DataObject) -> None:
+def test_tasks_come_in_their_order_about_as_many_in_each_part(names: list[str], data: st.DataObject) -> None:
+    conversion, file = (
+        Conversion(input=FilesInput(places=()), destination=Path()),
+        PartitionFile(path="a", batches=b"b"),
+    )
+    tasks: list[Any] = [
+        WriteOutcomes(name=name, ended=(file,), folder="", staged="", refused={1: name}) for name in names
+    ]
+    tasks[0] = Lay(name="laid", stretch=stretch(conversion), after="1", lanes=2, folder="")
     parts = data.draw(st.integers(1, len(tasks)))
     batches = packed_tasks(tasks, parts).to_batches()
     assert len(batches) == parts
     assert {len(batch) for batch in batches} <= {len(tasks) // parts, -(-len(tasks) // parts)}
-    assert list(unpacked_tasks(iter(batches))) == tasks
+    assert list(unpacked_tasks(conversion, iter(batches))) == tasks
+
+
+def stretch(conversion: Conversion) -> Write:
+    """Some of the parts of a conversion, with a table of a stream."""
+    parts: dict[str, Any] = {
+        "first": 1,
+        "last": 2,
+        "range": 0,
+        "until": 1,
+        "skipped": 0,
+        "tables": {7: CATALOG.tables[0]},
+    }
+    return Write(name="part", conversion=conversion, rendered=(), folder="", staged="", **parts)
 
 
 def twice(attempt: Callable[[], Any]) -> list[Any]:
@@ -62,7 +85,7 @@ def test_two_attempts_of_each_task_leave_the_output_of_one(tmp_path: Path) -> No
     outcomes = WriteOutcomes(name="outcomes", ended=(chosen.decided.ended,), folder=str(folder), staged=str(staged))
     several: list[Write | WriteOutcomes] = [outcomes, *tasks.each(at_once=1)]
     for task in several:
-        first, second = twice(partial(_written, task))
+        first, second = twice(partial(_written, conversion, task))
         assert first == second
     expected = output(tmp_path / "here")
     assert expected.pop(SUCCESS)
@@ -79,5 +102,8 @@ def _decided(conversion: Conversion, folder: Path) -> BucketResult:
     return msgspec.json.decode(answers[-1].content, type=BucketResult)
 
 
-def _written(task: Write | WriteOutcomes) -> list[bytes]:
-    return [bytes(batch.column(0)[0].as_py()) for batch in done(produce, iter(packed_tasks([task]).to_batches()))]
+def _written(conversion: Conversion, task: Write | WriteOutcomes) -> list[bytes]:
+    return [
+        bytes(batch.column(0)[0].as_py())
+        for batch in done(produce, conversion, iter(packed_tasks([task]).to_batches()))
+    ]
