@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from eventlog.care.ages import utc_text
@@ -24,7 +23,7 @@ from eventlog.publisher.tables import write_pause
 from eventlog.sources.log.flow import OutputLag, Polling, Resumed
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text
+from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text, value_of
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -260,8 +259,8 @@ def refuse_unserved(log: Log, name: str) -> None:
     if sight.holder is None or sight.holder.is_over(sight.now):
         return
     with log.transaction() as connection:
-        served = Marks(log).get(connection, SERVED)
-    if served is not None and name not in msgspec.json.decode(served, type=list[str]):
+        served = value_of(Marks(log).get(connection, SERVED), list[str])
+    if served is not None and name not in served:
         raise UsageError(
             f"The publisher that works on this log does not have the output {name} yet: it would leave these rows out.",
             hint="Let it read its configuration again (SIGHUP, or a restart); then refresh.",

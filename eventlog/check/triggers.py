@@ -13,7 +13,6 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
@@ -27,7 +26,7 @@ from eventlog.check.point import Point, PointLevel, findings, ok, points, warnin
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
 from eventlog.core.plural import counted
-from eventlog.sources.marks import NOT_FOLLOWED, Marks
+from eventlog.sources.marks import NOT_FOLLOWED, Marks, value_of
 from eventlog.sql.access import answers, fetched, transaction, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
@@ -119,7 +118,7 @@ def not_followed(log: Log) -> dict[str, str]:
             noted = Marks(log).get(connection, NOT_FOLLOWED)
     except SourceError:
         return {}
-    return {} if noted is None else msgspec.json.decode(noted, type=dict[str, str])
+    return value_of(noted, dict[str, str]) or {}
 
 
 def mending(trigger: TriggerState, options: TriggerOptions) -> str:

@@ -231,7 +231,7 @@ def test_whatever_everybody_tries_nothing_comes_of_it(
         battle.fight(scaled(60))
         stranger = str(accounts.engines["stranger"].url.username)
         assert {str(who).partition("@")[0] for (who,) in accounts.sung()} <= {stranger}, "whose code ran as whom"
-        assert battle.faults == []
+        assert battle.faults == [], "\n".join(battle.faults)
         published = "\n".join(file.read_text() for file in sorted((tmp_path / "out").rglob("*.xml")))
         assert HIDDEN not in published
         shown = "SELECT COUNT(*) FROM event_log WHERE old_value LIKE '%s3cret%' OR new_value LIKE '%s3cret%'"
