@@ -11,7 +11,7 @@ from eventlog.capture import Style, TrackRequest, TriggerOptions
 from eventlog.capture.given_rights import taking_back
 from eventlog.capture.plan import plan
 from eventlog.capture.registry import EnteredTrigger, RegistryWriter
-from eventlog.capture.requests import exactly, words
+from eventlog.capture.requests import OPTIONS, words
 from eventlog.core.schema import Column, Table
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE
@@ -31,7 +31,8 @@ def test_options_are_said_as_people_type_them() -> None:
         "--events field --columns a --exclude salary --child c,d --key k,l --when 'a > '\"'\"'x y'\"'\"'' --row-triggers"
         " --always"
     )
-    assert exactly(asked).over(TriggerOptions(style=Style.FIELD_BACK)) == asked
+    request = TrackRequest(**{name: getattr(asked, name) for name in OPTIONS}, reset=True)
+    assert request.over(TriggerOptions(style=Style.FIELD_BACK)) == asked
     assert TrackRequest(exclude=(), when="").over(asked) == replace(asked, exclude=(), when=None)
     assert TrackRequest(always=False).over(asked) == replace(asked, always=False)
 
