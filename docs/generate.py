@@ -104,7 +104,7 @@ path = "out/"
 COMMANDS = (
     "`eventlog --help` lists the commands; each has `--help` too.",
     "[Exit codes](errors.md) are the same for all commands. Every command takes `--debug`, which shows tracebacks.",
-    "Reports in files and pipes have 100 columns; `COLUMNS=300` shows more.",
+    "Files and pipes get whole values, a line for each row; `COLUMNS=100` lays them out as on a terminal.",
     "Many take these options:\n",
 )
 SHARED_IN_GROUP = 3

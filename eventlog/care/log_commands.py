@@ -26,7 +26,7 @@ from eventlog.cli.show import (
     wrapped,
 )
 from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
-from eventlog.cli.tables import painted, single_line
+from eventlog.cli.tables import painted
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def log(
         since=_since(the_log, since) if since is not None else "",
     )
     # One more than are shown, by which it is seen that a value goes on.
-    width = ALL_CHARACTERS if as_json else _shown_characters() + 1
+    width = ALL_CHARACTERS if as_json else min(_shown_characters() + 1, ALL_CHARACTERS)
     if following:
         for row in follow(the_log, filters, limit=limit, width=width, pause=time.sleep):
             if as_json:
@@ -151,7 +151,7 @@ def log(
             now = the_log.now(connection).replace(tzinfo=None)
         today = in_zone(now, the_log.zone).strftime("%Y-%m-%d")
     cells_of = partial(_cells, today=today)
-    show_table(COLUMNS, map(cells_of, rows), empty=empty, paged=not unpaged, listed=True)
+    show_table(COLUMNS, map(cells_of, rows), empty=empty, paged=not unpaged)
 
 
 def _rows_or_reason(
@@ -217,15 +217,13 @@ def check_letters(letters: str) -> str:
 
 
 def _show_row(cells: Sequence[str]) -> None:
-    """Prints a row without a heading: in a pipe it is one line, a terminal has it whole."""
-    where = page()
-    texts = cells if where.terminal else single_line(COLUMNS, cells, where.width)
+    """Prints a row without a heading; in a pipe it is one line."""
     # Only the status is painted: it is where the eye looks in a log that goes by.
     letter = COLUMNS.index("status")
-    begin = "  ".join([*texts[:letter], ""])
+    begin = "  ".join([*cells[:letter], ""])
     # Painted last: to whoever breaks lines the codes of a colour would be letters.
-    rest = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
-    click.echo(begin + painted(texts[letter]) + rest)
+    rest = wrapped("  ".join(cells)).removeprefix(begin + cells[letter])
+    click.echo(begin + painted(cells[letter]) + rest)
 
 
 def _show_json_list(values: Iterable[Any]) -> None:
@@ -283,7 +281,9 @@ def _cut(value: str | None) -> str | None:
 
 
 def _shown_characters() -> int:
-    return max(SHOWN_CHARACTERS, page().width // 3)
+    """How much of a value is shown: a pipe gets all of it."""
+    width = page().width
+    return ALL_CHARACTERS if width is None else max(SHOWN_CHARACTERS, width // 3)
 
 
 @click.command()

@@ -57,7 +57,8 @@ def _line(point: Point) -> str:
     if point.mend:
         line += f" {point.mend}"
     indent = LEVEL_COLUMNS
-    if page().width >= WIDE_COLUMNS:
+    width = page().width
+    if width is None or width >= WIDE_COLUMNS:
         indent += NAME_COLUMNS + 1
     text = wrapped(shown(line), begin=LEVEL_COLUMNS, indent=indent)
     # Filled up by hand: the codes of a colour would be counted as letters.

@@ -16,11 +16,11 @@ from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import counted
 from eventlog.core.secrets import masked, shown, visible
 
-PIPE_COLUMNS: Final = 100
-"""How long lines of reports are in a file or a pipe; COLUMNS in the environment asks for others."""
-
 BLOCK_ROWS: Final = 500
 """Lines that are written at once."""
+
+FALLBACK_COLUMNS: Final = 100
+"""How wide a terminal is that does not say it."""
 
 MIN_COLUMNS: Final = 40
 """Sentences are not broken into shorter lines."""
@@ -72,7 +72,10 @@ def wrapped(text: str, *, begin: int = 0, indent: int = 0) -> str:
 
     `begin` columns stand before it already, `indent` before each further line.
     """
-    lines = folded(text, max(page().width, MIN_COLUMNS), begin=begin, indent=indent)
+    width = page().width
+    if width is None:
+        return text
+    lines = folded(text, max(width, MIN_COLUMNS), begin=begin, indent=indent)
     return f"\n{' ' * indent}".join(lines)
 
 
@@ -86,10 +89,12 @@ def readable(cell: object) -> str:
     return visible(str(cell))
 
 
-def page(*, listed: bool = False) -> Page:
-    """Where reports go. What is no terminal has the columns that COLUMNS says, or 100."""
-    width = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
-    return Page(width=width, terminal=on_terminal(), listed=listed)
+def page() -> Page:
+    """Where reports go. A file or a pipe has no width, but where COLUMNS says one."""
+    is_seen = on_terminal()
+    if is_seen or os.environ.get("COLUMNS", "").isdecimal():
+        return Page(width=shutil.get_terminal_size((FALLBACK_COLUMNS, 24)).columns, coloured=is_seen)
+    return Page(width=None)
 
 
 def on_terminal() -> bool:
@@ -103,18 +108,16 @@ def show_table(
     *,
     empty: str,
     paged: bool = False,
-    listed: bool = False,
 ) -> None:
     """Prints a table, or a sentence when it has no rows.
 
-    `paged` hands it to a pager where there is a terminal; with `listed` a pipe gets a line for
-    each row. Of many rows only a part is in memory.
+    `paged` hands it to a pager where there is a terminal. Of many rows only a part is in memory.
     """
     cells = (["" if cell is None else readable(cell) for cell in row] for row in rows)
     # Read before anything is printed: rows come from a database, which may fail.
     first = next(cells, None)
     if first is not None:
-        show_lines(table(columns, chain([first], cells), page(listed=listed)), paged=paged)
+        show_lines(table(columns, chain([first], cells), page()), paged=paged)
     elif empty:
         show_sentence(empty)
 

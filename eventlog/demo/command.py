@@ -142,7 +142,8 @@ def _say_what_next(kept: Path | None) -> None:
     width = max(len(command) for command, _ in steps)
     lines = [f"   {name} {command:{width}}   {purpose}" for command, purpose in steps]
     # A command stays in one line, for somebody copies it.
-    if max(map(len, lines)) > page().width:
+    width_there = page().width
+    if width_there is not None and max(map(len, lines)) > width_there:
         lines = [f"   {name} {command}\n      {purpose}" for command, purpose in steps]
     click.echo("\n".join(lines))
 
