@@ -4,7 +4,6 @@ make of changes, and whether a document is XDS.
     rows             one row: the rules run once more, and nothing is marked
     policies         what policies make of changes, step by step
     masking          what is not shown of a log: values that policies hide from every output
-    schema_mapping   a schema mapping of the identity engine as a policy
     command          `explain`; the commands of the group `policy`, `rules` and `validate` stand
                      beside it; they come in by entry points of `eventlog.commands`
 """

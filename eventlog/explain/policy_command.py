@@ -69,7 +69,7 @@ def import_mapping(file: Path, name: str) -> None:
 
     Example: eventlog policy import mapping.xml >> eventlog.toml
     """
-    from eventlog.explain.schema_mapping import policy_text, read_mapping
+    from eventlog.init.schema_mapping import policy_text, read_mapping
 
     show_text(policy_text(name, read_mapping(content_of(file), str(file))).rstrip("\n"))
 

@@ -14,7 +14,7 @@ import click
 from eventlog.cli.asking import can_ask
 from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.show import say, show_json, show_table
-from eventlog.cli.site import DEFAULT_FILE, Site, json_option, site_options
+from eventlog.cli.site import DEFAULT_FILE, Site, content_of, json_option, site_options
 from eventlog.core.errors import UsageError
 from eventlog.init.first import (
     PLACES,
@@ -65,6 +65,12 @@ from eventlog.init.first import (
     metavar="PLACE",
     help="The folder, URL or brokers of that output (default for files: out).",
 )
+@click.option(
+    "--driver",
+    metavar="XML",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The exported configuration (XML) of a commercial JDBC driver, to continue with its log.",
+)
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def init(file: Path, force: bool, **options: Any) -> None:
     """Writes a first configuration file with comments; FILE is eventlog.toml unless you name
@@ -98,11 +104,14 @@ def _answers(
     tables: tuple[str, ...],
     sink: Sink | None,
     place: str | None,
+    driver: Path | None,
 ) -> FirstAnswers:
     """What options say, and what somebody at a terminal answers to the other questions."""
     from eventlog.sql.dialect import dialect_of
 
     asks = can_ask()
+    if driver is not None:
+        return _answers_of_driver(driver, database, log, schema, tables, sink or "files", place)
     if database is None and not asks:
         message = "No database is named, and nobody can be asked here."
         raise UsageError(message, hint="Use --database URL.")
@@ -132,6 +141,37 @@ def _answers(
     )
 
 
+def _answers_of_driver(
+    file: Path,
+    database: str | None,
+    log: str | None,
+    schema: str | None,
+    tables: tuple[str, ...],
+    sink: Sink,
+    place: str | None,
+) -> FirstAnswers:
+    """What the exported driver says, and what options say instead."""
+    from eventlog.init.driver import read_driver
+
+    found = read_driver(content_of(file), str(file))
+    url = database or found.url
+    if url is None:
+        raise UsageError(f"{file} names no database that eventlog knows.", hint="Use --database URL.")
+    return FirstAnswers(
+        url=url,
+        log=log or found.log or "event_log",
+        schema=schema or found.schema,
+        tables=tables or found.tables,
+        sink=sink,
+        place=_target(sink, place, asks=False),
+        user=found.user,
+        publisher=found.publisher,
+        policy=found.policy,
+        has_triggers=True,
+        remarks=found.left,
+    )
+
+
 def _target(sink: Sink, given: str | None, *, asks: bool) -> str:
     """Where an output writes; only a folder has a name that fits everybody."""
     if sink not in PLACES:
@@ -158,6 +198,8 @@ def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
     config = ""
     if file != DEFAULT_FILE:
         config = f" --config {quote(str(file))}"
+    for remark in answers.remarks:
+        say(f"Not taken: {remark}.", err=True)
     say("Next:", err=True)
     for command in next_commands(answers):
         say(f"  {command}{config}", err=True)

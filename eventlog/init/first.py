@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import tomllib
+from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 from typing import Final, Literal, get_args
@@ -54,6 +55,14 @@ class FirstAnswers(Struct, frozen=True, kw_only=True):
     tables: tuple[str, ...] = ()
     sink: Sink = "files"
     place: str = "out"
+    user: str | None = None
+    publisher: Mapping[str, str] = {}
+    """Keys of [publisher] with their values in TOML."""
+    policy: str = ""
+    """A policy of the output, in TOML; its name is the first that stands there."""
+    has_triggers: bool = False
+    """Whether others fill the log."""
+    remarks: tuple[str, ...] = ()
 
 
 class First(Struct, frozen=True, kw_only=True):
@@ -97,6 +106,8 @@ def without_secrets(text: str, name: str) -> str:
 
 
 def next_commands(answers: FirstAnswers) -> list[str]:
+    if answers.has_triggers:
+        return [f"eventlog {words}" for words in ("install", "check", "run --look", "run")]
     tables = " ".join(map(shlex.quote, answers.tables)) or "TABLE"
     # All formats but XDS tell whole rows.
     style = "" if FORMATS.get(answers.sink, "xds") == "xds" else " --events image"
@@ -105,9 +116,16 @@ def next_commands(answers: FirstAnswers) -> list[str]:
 
 def _written(answers: FirstAnswers, url: str, target: str) -> str:
     template = Template(files("eventlog.init").joinpath("first_configuration.txt").read_text(encoding="utf-8"))
-    schema = '# schema = "app"'
+    schema, user = '# schema = "app"', '# user = "publisher"'
     if answers.schema:
         schema = f"schema = {quoted(answers.schema)}"
+    if answers.user:
+        user = f"user = {quoted(answers.user)}"
+    if answers.has_triggers and answers.tables:
+        user += f"\n# The captured tables and views.\ntables = [{', '.join(map(quoted, answers.tables))}]"
+    policy_name = ""
+    if answers.policy:
+        policy_name = f"policies = [{quoted(tomllib.loads(answers.policy)['policy'][0]['name'])}]\n"
     place_lines = ""
     if answers.sink in PLACES:
         key, meaning = PLACES[answers.sink]
@@ -118,9 +136,21 @@ def _written(answers: FirstAnswers, url: str, target: str) -> str:
         schema=schema,
         sink=quoted(answers.sink),
         format=quoted(FORMATS.get(answers.sink, "xds")),
-        place=place_lines,
+        place=place_lines + policy_name,
+        user=user,
+        publisher="".join(f"{key} = {value}\n" for key, value in answers.publisher.items()),
+        policy=f"{answers.policy}\n" if answers.policy else "",
+        after=_after(answers),
         next="\n".join(f"#   {visible(line)}" for line in next_commands(answers)),
     )
+
+
+def _after(answers: FirstAnswers) -> str:
+    """The comment behind the output, which says what is published."""
+    if not answers.has_triggers:
+        return "# Tables are not listed here: what `eventlog track` tracks is published."
+    remarks = "".join(f"# Not taken: {visible(remark)}.\n" for remark in answers.remarks)
+    return f"{remarks}# What the triggers of the driver write is published."
 
 
 def quoted(text: str) -> str:

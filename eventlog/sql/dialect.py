@@ -53,6 +53,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """The package of its folder, which has its SQL."""
     other_names: frozenset[str] = frozenset()
     """How URLs of it begin that other tools write, and SQLAlchemy does not know."""
+    jdbc_addresses: tuple[tuple[str, str], ...] = ()
+    """Patterns of addresses that programs in Java have, each with the URL that they become, without the login."""
     lookup: KeyLookup
     """How its rows are looked up by their keys, and stand in the order of them."""
     types: ColumnTypes

@@ -22,6 +22,7 @@ MYSQL = Dialect(
     room=__package__ or "",
     cascades_fire_triggers=False,
     constant_ranges=True,
+    jdbc_addresses=((r"jdbc:(mysql|mariadb)://([^?]+)", r"\1+pymysql://\2"),),
     lookup=MysqlLookup(),
     types=TYPES,
     driver="pymysql",

@@ -41,6 +41,10 @@ has them as lasting.
 ORACLE = Dialect(
     name="oracle",
     room=__package__ or "",
+    jdbc_addresses=(
+        (r"jdbc:oracle:thin:@(?://)?([^/?]+)/([^?]+)", r"oracle+oracledb://\1/?service_name=\2"),
+        (r"jdbc:oracle:thin:@([^/:?]+:\d+):([^?]+)", r"oracle+oracledb://\1/\2"),
+    ),
     lookup=JsonTableLookup(),
     types=TYPES,
     stored=stored,

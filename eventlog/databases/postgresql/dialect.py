@@ -25,6 +25,7 @@ POSTGRESQL = Dialect(
     name="postgresql",
     room=__package__ or "",
     other_names=frozenset({"postgres"}),
+    jdbc_addresses=((r"jdbc:postgresql://([^?]+)", r"postgresql+psycopg://\1"),),
     lookup=ArrayLookup(),
     types=TYPES,
     driver="psycopg",

@@ -8,7 +8,7 @@ import pytest
 
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.explain.schema_mapping import policy_text, read_mapping
+from eventlog.init.schema_mapping import policy_text, read_mapping
 from eventlog.policies.steps import Rename
 
 

@@ -1,0 +1,225 @@
+"""The exported configuration of a commercial JDBC driver as one of eventlog: what has a counterpart
+is taken, and of everything else it is said what becomes of it.
+
+An option is an element with its name (`<polling-interval>10</polling-interval>`) or a
+`<definition name="polling-interval">` with a `<value>`, wherever it stands in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+from urllib.parse import quote as quoted_in_url
+
+from msgspec import Struct
+
+from eventlog.core.errors import DataError
+from eventlog.core.plural import counted
+from eventlog.init.first import quoted
+from eventlog.init.schema_mapping import policy_text, read_mapping
+from eventlog.sql.dialect import dialects
+from eventlog.xds.read import XmlElement, parse
+
+POLICY: Final = "vault names"
+"""What the policy is called that a schema mapping becomes."""
+
+TRUE: Final = ("1", "yes", "true")
+FALSE: Final = ("0", "no", "false")
+
+ADDRESS: Final = ("server", "shim-auth-server", "DirXML-ShimAuthServer")
+LOGIN: Final = ("user", "shim-auth-id", "DirXML-ShimAuthID")
+
+NO_COUNTERPART: Final[Mapping[str, str]] = {
+    "startup-option": "it is for triggerless publication: source.compare.restart",
+    "include-table-filter": "name the tables in source.tables; `eventlog track` takes patterns such as app.*",
+    "exclude-table-filter": "name the tables in source.tables; `eventlog track` takes patterns such as app.*",
+    "connection-init": "set it in the URL, or as settings of the role in the database",
+    "column-position-comparator": "only where columns are found by position: source.columns",
+    "enable-meta-identifiers": "always on",
+    "force-username-case": "the publisher's own user is recognised in upper and lower case",
+    "state-dir": "the state is beside the log, in the database",
+    **dict.fromkeys(
+        (
+            "disable-locking",
+            "enable-locking",
+            "lock-generator-class",
+            "transaction-isolation-level",
+            "use-manual-transactions",
+            "use-single-connection",
+        ),
+        "rows are marked under the lock of the one publisher",
+    ),
+    **dict.fromkeys(
+        (
+            "current-timestamp-stmt",
+            "left-outer-join-operator",
+            "minimal-metadata",
+            "preserve-sql-whitespace",
+            "supports-schemas-in-metadata-retrieval",
+            "time-translator-class",
+        ),
+        "eventlog knows its databases",
+    ),
+    **dict.fromkeys(
+        ("connection-properties", "function-return-method", "handle-stmt-results", "jdbc-class", "reuse-statements"),
+        "there is no Java here",
+    ),
+}
+"""Options without a key of ours, and why."""
+
+
+class DriverSettings(Struct, frozen=True, kw_only=True):
+    """What the file says, in our words; `left` has a sentence for each option that is not taken."""
+
+    url: str | None = None
+    log: str | None = None
+    schema: str | None = None
+    tables: tuple[str, ...] = ()
+    user: str | None = None
+    publisher: Mapping[str, str] = {}
+    """Keys of [publisher] with their values in TOML."""
+    policy: str = ""
+    """A schema mapping as a policy, in TOML."""
+    left: tuple[str, ...] = ()
+
+
+def read_driver(body: bytes, origin: str) -> DriverSettings:
+    """Read an exported driver; DataError where it is none, or an option has a value that nobody knows."""
+    root = parse(body, huge=True)
+    options = _options(root)
+    address, login = (_first(root, names) for names in (ADDRESS, LOGIN))
+    if not options and address is None:
+        raise DataError(
+            f"{origin} is no configuration of a JDBC driver: it has no <publisher-options>, no <driver-options> and no address.",
+            hint="Export the driver as XML, and give that file.",
+        )
+    left = [f"{name}: {NO_COUNTERPART[name]}" for name in options if name in NO_COUNTERPART]
+    if options.get("publication-mode", "1") != "1":
+        left.append("publication-mode 2: without triggers eventlog compares tables (source.kind = compare)")
+    if _is_true(options, "disable", origin):
+        left.append("disable: eventlog publishes while `eventlog run` runs; do not start it")
+    url = None if address is None else _sqlalchemy_url(address, login)
+    if address is not None and url is None:
+        left.append(
+            f"{_kind(address)}: eventlog has no such database, or the address has another form; give --database URL"
+        )
+    publisher = {
+        key: value
+        for name, (key, convert) in _PUBLISHER.items()
+        if (value := convert(options[name], f"{origin}: {name}") if name in options else None) is not None
+    }
+    publisher.setdefault("time_syntax", "1")  # the driver's default, which its receivers expect
+    filtered = options.get("sync-filter", "")
+    if filtered == "empty":
+        left.append("sync-filter empty: the driver published nothing; eventlog publishes what is in the log")
+    schema = options.get("sync-schema") if filtered != "list" else None
+    maps = list(root.iter("attr-name-map"))
+    if len(maps) > 1:
+        left.append(
+            f"schema mapping: the file has {counted(len(maps), 'mapping')}; `eventlog policy import` takes one alone"
+        )
+    return DriverSettings(
+        url=url,
+        log=_log(options, schema),
+        schema=schema,
+        tables=tuple(re.split(r"[\s;,]+", options["sync-tables"])) if _lists_tables(options) else (),
+        user=login,
+        publisher=publisher,
+        policy=policy_text(POLICY, read_mapping(body, origin)) if len(maps) == 1 else "",
+        left=tuple(left),
+    )
+
+
+def _options(root: XmlElement) -> dict[str, str]:
+    """Each option that has a value, by its name; what is written last counts."""
+    found: dict[str, str] = {}
+    known = {*_PUBLISHER, *NO_COUNTERPART, *_OTHERS}
+    for element in root.iter("*"):
+        name, text = element.tag, element.text
+        if name == "definition":
+            name, text = element.get("name", ""), element.findtext("value")
+        if name in known and text is not None and text.strip():
+            found[name] = text.strip()
+    return found
+
+
+def _first(root: XmlElement, names: tuple[str, ...]) -> str | None:
+    """The text of the first of these elements that has one."""
+    for name in names:
+        for element in root.iter(name):
+            if element.text and element.text.strip():
+                return str(element.text).strip()
+    return None
+
+
+def _sqlalchemy_url(address: str, login: str | None) -> str | None:
+    """A URL with `${DB_PASSWORD}` in it; None for what is no database of ours."""
+    user = quoted_in_url(login or "publisher", safe="")
+    for pattern, url in [pair for dialect in dialects() for pair in dialect.jdbc_addresses]:
+        if found := re.match(pattern, address):
+            return found.expand(url).replace("://", f"://{user}:${{DB_PASSWORD}}@", 1)
+    return None
+
+
+def _log(options: Mapping[str, str], schema: str | None) -> str | None:
+    """The log with its schema: without one it stands where the tables do."""
+    log = options.get("log-table")
+    return f"{schema}.{log}" if log and schema and "." not in log else log
+
+
+def _kind(address: str) -> str:
+    """The words before an address: what stands behind them may be secret."""
+    return ":".join(address.split(":")[:2])
+
+
+def _lists_tables(options: Mapping[str, str]) -> bool:
+    return options.get("sync-filter", "list") == "list" and "sync-tables" in options
+
+
+def _is_true(options: Mapping[str, str], name: str, origin: str) -> bool:
+    return name in options and _boolean(options[name], f"{origin}: {name}") == "true"
+
+
+def _boolean(text: str, where: str) -> str:
+    word = text.lower()
+    if word in TRUE:
+        return "true"
+    if word in FALSE:
+        return "false"
+    raise DataError(f"{where} is {text!r}; write one of {', '.join((*TRUE, *FALSE))}.")
+
+
+def _number(text: str, where: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,10}", text):
+        raise DataError(f"{where} is {text!r}; write a whole number.")
+    return str(int(text))
+
+
+def _texts(separator: str) -> Callable[[str, str], str]:
+    """Make the conversion of a list whose parts stand between such separators."""
+
+    def convert(text: str, _where: str) -> str:
+        parts = [part.strip() for part in text.split(separator)]
+        return "[" + ", ".join(quoted(part) for part in parts if part) + "]"
+
+    return convert
+
+
+_PUBLISHER: Final[Mapping[str, tuple[str, Callable[[str, str], str]]]] = {
+    "polling-interval": ("polling_interval", _number),
+    "time-of-day": ("time_of_day", _texts(",")),
+    "post-poll-stmt": ("post_poll_statements", _texts(";")),
+    "batch-size": ("batch_size", _number),
+    "query-limit": ("query_limit", _number),
+    "allow-loopback": ("allow_loopback", _boolean),
+    "handle-future-events": ("handle_future_events", _boolean),
+    "delete-from-log": ("delete_from_log", _boolean),
+    "pub-heartbeat-interval": ("heartbeat_interval", _number),
+    "time-syntax": ("time_syntax", _number),
+    "enable-refs": ("enable_refs", _boolean),
+}
+"""Options with a key in [publisher], and how their value is written in TOML."""
+
+_OTHERS: Final = ("disable", "publication-mode", "log-table", "sync-filter", "sync-schema", "sync-tables")
+"""Options that are read one by one."""
