@@ -4,6 +4,7 @@ each child table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -129,6 +130,7 @@ class SqlRowReader:
         self._catalog = catalog
         self._dialect = dialect_of(engine)
         self._tables = {(table.schema, table.name): table for table in catalog}
+        self._former_keys = {} if catalog.former is None else catalog.former.former_keys
         # The same keys come with each batch.
         self._columns_of = lru_cache(maxsize=1000)(self._key_columns)
         self._room = room
@@ -322,14 +324,18 @@ class SqlRowReader:
         return asked
 
     def _key_columns(self, schema: str | None, name: str, names: tuple[str, ...]) -> tuple[Column, ...]:
-        """The columns that a key names; none where that is not the table's key."""
+        """The columns that a key names; none where that is not the table's key, nor was."""
         table, fold = self._tables[schema, name], self._catalog.fold
         by_name = {fold(column.name): column for column in table.columns}
         columns = [by_name.get(fold(name)) for name in names]
         known = tuple(column for column in columns if column is not None)
         named = {column.name for column in known}
-        if len(known) < len(columns) or (table.key and named != set(table.key)):
+        if len(known) < len(columns):
             return ()
+        if table.key and named != set(table.key):
+            # Rows of child tables name a parent by its key of now.
+            was = not table.children and named in self._former_keys.get((schema, name), ())
+            return known if was else ()
         return known
 
     def _read(
@@ -400,6 +406,10 @@ class _Reading(Struct, frozen=True, kw_only=True):
                 read[rows[number]] = _gathered(list(of_one), attributes)
             return read
         names = list(map(attrgetter("name"), attributes))
+        if asked.table.key and {column.name for column in asked.columns} != set(asked.table.key):
+            # By a former key nobody says which one was meant of several.
+            found = Counter(answer[0] for answer in answers)
+            answers = [answer for answer in answers if found[answer[0]] == 1]
         for answer in answers:
             row = rows[answer[0]]
             # A view may have several rows of one object: the first counts. Behind the values may

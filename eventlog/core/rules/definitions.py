@@ -245,6 +245,17 @@ class Definitions:
         still_there = {definition.full_name: definition for definition in own if definition.today}
         return (*own, *map(self._under_former_name, still_there.values()))
 
+    @cached_property
+    def former_keys(self) -> Mapping[FullName, frozenset[frozenset[str]]]:
+        """By which columns rows of a class were ever known, in the names of today."""
+        keys: dict[FullName, frozenset[frozenset[str]]] = {}
+        for definition in self.known:
+            if definition.today is not None:
+                name = definition.today.schema, definition.today.name
+                key = frozenset(map(definition.new_name, definition.table.key))
+                keys[name] = keys.get(name, frozenset()) | {key}
+        return keys
+
     @property
     def images(self) -> bool:
         """Tell whether rows of any table were images."""
@@ -427,7 +438,7 @@ class Definitions:
             catalog = Catalog([definition.table], case_sensitive=self._catalog.case_sensitive)
             naming = Naming(name, catalog.find(name) or TableMatch(definition.table), catalog)
             columns = {naming.folded(key_column) for key_column in key}
-            known = columns <= {*naming.own_key, *naming.child_key}
+            known = not columns or columns in ({*naming.own_key}, {*naming.child_key})
             if known and column is not None:
                 try:
                     naming.attribute(column)
