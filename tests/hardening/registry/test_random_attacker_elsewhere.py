@@ -90,6 +90,7 @@ class Attacker:
                 f"CREATE TRIGGER {self.dice.choice(OURS)} AFTER INSERT ON usr FOR EACH ROW DO 1",
                 "DROP TRIGGER event_log_usr_insert",
                 "ALTER TABLE usr ADD COLUMN more TEXT",
+                "CREATE TEMPORARY TABLE event_log (record_id BIGINT AUTO_INCREMENT PRIMARY KEY)",
                 f"CREATE DEFINER = root@localhost FUNCTION {self.home}.taken() RETURNS INTEGER RETURN {self.home}.trap('x')",
             )
         )
