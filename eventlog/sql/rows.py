@@ -84,12 +84,16 @@ def _names_of(table: Table) -> list[TableName]:
 
 
 class AskedObjects(Struct, frozen=True, kw_only=True):
-    """The objects of one table that are asked for, their keys in that order, and its columns."""
+    """The objects of one table that are asked for, their keys in that order, and its columns.
+
+    `by_former_key` says that rows were known by these columns, and are not now.
+    """
 
     table: Table
     columns: tuple[Column, ...]
     rows: list[RowId]
     keys: list[Key]
+    by_former_key: bool = False
 
 
 class Room(Struct, frozen=True, kw_only=True):
@@ -314,8 +318,8 @@ class SqlRowReader:
                 table = self._tables.get((row.schema, row.table))
                 if table is None:
                     continue
-                columns = self._columns_of(row.schema, row.table, names)
-                group = AskedObjects(table=table, columns=columns, rows=[], keys=[])
+                columns, former = self._columns_of(row.schema, row.table, names)
+                group = AskedObjects(table=table, columns=columns, rows=[], keys=[], by_former_key=former)
                 groups[row.schema, row.table, names] = group
                 if columns:
                     asked.append(group)
@@ -323,20 +327,22 @@ class SqlRowReader:
             group.keys.append(key)
         return asked
 
-    def _key_columns(self, schema: str | None, name: str, names: tuple[str, ...]) -> tuple[Column, ...]:
-        """The columns that a key names; none where that is not the table's key, nor was."""
+    def _key_columns(self, schema: str | None, name: str, names: tuple[str, ...]) -> tuple[tuple[Column, ...], bool]:
+        """Find the columns that a key names, none where that is not the table's key nor was, and whether
+        it was.
+        """
         table, fold = self._tables[schema, name], self._catalog.fold
         by_name = {fold(column.name): column for column in table.columns}
         columns = [by_name.get(fold(name)) for name in names]
         known = tuple(column for column in columns if column is not None)
         named = {column.name for column in known}
         if len(known) < len(columns):
-            return ()
-        if table.key and named != set(table.key):
-            # Rows of child tables name a parent by its key of now.
-            was = not table.children and named in self._former_keys.get((schema, name), ())
-            return known if was else ()
-        return known
+            return (), False
+        if not table.key or named == set(table.key):
+            return known, False
+        # Rows of child tables name a parent by its key of now.
+        was = not table.children and named in self._former_keys.get((schema, name), ())
+        return (known if was else ()), was
 
     def _read(
         self,
@@ -406,7 +412,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
                 read[rows[number]] = _gathered(list(of_one), attributes)
             return read
         names = list(map(attrgetter("name"), attributes))
-        if asked.table.key and {column.name for column in asked.columns} != set(asked.table.key):
+        if asked.by_former_key:
             # By a former key nobody says which one was meant of several.
             found = Counter(answer[0] for answer in answers)
             answers = [answer for answer in answers if found[answer[0]] == 1]
