@@ -287,9 +287,10 @@ def _shown_characters() -> int:
 
 
 @click.command()
+@click.option("--next", "advises", is_flag=True, help="Say also which command comes next.")
 @json_option
 @site_options
-def status(site: Site, as_json: bool) -> None:
+def status(site: Site, advises: bool, as_json: bool) -> None:
     """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and
     outdated triggers.
 
@@ -305,6 +306,8 @@ def status(site: Site, as_json: bool) -> None:
         show_table(("status", "rows", "meaning"), state.lines(), empty="")
         for sentence in state.sentences():
             show_sentence(sentence)
+        if advises:
+            click.echo(f"Next: {state.next_step()}")
         return
     # For programs times are ISO 8601.
     report: dict[str, Any] = msgspec.to_builtins(state)

@@ -92,6 +92,22 @@ class Facts(Struct, frozen=True, kw_only=True):
     """The outputs that lag behind the others, or that somebody has paused."""
     proofs: Sequence[LastProof] = ()
     """The last proof of each table that the publisher compares with an output."""
+    is_tracked: bool = True
+    """Whether triggers of ours write into the log."""
+
+    def next_step(self) -> str:
+        """The command that somebody who looks at the log will want next."""
+        if self.failing or self.triggers:
+            return "eventlog check"
+        if not self.is_tracked and not any(self.rows.values()):
+            return "eventlog track TABLE"
+        if self.publisher is None or self.publisher.expired:
+            return "eventlog run"
+        if self.state == "stuck" or self.unread:
+            return "eventlog check"
+        if self.rows.get(Status.ERROR.value):
+            return f"eventlog log --status {Status.ERROR.value}"
+        return "eventlog log"
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
         """Rows of the table: letter, number, meaning."""
@@ -183,6 +199,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         why=(state_sentence(flow), *waiting_reasons(flow)),
         lags=flow.lags,
         proofs=proofs,
+        is_tracked=bool(triggers),
     )
 
 

@@ -80,6 +80,8 @@ def main(ctx: click.Context, debug: bool) -> None:
     """Sends the changes in databases to other systems, and shows what became of each.
 
     Try it: eventlog demo
+
+    In a folder with a configuration, `eventlog` alone says how its log is, and what to do next.
     """
     # What `run` was given stands there: --debug may come at the end of the line too.
     ctx.obj = {"debug": debug or "--debug" in (ctx.obj or ())}
@@ -116,8 +118,17 @@ def _emptied(code: int, arguments: list[str]) -> int:
     return code
 
 
+def _has_configuration() -> bool:
+    """Whether this folder has a configuration."""
+    from eventlog.cli.site import DEFAULT_FILE
+
+    return DEFAULT_FILE.is_file()
+
+
 def exit_code(arguments: list[str]) -> int:
     """Runs the command; errors become a sentence on stderr, a traceback only with --debug."""
+    if not arguments and _has_configuration():
+        arguments = ["status", "--next"]
     try:
         outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False, obj=arguments)
     except click.exceptions.Exit as ended:

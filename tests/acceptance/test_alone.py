@@ -1,0 +1,39 @@
+"""`eventlog` without a word: help, and in a folder with a configuration how the log is and what comes next."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from eventlog.cli.main import exit_code
+
+
+def says(capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
+    """What it says, on both streams."""
+    assert exit_code([]) == code
+    said = capsys.readouterr()
+    return said.out + said.err
+
+
+def test_it_leads_from_nothing_to_published_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "Try it: eventlog demo" in says(capsys, code=64)
+    assert exit_code(["init", "--database", "sqlite:///app.db", "--place", "out"]) == 0
+    capsys.readouterr()
+    assert "`eventlog install` makes it" in says(capsys, code=78)
+    assert exit_code(["install"]) == 0
+    with closing(sqlite3.connect("app.db")) as database:
+        database.execute("CREATE TABLE usr (idu INTEGER PRIMARY KEY, lname TEXT)")
+        assert "Next: eventlog track TABLE" in says(capsys)
+        assert exit_code(["track", "usr"]) == 0
+        database.execute("INSERT INTO usr VALUES (1, 'Ann')")
+        database.commit()
+        assert "Next: eventlog run" in says(capsys)
+        database.execute("ALTER TABLE usr ADD COLUMN born TEXT")
+        database.commit()
+        assert "Next: eventlog check" in says(capsys)
