@@ -29,13 +29,14 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
     Example: eventlog hold 5 7-9 --why "address to be checked"
     """
     from eventlog.care.rows import hold as keep
-    from eventlog.care.rows import read_runs_of_ids
+    from eventlog.care.rows import read_runs_of_ids, tell_states
 
-    runs = read_runs_of_ids(ids)
-    held = keep(site.log(), runs, by=somebody(), why=why)
-    sentence = "No row was held, for none of these waits."
+    runs, log = read_runs_of_ids(ids), site.log()
+    held = keep(log, runs, by=somebody(), why=why)
     if held.rows:
         sentence = f"{counted(held.rows, 'waiting row')} held."
+    else:
+        sentence = f"No row was held, for none of these waits: {tell_states(log, runs)}."
     show_done("held", held.rows, f"{sentence} {held.sentence}".rstrip(), as_json=as_json)
 
 
@@ -49,16 +50,19 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 
     Example: eventlog release 7-9
     """
-    from eventlog.care.rows import EVERYTHING, read_runs_of_ids
+    from eventlog.care.rows import EVERYTHING, read_runs_of_ids, tell_states
     from eventlog.care.rows import release as let_go
 
     # Neither of them, or both.
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
-    count = let_go(site.log(), [EVERYTHING] if every else read_runs_of_ids(ids))
+    log, runs = site.log(), [EVERYTHING] if every else read_runs_of_ids(ids)
+    count = let_go(log, runs)
     sentence = "No row was released, for none is held."
     if count:
         sentence = f"{counted(count, 'row')} released."
+    elif ids:
+        sentence = f"No row was released, for none of these is held: {tell_states(log, runs)}."
     show_done("released", count, sentence, as_json=as_json)
 
 
@@ -90,7 +94,7 @@ def requeue(
 
     Example: eventlog requeue --status E --table usr
     """
-    from eventlog.care.rows import EVERYTHING, PROCESSED, Choice, count_requeued, read_runs_of_ids
+    from eventlog.care.rows import EVERYTHING, PROCESSED, Choice, count_requeued, read_runs_of_ids, tell_states
     from eventlog.care.rows import requeue as let_wait
 
     if not ids and not letters:
@@ -110,6 +114,8 @@ def requeue(
     sentence = "No such row was processed."
     if count:
         sentence = f"{counted(count, 'row waits', 'rows wait')} again."
+    elif ids:
+        sentence = f"No such row was processed: {tell_states(log, runs)}."
     show_done("requeued", count, sentence, as_json=as_json)
 
 

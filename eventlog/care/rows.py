@@ -130,9 +130,11 @@ def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
     runs: list[Run] = []
     for text in texts:
         match = _run(text)
-        if match is None or int(match[1]) > int(match[2] or match[1]):
+        if match is None:
             example = "write numbers and ranges, such as 5 7-9"
             raise UsageError(f"{shortened(text)!r} is no record_id; {example}.")
+        if int(match[1]) > int(match[2] or match[1]):
+            raise UsageError(f"The range {shortened(text)} runs backwards; write {match[2]}-{match[1]}.")
         runs.append((int(match[1]), int(match[2] or match[1])))
     return [*Stretches(runs).parts]
 
@@ -186,6 +188,30 @@ class HeldRows(Struct, frozen=True, kw_only=True):
         if not self.late:
             return ""
         return f"{', '.join(self.late)}: a row of these is being delivered, and is not kept from there."
+
+
+TOLD_ROWS: Final = 3
+"""Of so many numbers or ranges is said why nothing became of them."""
+
+
+def tell_states(log: Log, runs: Sequence[Run]) -> str:
+    """Tell what the rows are for which nothing could be done: not there, waiting, or with a status."""
+    told = []
+    with log.transaction() as connection:
+        for first, last in runs[:TOLD_ROWS]:
+            if first != last:
+                told.append(f"{first}-{last} has none")
+                continue
+            found = log.rows(connection, log.query("row_status"), {"record_id": first})
+            if not found:
+                told.append(f"there is no row {first} in {log.name}")
+            elif str(found[0][0]).strip() == Status.NEW:
+                told.append(f"row {first} waits")
+            else:
+                told.append(f"row {first} has the status {found[0][0]}")
+    if len(runs) > TOLD_ROWS:
+        told.append("…")
+    return "; ".join(told)
 
 
 def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> HeldRows:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct, defstruct
@@ -35,12 +35,15 @@ from eventlog.config.outputs import (
 )
 from eventlog.config.secret_values import with_secrets
 from eventlog.config.timetable import read_times
+from eventlog.config.toml_mistakes import explain_mistake
+from eventlog.config.wrong_keys import Sections, describe_problem, find_home, find_near_choice
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
+from eventlog.core.file_forms import tell_form
 from eventlog.core.outputs import OnValue, refuse_name
 from eventlog.core.registry import names, sink_named, source_named, steps_plugin, table_named
 from eventlog.core.secrets import SecretSettings
-from eventlog.core.suggest import did_you_mean
+from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, names_wanted, read_log_name
 
@@ -226,7 +229,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     _refuse_unknown(settings, origin, sections, text)
     for variable, section, keys, value in settings_in(environment, sections):
         alone = reduce(lambda inner, key: {key: inner}, reversed(keys), value)
-        _refuse_unknown_keys(section, alone, variable, sections[section])
+        _refuse_unknown_keys(section, alone, variable, sections[section], sections)
     with_environment(settings, environment, sections)
     if without_url:
         settings.get("source", {}).pop("url", None)
@@ -247,9 +250,15 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
             table = f"{section}[0]" if section in SEVERAL else section
             if str(error).endswith(f" - at `$.{'.'.join((table, *keys))}`"):
                 origin = variable
-        raise ConfigError(f"{origin}: {_in_words(str(error), sections)}") from None
+        problem = str(error)
+        raise ConfigError(
+            f"{origin}: {describe_problem(problem, sections)}", hint=find_near_choice(problem, sections)
+        ) from None
     if typed.source.kind != LOG and typed.source.kind not in names("sources"):
-        raise ConfigError(f"{origin}: source.kind takes {', '.join(sorted([LOG, *names('sources')]))}.")
+        kinds = sorted([LOG, *names("sources")])
+        near = nearest(typed.source.kind, kinds)
+        hint = f"Did you mean {near}?" if near else None
+        raise ConfigError(f"{origin}: source.kind takes {', '.join(kinds)}.", hint=hint)
     for number, output in enumerate(typed.output):
         refuse_format(f"{origin}: output[{number}].format", output)
     written = {name: getattr(typed, name) for name in own if name in given}
@@ -315,25 +324,32 @@ def refuse_format(key: str, output: OutputConfig) -> None:
         raise ConfigError(f"{key} takes {', '.join(formats_of(sink))}.")
 
 
+ONE_TEXT: Final = "It is a text in TOML and in UTF-8; `eventlog init` writes one."
+
+
 def _read(path: Path) -> tuple[dict[str, Any], str]:
+    text = ""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
+        if form := tell_form(data):
+            raise ConfigError(f"The configuration file {path} {form}.", hint=ONE_TEXT)
+        text = data.decode("utf-8-sig")
         return tomllib.loads(text), text
     except FileNotFoundError:
         raise ConfigError(
             f"The configuration file {path} does not exist.", hint="--config FILE names another."
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(f"The configuration file {path} is not UTF-8 in line {line}; save it as UTF-8.") from None
+    except OSError as error:
         raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
     except ValueError as error:  # no TOML, or more digits than a number may have
-        raise ConfigError(f"{path} is not TOML: {error}.") from None
+        raise ConfigError(f"{path} is not TOML: {error}.", hint=explain_mistake(text, str(error))) from None
 
 
 CORE_SECTIONS: Final = ("source", "publisher", "output", "policy")
 """The sections that no capability brings."""
-
-Sections = Mapping[str, tuple[type[Struct], ...]]
-"""What a section can hold, by its name."""
 
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
@@ -372,6 +388,9 @@ _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
 def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections, text: str = "") -> None:
     for section, content in settings.items():
         if section not in sections:
+            home = None if isinstance(content, dict | list) else find_home(section, "", sections)
+            if home:
+                raise ConfigError(f"{origin}: {section} is above all sections. It is a key of {home}.")
             raise ConfigError(
                 f"{origin}: [{section}] is not a section.",
                 hint=did_you_mean(section, [*CORE_SECTIONS, *names("tables")]),
@@ -379,17 +398,19 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections
         if section not in SEVERAL:
             if not isinstance(content, dict):
                 raise ConfigError(f"{origin}: {section} is written as [{section}].")
-            _refuse_unknown_keys(section, content, origin, sections[section])
+            _refuse_unknown_keys(section, content, origin, sections[section], sections)
             continue
         tables: list[Any] = content if isinstance(content, list) else []
         if not tables or not all(isinstance(table, dict) for table in tables):
             raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
         for table in tables:
-            _refuse_unknown_keys(section, table, origin, sections[section])
+            _refuse_unknown_keys(section, table, origin, sections[section], sections)
         steps_plugin().refuse_unknown(origin, text, section, tables)
 
 
-def _refuse_unknown_keys(where: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
+def _refuse_unknown_keys(
+    where: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]], sections: Sections
+) -> None:
     """Refuses a key that none of these kinds has, also in the tables of their keys: the types of
     plug-ins may let it pass.
     """
@@ -400,83 +421,9 @@ def _refuse_unknown_keys(where: str, table: Mapping[str, Any], origin: str, kind
         if key not in known:
             # The table of a source that nobody chose may be meant.
             meant = known.union(map(table_of, names("sources"))) if where == "source" else known
-            hint = did_you_mean(key, meant)
+            home = find_home(key, where, sections, table.get("sink"))
+            hint = f"It is a key of {home}." if home else did_you_mean(key, meant)
             raise ConfigError(f"{origin}: {where}.{key} is not a key.", hint=hint)
         tables = [kind for kind in types_of(kinds, key) if isinstance(kind, type) and issubclass(kind, Struct)]
         if tables and isinstance(value, dict):
-            _refuse_unknown_keys(f"{where}.{key}", value, origin, tables)
-
-
-_one_key = re.compile(r"Object (?:missing required|contains (?P<unknown>unknown)) field `(?P<name>.+)`").match
-
-
-VALUE_NAMES: Final = {
-    "int": "a whole number",
-    "float": "a number with a point",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-    "datetime": "a time",
-    "date": "a date",
-    "time": "a time of day",
-}
-"""What kinds of values are called where a key has another one."""
-
-BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
-"""What msgspec's signs of a bound are called."""
-
-_bounded = re.compile(r"Expected `(?P<kind>[^`]+)`(?P<of> of length)? (?P<bound>[<>]=?) (?P<limit>\S+)").fullmatch
-_other_kind = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`").fullmatch
-
-
-def _in_words(problem: str, sections: Sections) -> str:
-    """What was expected and where; the value itself may be a secret and is not repeated."""
-    what, _, path = problem.partition(" - at `$.")
-    where = path.rstrip("`")
-    if what.startswith("Invalid "):
-        return f"{where} takes {', '.join(_choices(where, sections))}."
-    key = _one_key(what)
-    if key and key["unknown"]:
-        return f"{where}.{key['name']} is not a key."
-    if key:
-        choices = ""
-        if where.startswith("output["):
-            choices = ", ".join(_choices(f"{where}.{key['name']}", sections))
-        need = f"{where} needs the key `{key['name']}`"
-        return f"{need}: {choices}." if choices else f"{need}."
-    kinds = _other_kind(what)
-    if kinds:
-        # Where a number with a point is wanted, a whole one does as well.
-        known = VALUE_NAMES | {"float": "a number"}
-        wanted = " or ".join(known.get(kind, kind) for kind in kinds["wanted"].split(" | ") if kind != "null")
-        return f"{where} takes {wanted}, not {VALUE_NAMES.get(kinds['found'], kinds['found'])}."
-    bounded = _bounded(what)
-    if bounded:
-        wanted = "a number" if bounded["kind"] == "float" else VALUE_NAMES.get(bounded["kind"], bounded["kind"])
-        return f"{where} takes {wanted}{bounded['of'] or ','} {BOUNDS[bounded['bound']]} {bounded['limit']}."
-    if where:
-        return f"{where}: {what.rstrip('.')}."
-    return f"{what.rstrip('.')}."
-
-
-def _choices(where: str, sections: Sections) -> list[str]:
-    """What a key such as `output[0].format` takes."""
-    section, _, key = re.sub(r"\[\d+\]", "", where).partition(".")
-    if key == "sink":
-        return names("sinks")
-    kinds = sections[section]
-    if key.startswith("steps."):
-        kinds, key = steps_plugin().steps, key.removeprefix("steps.")
-    choices: set[str] = set()
-    for kind in kinds:
-        for field in fields_of(kind):
-            if field.encode_name == key:
-                choices |= {str(value) for value in _literals(field.type)}
-    return sorted(choices)
-
-
-def _literals(kind: Any) -> list[Any]:
-    if get_origin(kind) is Literal:
-        return list(get_args(kind))
-    return [value for inner in get_args(kind) for value in _literals(inner)]
+            _refuse_unknown_keys(f"{where}.{key}", value, origin, tables, sections)

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from eventlog.convert.settings import LINE_BYTES, FilesInput
 from eventlog.core.errors import DataError, UsageError
+from eventlog.core.file_forms import tell_form
 from eventlog.sql.names import STANDARD, TRANSACTION
 
 UNIT_ROWS: Final = 250_000
@@ -53,6 +54,8 @@ def units(files: FilesInput) -> list[Unit]:
         kind, packed, size = kind_of_file(path) or "", path.suffix == ".gz", path.stat().st_size
         if kind == "csv":
             _refuse_header(path, packed=packed)
+        elif kind == "lines" and not packed:
+            _refuse_form(path)
         if kind == "parquet":
             all_units += _row_groups(path)
         elif kind == "lines" and not packed:
@@ -116,13 +119,27 @@ def kind_of_file(path: Path) -> str | None:
     return kind
 
 
+def _refuse_form(path: Path) -> None:
+    """DataError for a file that is no text in UTF-8; who reads it says what else is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            form = tell_form(file.read(LONGEST_HEADER_BYTES))
+    except OSError:
+        return
+    if form:
+        raise DataError(f"{path} {form}.")
+
+
 def _refuse_header(path: Path, *, packed: bool) -> None:
     """DataError where a column is missing, before any file is read; who reads the file says what
     else is wrong with it.
     """
     try:
         with opened(Unit(path=str(path), kind="csv", packed=packed)) as file:
-            first = file.readline(LONGEST_HEADER_BYTES).decode("utf-8-sig")
+            begin = file.readline(LONGEST_HEADER_BYTES)
+        if form := tell_form(begin):
+            raise DataError(f"{path} {form}.")
+        first = begin.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return
     if "\r" in first.rstrip("\r\n"):
@@ -130,7 +147,17 @@ def _refuse_header(path: Path, *, packed: bool) -> None:
         hint = "End each line with \\n or \\r\\n and begin again; nothing was published."
         raise DataError(f"{path}: its lines end with a carriage return alone.", hint=hint)
     if first.strip():
+        _refuse_separator(path, first)
         places_of(next(csv.reader([first])), str(path))
+
+
+def _refuse_separator(path: Path, header: str) -> None:
+    """DataError where the names of the header are parted by something else than commas."""
+    for separator, called in {";": "semicolons", "\t": "tabs", "|": "bars"}.items():
+        names = {name.strip(' "').casefold() for name in header.strip().split(separator)}
+        if len(names & {*STANDARD}) > 1:
+            hint = "Write the file again with commas; nothing was published."
+            raise DataError(f"{path}: its columns are parted by {called}, and CSV has commas.", hint=hint)
 
 
 def _row_groups(path: Path) -> Iterator[Unit]:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
+from eventlog.core.file_forms import tell_form
 from eventlog.core.plural import counted
 from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
 from eventlog.core.schema import Catalog, Table
@@ -39,6 +40,8 @@ class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Catalog:
     """Reads a schema file; DataError names the place that is wrong."""
+    if isinstance(text, bytes) and (form := tell_form(text)):
+        raise DataError(f"{origin} {form}.")
     try:
         file = msgspec.json.decode(text, type=_SchemaFile)
     # ValidationError is a DecodeError, and names the path.

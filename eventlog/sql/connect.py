@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.file_forms import tell_form
 from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.registry import names
 from eventlog.core.secrets import masked
@@ -39,6 +40,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     from sqlalchemy.exc import NoSuchModuleError
 
     parsed = read_url(url)
+    _refuse_slips(parsed)
     dialect = dialect_of(parsed)
     # SQLAlchemy's own choice of a driver need not be the one that our extra brings.
     if "+" not in parsed.drivername and dialect.driver and is_there(dialect.driver):
@@ -52,6 +54,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         if not may_create and (missing_name := missing_file(parsed)) is not None:
             hint = "Name one that is there; for a new log `eventlog install` makes it."
             raise ConfigError(f"There is no database file {missing_name}.", hint=hint)
+        _refuse_other_file(parsed, dialect)
     # PyMySQL writes a text in Latin-1; bytes it leaves as they are.
     is_latin = dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver)
     if is_latin and parsed.password:
@@ -149,13 +152,40 @@ def read_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # a port that is no number, and may be a password
-        hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
-        raise ConfigError("The database URL cannot be read.", hint=hint) from None
+        raise ConfigError("The database URL cannot be read.", hint=_explain_url(url)) from None
     if parsed.drivername in names("databases"):
         dialect = dialect_of(parsed)
         if parsed.drivername in dialect.other_names:
             return parsed.set(drivername=_usual_name(dialect))
     return parsed
+
+
+_WRITTEN: Final = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
+
+
+def _explain_url(url: str) -> str:
+    """Explain why a text is no URL, without any of it that may be secret."""
+    bare = url.strip()
+    if bare[:1] in ("'", '"'):
+        return "It begins with a quote: leave out the quotes around it."
+    if bare.startswith("jdbc:"):
+        return f"It is one of JDBC. {_WRITTEN}"
+    if "://" not in bare:
+        is_file = bare.endswith((".db", ".sqlite", ".sqlite3")) or Path(bare).is_file()
+        return "A file of SQLite is written as sqlite:/// and its path." if is_file else _WRITTEN
+    return f"Its port is no number, or a user or password has a / or : that is not written as %2F or %3A. {_WRITTEN}"
+
+
+def _refuse_slips(url: URL) -> None:
+    """ConfigError for what is a URL and cannot be meant so."""
+    if "@" in (url.host or ""):
+        # What stands there is a part of a password, which is not shown.
+        raise ConfigError(
+            "The database URL has an @ in its user or password.",
+            hint="Write it as %40; a secret from the environment or a file is written so by itself.",
+        )
+    if url.port is not None and url.port > 65_535:
+        raise ConfigError("The port in the database URL is above 65535.", hint="Correct it.")
 
 
 def address_of(url: URL) -> str:
@@ -237,6 +267,24 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
     # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from
     # being asked.
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
+
+
+def _refuse_other_file(url: URL, dialect: Dialect) -> None:
+    """ConfigError where the file of an embedded database is a folder, or something else than a database."""
+    if url.host:
+        raise ConfigError(f"A file of {dialect.name} is written with three slashes: {dialect.name}:/// and its path.")
+    path = Path(url.database or "")
+    if not url.database or url.database.startswith((":", "file:")) or not path.exists():
+        return
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder and no database file.", hint="Name the file in it.")
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(dialect.file_begins))
+    except OSError:  # the driver says what hinders it
+        return
+    if begin and begin != dialect.file_begins:
+        raise ConfigError(f"{path} {tell_form(begin) or 'is no database file'}.", hint="Name another file.")
 
 
 def missing_file(url: URL) -> str | None:

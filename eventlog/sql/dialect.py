@@ -29,6 +29,7 @@ from eventlog.core.errors import ConfigError, EventlogError, InstallError
 from eventlog.core.registry import database_named, problem
 from eventlog.core.registry import names as names_offered
 from eventlog.core.registry import offers as offered
+from eventlog.core.suggest import nearest
 from eventlog.sql.names import DIGITS, STANDARD, LogNames, hash_name, with_hash
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """What stands between the values of a row in the database's quick hash, where it has one."""
     embedded: bool = False
     """The database is a file of this machine, which connecting would make."""
+    file_begins: bytes = b""
+    """What the file of an embedded database begins with."""
     lone_writer: bool = False
     """One transaction writes at a time; others wait for it."""
     schemas: bool = True
@@ -288,7 +291,9 @@ def _named(backend: str) -> Dialect:
     known = names_offered("databases")
     if backend not in known:
         begins = f"the URL begins with one of {', '.join(known)}"
-        raise ConfigError(f"eventlog does not know the database {backend!r}; {begins}.")
+        meant = nearest(backend, known)
+        hint = f"Did you mean {meant}?" if meant else None
+        raise ConfigError(f"eventlog does not know the database {backend!r}; {begins}.", hint=hint)
     dialect: Dialect = database_named(backend)
     return dialect
 

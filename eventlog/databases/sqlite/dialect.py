@@ -41,6 +41,7 @@ SQLITE = Dialect(
     typed_columns=False,
     identifier_bytes=255,
     embedded=True,
+    file_begins=b"SQLite format 3\0",
     url_options=_options,
     lone_writer=True,
     schemas=False,

@@ -44,7 +44,7 @@ def test_a_missing_column_is_told_before_any_file_is_read(tmp_path: Path, name: 
     assert str(refused.value).startswith(f"{wrong} has no column table_key. It needs the ten columns")
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"\x1f\x8b broken"])
+@pytest.mark.parametrize("content", [b"", b"\xff\xff"])
 def test_what_else_is_wrong_with_a_file_says_who_reads_it(tmp_path: Path, content: bytes) -> None:
     for name in ("a.csv", "b.csv.gz"):
         (tmp_path / name).write_bytes(content)

@@ -1,0 +1,40 @@
+"""What was probably meant where a configuration is no TOML: said beside the parser's words."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_place = re.compile(r"\(at line (\d+), column \d+\)")
+_key: Final = r"[\w.-]+"
+_yaml = re.compile(rf"\s*({_key})\s*:(?:\s|$)").match
+_json = re.compile(r"\s*[{{]").match
+_truth = re.compile(rf"\s*({_key})\s*=\s*(true|false|yes|no|on|off)\s*(?:#.*)?$", re.IGNORECASE).match
+_bare = re.compile(rf"\s*({_key})\s*=\s*[^\s\"'\[{{0-9+-]").match
+_round = re.compile("[\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb]")
+
+
+def explain_mistake(text: str, problem: str) -> str | None:
+    """Explain what is wrong in the line of which the parser speaks; no value of it is repeated."""
+    found = _place.search(problem)
+    lines = text.splitlines()
+    number = int(found[1]) if found else len(lines)
+    line = lines[number - 1] if 0 < number <= len(lines) else ""
+    if _json(text):
+        return "This looks like JSON: TOML has [section] on a line of its own, and key = value."
+    if _round.search(line):
+        return 'Quotes are straight in TOML: "…".'
+    if key := _yaml(line):
+        return f'TOML joins a key and its value by =, as in {key[1]} = "…", and a section is written as [section].'
+    if "overwrite a value" in problem:
+        key_twice = line.partition("=")[0].strip()
+        return f"{key_twice} is there twice in its section."
+    if "declare" in problem and "twice" in problem:
+        return f"{line.strip()} is there twice: write its keys below the first one."
+    if truth := _truth(line):
+        return f"Write {truth[1]} = true or {truth[1]} = false, in small letters."
+    if "\\" in line:
+        return "A backslash in double quotes means something: write a path in single quotes, as in 'C:\\out'."
+    if bare := _bare(line):
+        return f'Write a text in quotes: {bare[1]} = "…".'
+    return None
