@@ -99,8 +99,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"output": [{"sink": "files"}]}, "my.toml: output[0] needs the key `path`."),
     (
         {"source": {"columns": "newest"}},
-        "my.toml: source.columns takes auto, new, new by bytes, new by letters, old, old by bytes, old by letters."
-        " Did you mean new?",
+        (
+            "my.toml: source.columns takes auto, new, new by bytes, new by letters, old, old by bytes, old by letters."
+            " Did you mean new?"
+        ),
     ),
     ({"source": {"log": 5}}, "my.toml: source.log takes a text, not a whole number."),
     (

@@ -93,8 +93,10 @@ def test_its_keys_are_read_and_it_is_built() -> None:
         ({"sink": "spool", "quue": "x"}, "my.toml: output.quue is not a key. Did you mean queue?"),
         (
             {"sink": "spol"},
-            "my.toml: output[0].sink takes database, delta, files, http, iceberg, kafka, spool, stdout, webhook."
-            " Did you mean spool?",
+            (
+                "my.toml: output[0].sink takes database, delta, files, http, iceberg, kafka, spool, stdout, webhook."
+                " Did you mean spool?"
+            ),
         ),
         (
             {"sink": "spool", "queue": "x", "format": "change-tables"},
