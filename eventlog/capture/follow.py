@@ -4,7 +4,7 @@ triggers have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec import Struct
 from sqlalchemy import Engine
@@ -51,21 +51,11 @@ def behind(states: Iterable[TriggerState]) -> list[str]:
     return [owner for owner in waiting if owner not in disabled]
 
 
-def follow(
-    engine: Engine,
-    names: LogNames,
-    owners: Sequence[str],
-    since: int | None = None,
-) -> list[Followed]:
-    """Tracks these classes anew, each by itself: what one of them meets is no reason to leave
-    another one behind.
+def follow(engine: Engine, names: LogNames, owner: str, since: int | None = None) -> Followed:
+    """Track a class anew; what it meets is no reason to leave another one behind.
 
-    `since` is the newest row of the log when somebody saw tables as their triggers know them.
+    `since` is the newest row of the log when somebody saw the table as its triggers know it.
     """
-    return [_followed(engine, names, owner, since) for owner in owners]
-
-
-def _followed(engine: Engine, names: LogNames, owner: str, since: int | None) -> Followed:
     try:
         retrack(engine, names, owner, since)
         return Followed(owner=owner)

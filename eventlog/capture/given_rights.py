@@ -89,13 +89,14 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
         if kept and written.sql.startswith("REVOKE "):
             for grant in given(connection, names):
                 if taking_back(grant) == written.sql:
-                    _forget(connection, names, grant)
+                    connection.execute(_in_setup(connection, names, "mark_clear"), {"name": _note_name(grant)})
         if grants:
             after = _given(connection, role)
             known = (role, after)
             # A right that was there before is somebody else's, and is not taken back with ours.
             if after != before:
-                _keep(connection, names, written.sql)
+                note = {"name": _note_name(written.sql), "value": written.sql}
+                connection.execute(_in_setup(connection, names, "mark_write"), note)
 
 
 def given(connection: Connection, names: LogNames) -> list[str]:
@@ -167,14 +168,6 @@ def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
                 rights = statement(dialect_of(connection), query, role=role)
                 return fetched(connection, verbatim(rights))
     return []
-
-
-def _keep(connection: Connection, names: LogNames, grant: str) -> None:
-    connection.execute(_in_setup(connection, names, "mark_write"), {"name": _note_name(grant), "value": grant})
-
-
-def _forget(connection: Connection, names: LogNames, grant: str) -> None:
-    connection.execute(_in_setup(connection, names, "mark_clear"), {"name": _note_name(grant)})
 
 
 def _note_name(grant: str) -> str:

@@ -96,7 +96,8 @@ class SchemaWatch:
             triggers = states(connection, names)
             known = latest(read_history(connection, names))
             former = {owner: version.columns for owner, version in known.items()} | self._shapes
-        followed = follow(self._log.engine, names, behind(triggers), self._newest) if self._follow else []
+        outdated = behind(triggers) if self._follow else []
+        followed = [follow(self._log.engine, names, owner, self._newest) for owner in outdated]
         with self._log.engine.connect() as connection:
             if any(table.error is None for table in followed):
                 triggers = states(connection, names)

@@ -72,7 +72,7 @@ def followed(engine: Engine, count: list[int]) -> Callable[[Event], None]:
     def work(ended: Event) -> None:
         while not ended.is_set():
             try:
-                told = follow(engine, LogNames(), behind(trigger_states(engine)))
+                told = [follow(engine, LogNames(), owner) for owner in behind(trigger_states(engine))]
             except (EventlogError, DBAPIError):
                 continue  # a table that changes while it is read is read at the next poll
             count[0] += sum(one.error is None for one in told)
