@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture import TrackRequest, track, trigger_states
 from eventlog.capture.install import install
@@ -94,6 +94,22 @@ def test_a_refresh_runs_nothing_of_a_strangers(accounts: Accounts, part: str) ->
     code = exit_code(["refresh", "usr", "--database", url])
     assert accounts.sung() == []
     assert (code, accounts.statuses()) == (0, "NN")
+
+
+@pytest.mark.parametrize("part", ["admin", "installer"])
+def test_verify_runs_nothing_of_a_strangers(accounts: Accounts, part: str) -> None:
+    forge(accounts, "a table beside", when=f"{accounts.home}.trap('a condition') = 1")
+    run(accounts.engines["writer"], ROW)
+    twin = f"{accounts.admin.url.database}_twin"
+    run(accounts.admin, f"CREATE DATABASE {twin}")
+    against = accounts.admin.url.set(database=twin)
+    with create_engine(against).begin() as connection:
+        connection.execute(text(USR))
+        connection.execute(text(ROW))
+    url = (accounts.admin if part == "admin" else accounts.engines[part]).url.render_as_string(hide_password=False)
+    target = against.render_as_string(hide_password=False)
+    assert exit_code(["verify", "usr", "--against", target, "--wait", "0", "--database", url]) == 0
+    assert accounts.sung() == []
 
 
 def test_what_nobody_tracks_gets_no_rights_and_the_installer_works(accounts: Accounts) -> None:
