@@ -131,6 +131,12 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             written = list(compress(written, asked))
         if self.dialect.transition_tables:
             return self._log_facts(ONE_ROW, holes_of(clauses, written))
+        body = self._statements(clauses, written, when)
+        if when is When.UPDATE and any(column.early for column in clauses.new.columns):
+            return statement(self.dialect, "if_written", **clauses.written(), body=body)
+        return body
+
+    def _statements(self, clauses: Clauses, written: Iterable[Fact], when: When) -> str:
         statements = []
         if self.dialect.procedural_triggers and self.plan.options.when is not None:
             # Conditions hold no queries there, so what they speak of is asked before.

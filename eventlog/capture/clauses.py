@@ -186,6 +186,21 @@ class Clauses(Struct, frozen=True, kw_only=True):
         whole = self.plan.whole_rows if self.child is None else not self.child.watched
         return whole and offers(self.dialect, "row_differs")
 
+    def written(self) -> dict[str, str]:
+        """What fills the holes of a look whether the database writes an updated row: columns of
+        which triggers see the new value in any case do not tell.
+        """
+        columns, table = self.new.columns, self.plan.table
+        name = table.name if self.child is None else self.child.child.name
+        told = [self._differs(column) for column in columns if not column.early]
+        match = []
+        for column in columns:
+            if column.early or column in self.plan.key or not self.plan.key or self.child:
+                sides = {"before": f"written.{self.dialect.quoted(column.name)}", "after": self.new.value(column)}
+                match.append(statement(self.dialect, "alike", **sides))
+        target = qualified(self.dialect, table.schema, name)
+        return {"changed": any_of(told or ["(1 = 0)"]), "target": target, "match": all_of(match)}
+
     def holds(self, side: Side) -> str:
         """What `when` says about one side of the class's own row."""
         if self.dialect.procedural_triggers:

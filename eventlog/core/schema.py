@@ -40,7 +40,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `formula` is SQL for a column that is not stored, in the names of the others, where a trigger
     cannot read it. `made` says that somebody can give the type casts and operators of their own,
     which must not run with our rights. `called` is its name as an attribute where a policy gives it
-    another one.
+    another one. `early` says that triggers see its new value before the database knows whether it
+    writes the row at all.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     formula: str | None = None
     made: Made | None = None
     called: str | None = None
+    early: bool = False
 
     @property
     def category(self) -> Category:

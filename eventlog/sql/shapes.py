@@ -63,6 +63,7 @@ class Schema:
         self._described: dict[str, Sequence[Any]] = {}
         self._declared: dict[str, dict[str, str]] = {}
         self._made: dict[tuple[str, str], Made] = {}
+        self._early: set[tuple[str, str]] = set()
         self.name = self._schema_name(name)
 
     def read(self, names: Iterable[str]) -> None:
@@ -82,6 +83,7 @@ class Schema:
             asked = {"schema": self.name, "table": name}
             words = answers(self._connection, "declared_types", asked)
             self._declared[name] = {row.name: row.type for row in words}
+            self._early.update((name, row.name) for row in answers(self._connection, "early_columns", asked))
         # Types of somebody's own making, where those are a way to run code in others' statements.
         tables = {"schema": self.name, "tables": [*new.values()]}
         for row in answers(self._connection, "made_types", tables):
@@ -258,6 +260,7 @@ class Schema:
                     nullable=bool(reflected["nullable"]),
                     formula=formula,
                     made=self._made.get((name, column)),
+                    early=(name, column) in self._early,
                 )
             )
         return tuple(columns)

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine
 
-from eventlog.capture import TriggerCondition, track
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.core.schema import WHOLE_ROW
 from tests.conformance.cases import CURRENT, FIELDS, Case, came, changed, check_left, gone, states
 from tests.support.logged import USR, left_by, logged, run
 from tests.support.servers import mysqls
@@ -209,3 +210,54 @@ def test_zero_dates_are_told_and_harm_no_writer(server: Engine) -> None:
         run(lenient, "INSERT INTO t VALUES (1, 0, 0, 0)")
     zero = "0000-00-00 00:00:00.000000000"
     assert logged(server) == came("k=1", d="0000-00-00", m=zero, s=zero)
+
+
+RENEWED = """CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, a VARCHAR(9), x VARCHAR(9),
+    u DATETIME NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, day INTEGER AS (DAY(u)) STORED)"""
+SPRING, NEXT_DAY = "2025-03-23 10:57:19.000000000", "2025-03-24 00:00:00.000000000"
+
+
+@pytest.mark.parametrize("style", Style)
+def test_an_update_that_changes_nothing_renews_no_time_of_the_log(server: Engine, style: Style) -> None:
+    run(server, RENEWED, f"INSERT INTO t (k, a, u) VALUES (1, 'a', '{SPRING[:19]}')")
+    track(server, ["t"], TriggerOptions(style=style, exclude=("x",)))
+    for nothing in (
+        "UPDATE t SET a = 'a'",
+        "INSERT INTO t (k, a) VALUES (1, 'z') ON DUPLICATE KEY UPDATE a = 'a'",
+        "UPDATE t SET x = NULL, a = a",
+        f"UPDATE t SET u = '{SPRING[:19]}'",
+    ):
+        assert left_by(server, nothing) == [], nothing
+    # Whoever sets the time alone changes the row, also to the time that the server would have given it.
+    for something in ("UPDATE t SET u = NOW()", f"UPDATE t SET u = '{SPRING[:19]}'", "UPDATE t SET x = 'x'"):
+        assert left_by(server, something), something
+
+
+def test_a_renewed_time_is_told_where_the_row_is_written(server: Engine) -> None:
+    run(server, RENEWED, f"INSERT INTO t (k, a, u) VALUES (1, 'a', '{SPRING[:19]}')")
+    track(server, ["t"], replace(FIELDS, exclude=("x",)))
+    expected = changed("k=1", u=(SPRING, NEXT_DAY), day=("23", "24"))
+    assert left_by(server, f"UPDATE t SET u = '{NEXT_DAY[:19]}'") == expected
+    told = left_by(server, "UPDATE t SET a = 'b'")
+    with server.connect() as connection:
+        stored = connection.exec_driver_sql("SELECT CONCAT(u, '.000000000') FROM t").scalar()
+    assert told[:2] == changed("k=1", a=("a", "b"), u=(NEXT_DAY, stored))
+    assert left_by(server, "UPDATE t SET k = 2, u = u")[0] == gone("k=1")[0]
+
+
+def test_a_renewed_time_of_rows_without_a_key_and_of_child_rows(server: Engine) -> None:
+    run(
+        server,
+        "CREATE TABLE bare (a VARCHAR(9), u DATETIME ON UPDATE CURRENT_TIMESTAMP)",
+        "CREATE TABLE p (k INTEGER NOT NULL PRIMARY KEY, v INTEGER)",
+        """CREATE TABLE c (k INTEGER, a VARCHAR(9), u DATETIME ON UPDATE CURRENT_TIMESTAMP,
+            FOREIGN KEY (k) REFERENCES p (k))""",
+        f"INSERT INTO bare VALUES ('a', '{SPRING[:19]}'), ('b', NULL)",
+        "INSERT INTO p VALUES (1, 1)",
+        f"INSERT INTO c VALUES (1, 'a', '{SPRING[:19]}')",
+    )
+    track(server, ["bare"], TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,)))
+    track(server, ["p"], FIELDS)
+    assert left_by(server, "UPDATE bare SET a = a", "UPDATE c SET a = a") == []
+    assert len(left_by(server, "UPDATE bare SET a = 'c' WHERE a = 'a'")) == 2
+    assert left_by(server, "UPDATE c SET a = 'c', u = NULL") != []

@@ -14,6 +14,14 @@ WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
                     'enum', 'set', 'uuid', 'inet4', 'inet6', 'vector', 'geometry', 'point', 'linestring', 'polygon',
                     'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection', 'geomcollection');
 
+-- early_columns: what ON UPDATE gives a new value, and what is computed from others, in a table that has an ON UPDATE. MariaDB
+-- shows both to triggers also where it finds then that nothing else changed, and writes no row
+SELECT column_name AS name FROM information_schema.columns
+WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
+  AND (extra LIKE '%on update%' OR extra LIKE '% GENERATED%')
+  AND EXISTS (SELECT 1 FROM information_schema.columns AS other
+              WHERE other.table_schema = COALESCE(:schema, DATABASE()) AND other.table_name = :table AND other.extra LIKE '%on update%');
+
 -- column_collations: how a table's columns compare texts
 SELECT column_name AS name, character_set_name AS charset, collation_name AS collation
 FROM information_schema.columns

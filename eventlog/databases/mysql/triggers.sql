@@ -44,6 +44,9 @@ THEN CONCAT('"', REPLACE(REPLACE(/* text */NEW.idu, '\', '\\'), '"', '\"'), '"')
 -- differs: whether a value changed
 NOT (/* before */OLD.fname <=> /* after */NEW.fname);
 
+-- alike: whether two values are one; a NULL is like another
+/* before */OLD.fname <=> /* after */NEW.fname;
+
 -- differs_as_text: the same byte by byte, because most collations take 'a' for 'A'
 NOT (CAST(/* before */OLD.fname AS BINARY) <=> CAST(/* after */NEW.fname AS BINARY));
 
@@ -55,6 +58,11 @@ INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /*
   /* old_value */old_value, /* new_value */new_value)
 VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
   /* old */NULL, /* new */NULL);
+END IF;
+
+-- if_written: what an update logs that the server carries out: another column changed, or the row is there as it is now
+IF /* changed */(1 = 1) OR EXISTS (SELECT 1 FROM /* target */usr AS written WHERE /* match */(1 = 1)) THEN
+/* body */;
 END IF;
 
 -- image: a row as an array of texts, the number of its definition first
