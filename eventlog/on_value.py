@@ -2,10 +2,11 @@
 all the same.
 
 An attribute with a value that is left out is not sent at all: a receiver keeps what it has, for
-nothing is removed that nobody has removed. What it has then, nobody knows: the next value that can
-be written takes the place of whatever it is. Or the nearest value that the format has is sent
-instead. Looked at only after a format has failed with a change, so that all others cost nothing
-more.
+nothing is removed that nobody has removed. Or the nearest value that the format has is sent
+instead, or the object is refused. A former value refuses nothing: it is left out, of an object that
+goes too. Where the change that brought it was refused, the receiver lacks all that this change
+brought: everything that the next one says takes the place of what the receiver has. Looked at only
+after a format has failed with a change, so that all others cost nothing more.
 """
 
 from __future__ import annotations
@@ -54,15 +55,16 @@ def written_otherwise(
     """The answer to the events of a change that a format has failed with, and what it `write`s
     instead, if anything.
 
-    Nothing is written where the fault is not that of a value, or where objects are to be refused.
+    Nothing is written where the fault is not that of a value, or where objects are to be refused for a
+    value that they have.
     """
-    if sayer is None or on_value == "refuse-object":
+    if sayer is None:
         return refused(change, error), None
-    cure = _Cure(sayer, replacing=on_value == "replace")
+    cure = _Cure(sayer, on_value)
     try:
         edits = cure.edits(change)
         # No single value is at fault, so leaving some out would not help.
-        if not cure.faults:
+        if not cure.faults or (cure.is_now and on_value == "refuse-object"):
             return refused(change, error), None
         partial = refused(change, cure.summary(), partial=True)
         if not edits and change.op is Op.MODIFY:
@@ -83,20 +85,35 @@ def refused(change: Change, error: DataError, *, partial: bool = False) -> Refus
 class _Cure:
     """Goes through the values of one change; `faults` say what was done about which."""
 
-    def __init__(self, sayer: Sayer, *, replacing: bool) -> None:
+    def __init__(self, sayer: Sayer, on_value: OnValue) -> None:
         self.faults: dict[str, None] = {}
+        self.is_now = self.was_before = False
+        """Whether a value is at fault that the object has now, and one that it had before."""
         self._sayer = sayer
-        self._replacing = replacing
+        self._replacing = on_value == "replace"
+        self._refusing = on_value == "refuse-object"
 
     def edits(self, change: Change) -> tuple[Edit, ...]:
         """What can be written of a change."""
         cured = [self._edit(edit, change.op) for edit in change.edits]
-        return tuple([edit for edit in cured if edit is not None])
+        edits = [edit for edit in cured if edit is not None]
+        if change.op is Op.MODIFY and self.was_before and self._refusing:
+            # The change that brought the value was refused, and all that it brought with it.
+            edits = [self._renewed(edit) for edit in edits]
+        return tuple(edits)
+
+    def _renewed(self, edit: Edit) -> Edit:
+        """The edit, whose new value takes the place of whatever a receiver has."""
+        if edit.new is ABSENT or self._sayer.holds_several(edit.column):
+            return edit
+        return replace(edit, old=ABSENT, reset=True)
 
     def _edit(self, edit: Edit, op: Op) -> Edit | None:
         """The edit with values that can be written; None where nothing of it can be."""
         old = self._cell(edit.column, edit.old)
         new = self._cell(edit.column, edit.new)
+        self.was_before |= old is not edit.old
+        self.is_now |= new is not edit.new
         if old is edit.old and new is edit.new:
             return edit
         without_old = old is ABSENT and edit.old is not ABSENT

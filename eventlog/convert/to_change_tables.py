@@ -28,15 +28,11 @@ from eventlog.convert.forms import (
 )
 from eventlog.convert.packed_rows import RowPacker, unpack_rows
 from eventlog.convert.settings import SentTables, TableFiles
-from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
-from eventlog.on_value import refused
 from eventlog.qlik.change_tables.format import DOCUMENT_ROWS, ChangeTableFormat, WrittenRows
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.qlik.change_tables.tables import ChangeTable
-from eventlog.sinks.change_files.arrow import Fitting
 from eventlog.sinks.change_files.dfm import description, description_name
 from eventlog.sinks.change_files.row_files import file_bytes
 
@@ -125,7 +121,9 @@ class TableForm(PackedRows):
         streamed: bool = False,
     ) -> None:
         own_files = target.files.full_load == "files"
-        super().__init__(ChangeTableFormat(settings=target.settings, loads=own_files), tables)
+        super().__init__(
+            ChangeTableFormat(settings=target.settings, loads=own_files, limits=target.files.limits), tables
+        )
         self._target = target
         self._streamed = streamed
         self._layouts: dict[str, list[Table]] = {}
@@ -133,31 +131,6 @@ class TableForm(PackedRows):
             alike = self._layouts.setdefault(self._folder(table), [])
             if _look(table) not in alike:
                 alike.append(_look(table))
-
-    def writer(self, catalog: Catalog | None) -> Writer:
-        write = super().writer(catalog)
-        if self._target.files.format != "parquet":
-            return write
-
-        def fitting(changes: Iterable[Change]) -> Iterator[WrittenRows | Refusal]:
-            for change in changes:
-                for item in write((change,)):
-                    yield item if isinstance(item, Refusal) else fitted(change, item)
-
-        def fitted(change: Change, item: WrittenRows) -> WrittenRows | Refusal:
-            check = fittings.get(item.table)
-            if check is None:
-                check = fittings[item.table] = Fitting(item.table.columns)
-            try:
-                check.check(item.rows)
-            except ExpressionError as error:
-                return refused(change, error)
-            return item
-
-        # Refuses rows with values that no Parquet file of their table can hold: here, where they
-        # get an outcome, and not when a part with thousands of others is written.
-        fittings: dict[ChangeTable, Fitting] = {}
-        return fitting
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         first = part = parts.first // parts.part_events
@@ -230,7 +203,7 @@ class TableDocuments(PackedRows):
     schema = SENT
 
     def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
-        form = ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS)
+        form = ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS, limits=target.into.limits)
         super().__init__(form, tables)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final, Literal
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.limits import Limits
 from eventlog.core.secrets import SecretSettings, visible
 
 NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and ends with a letter or a digit"
@@ -48,6 +49,11 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     def sink(self) -> str:
         """The name of its sink."""
         return str(self.__struct_config__.tag or "")
+
+    @property
+    def limits(self) -> Limits | None:
+        """What the columns of its target hold, where that is not all that their types say."""
+        return None
 
     @property
     def places(self) -> Places:

@@ -170,9 +170,6 @@ class UnsealedRows:
         numbers = [event.position[0] for event in events]
         low = [number for number in numbers if number <= newest]
         faults: dict[int, str] = {}
-        for number in numbers:
-            if number <= 0:
-                faults[number] = f"record_id is {number}; it must be positive."
         if low:
             query = self._log.query("processed_among")
             for (number,) in self._log.rows(connection, query, {"ids": id_list(low)}):

@@ -8,6 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from msgspec import Struct
 
+from eventlog.core.limits import Limits
+
 ColumnType = sa.types.TypeEngine[Any]
 
 
@@ -38,6 +40,8 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     time: ColumnType = sa.Time()
     keyed: Callable[[ColumnType], ColumnType] = lambda kind: kind
     """The type where the column is a part of a primary key."""
+    limits: Limits = Limits()
+    """What its columns hold."""
     domain: Callable[[str, ColumnType, str | None], ColumnType] | None = None
     """A type of the log's own, made of another one in this schema; None where there are none.
     A writer pays a twentieth of a table's CHECK for its condition.

@@ -108,7 +108,8 @@ def test_values_that_a_column_cannot_hold_end_as_errors_and_the_rest_goes_on(tmp
     ]
     rows += [log_row(2 * n + 1, table_key=f"idu={n + 9}", column_name="age", new_value="7") for n in range(4)]
     source = write_lines(tmp_path / "log.jsonl", rows)
-    done = converted(source, tmp_path / "out", catalog=Catalog([NARROW]), target=TableFiles(), jobs=jobs)
+    strict = TableFiles(settings=ChangeTableSettings(on_value="refuse-object"))
+    done = converted(source, tmp_path / "out", catalog=Catalog([NARROW]), target=strict, jobs=jobs)
     assert (done.statuses, done.changes) == ({"E": 2, "S": 4}, 4)
     found = {one["position"]: one for one in outcomes_of(tmp_path / "out")}
     for number, name in enumerate(bad, 1):

@@ -77,9 +77,14 @@ def test_a_bad_row_does_not_end_a_good_one_of_its_number(adopted: Engine, tmp_pa
     with Publisher(config(adopted, tmp_path, limit)) as publisher:
         for _ in range(9):
             publisher.run_once()
-    assert letters(adopted) == [(-4, "S"), (0, "S"), (7, "W"), (7, "W"), (8, "E"), (8, "E"), (9, "S"), (9, "S")]
+    assert letters(adopted) == [(-4, "E"), (0, "E"), (7, "W"), (7, "W"), (8, "E"), (8, "E"), (9, "S"), (9, "S")]
+    with adopted.connect() as connection:
+        notes = connection.execute(
+            text("SELECT note FROM event_log_outcome WHERE record_id <= 0 ORDER BY record_id")
+        ).scalars()
+        assert [*notes] == ["record_id is -4; it must be positive.", "record_id is 0; it must be positive."]
     published = "".join(file.read_text() for file in tmp_path.glob("*.xml"))
-    assert all(f"idu={number}" in published for number in (1, 2, 3))
+    assert [f"idu={number}" in published for number in (1, 2, 3)] == [False, True, True]
     with adopted.connect() as connection:
         note = connection.execute(text("SELECT note FROM event_log_outcome WHERE record_id = 7")).scalar_one()
     assert note.startswith("2 rows have this record_id, and 1 of them could not be published: event_type is 9")

@@ -8,11 +8,12 @@ that.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from itertools import chain, compress
 from operator import itemgetter, ne
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, is_zoned
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.rows import BEFORE, OPERATIONS, stream_position, transaction_id
+from eventlog.qlik.limits import Limit
 from eventlog.qlik.readings import is_float
 from eventlog.qlik.values import TableValues, Teller
 
@@ -54,8 +56,16 @@ class Layout:
     """How whole changes of one table become columns, with what they have in common worked out once."""
 
     def __init__(
-        self, values: TableValues, teller: Teller, codec: Codec, pick: Pick | None, *, before_image: bool
+        self,
+        values: TableValues,
+        teller: Teller,
+        codec: Codec,
+        pick: Pick | None,
+        *,
+        before_image: bool,
+        bounds: Sequence[Limit | None] = (),
     ) -> None:
+        self._bounds = dict(zip(values.names, bounds, strict=False))
         self._values = values
         self._teller = teller
         self._codec = codec
@@ -194,7 +204,7 @@ class Layout:
         None where those take the long way.
         """
         if names not in self._shapes:
-            shape = row_shape(self._values, names)
+            shape = row_shape(self._values, names, self._bounds)
             self._shapes[names] = None if shape is None else (shape, self._written_masks(shape))
         return self._shapes[names]
 
@@ -283,6 +293,8 @@ class RowShape(Struct, frozen=True, kw_only=True):
     kinds: tuple[type, ...]
     clocks: tuple[tuple[int, dt.tzinfo | None], ...]
     """Where times stand, and the zone that makes one canonical."""
+    bounds: tuple[tuple[int, Limit], ...] = ()
+    """Where columns stand that do not hold every value of their type."""
 
     def fit_each(self, columns: Sequence[Sequence[Any]]) -> bool:
         """Whether the values of many rows do, column by column."""
@@ -294,7 +306,7 @@ class RowShape(Struct, frozen=True, kw_only=True):
             # Another zone than the column's would be written as it is, and then not be canonical.
             if not {cell.tzinfo for cell in columns[index] if cell is not None} <= {zone}:
                 return False
-        return True
+        return all(bound.holds(columns[index]) for index, bound in self.bounds)
 
     def row(self, key: tuple[Any, ...], cells: tuple[Any, ...]) -> tuple[Any, ...]:
         """All rows by their columns; None where a column was not captured."""
@@ -307,7 +319,9 @@ class RowShape(Struct, frozen=True, kw_only=True):
         return sum(1 << index for index in compress(self.indexes, flags))
 
 
-def row_shape(values: TableValues, names: tuple[str, ...]) -> RowShape | None:
+def row_shape(
+    values: TableValues, names: tuple[str, ...], bounds: Mapping[str, Limit | None] = MappingProxyType({})
+) -> RowShape | None:
     """What rows with edits of these columns look like; None where those take the long way."""
     own = {name: index for index, name in enumerate(values.names)}
     captured = all(name in own and own[name] not in values.key for name in names)
@@ -333,6 +347,7 @@ def row_shape(values: TableValues, names: tuple[str, ...]) -> RowShape | None:
         indexes=indexes,
         kinds=tuple([_kind(column) for column in columns]),
         clocks=tuple(clocks),
+        bounds=tuple([(index, bound) for index, name in enumerate(names) if (bound := bounds.get(name)) is not None]),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
+from eventlog.core.limits import Limits
 from eventlog.core.model import Change, Position, Refusal
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, Writer
@@ -36,6 +37,8 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
     rows_of_a_document: int = DOCUMENT_ROWS
     loads: bool = False
     """Rows of a full load go into tables of their own."""
+    limits: Limits | None = None
+    """What the columns of the target hold; None where they hold all."""
 
     suffix: ClassVar[str] = ".parquet"
     """How files with its rows end, where nobody chose another form."""
@@ -45,7 +48,8 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the rows of changes, of many at once where they are alike."""
-        tables, size = ChangeTables(self.settings, catalog, loads=self.loads), self.rows_of_a_document
+        tables = ChangeTables(self.settings, catalog, loads=self.loads, limits=self.limits)
+        size = self.rows_of_a_document
         stamp_of = Stamps()
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenRows | WrittenColumns | Refusal]:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
+from eventlog.core.limits import Limits
 from eventlog.core.model import Change, Op, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.on_value import refused, written_otherwise
@@ -26,6 +27,7 @@ from eventlog.qlik.change_tables.rows import (
     transaction_id,
 )
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
+from eventlog.qlik.limits import limit_of
 from eventlog.qlik.masks import MOST_COLUMNS, KeptMasks, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading
@@ -44,6 +46,7 @@ class ChangeTable:
         *,
         load: bool = False,
         route: str = "",
+        limits: Limits | None = None,
     ) -> None:
         """With `load` it has the rows of a full load: the table's own columns, under its own name.
 
@@ -86,7 +89,11 @@ class ChangeTable:
             self._pick = itemgetter(*indexes)
         self._seen: tuple[object, str] = (None, "")
         """The last transaction and its 32 digits, which neighbours mostly share."""
+        bounds = [limit_of(column.type, limits) if limits else None for column in self.values.columns]
         readings = [reading(column) for column in self.values.columns]
+        readings = [
+            read if bound is None else bound.checked(read) for read, bound in zip(readings, bounds, strict=True)
+        ]
         self._teller = Teller(self.values, [(NEVER, read) for read in readings], None)
         self._layout = Layout(
             self.values,
@@ -94,6 +101,7 @@ class ChangeTable:
             self._masks.__getitem__,
             self._pick,
             before_image=settings.before_image,
+            bounds=bounds,
         )
         self.sayer = ColumnSayer(self.values.columns, readings)
 
@@ -169,8 +177,10 @@ class ChangeTables:
         catalog: Catalog | None,
         *,
         loads: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         """With `loads`, rows of a full load go into tables of their own."""
+        self._limits = limits
         self.settings = settings
         self._loads = loads
         self.partitions: Partitions | None = None
@@ -222,7 +232,7 @@ class ChangeTables:
         if table is None:
             return ExpressionError("its columns are not known, and a change table needs them; give a schema file")
         try:
-            return ChangeTable(table, self.settings, load=load, route=route)
+            return ChangeTable(table, self.settings, load=load, route=route, limits=self._limits)
         except ExpressionError as error:
             return error
 

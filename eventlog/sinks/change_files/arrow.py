@@ -9,19 +9,17 @@ from __future__ import annotations
 import datetime as dt
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlog.core.errors import ExpressionError
 from eventlog.core.sql_types import Category, category, is_zoned
 from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
 from eventlog.qlik.messages.jsonvalues import plain
-from eventlog.qlik.readings import is_whole_text
 from eventlog.qlik.typemap import DECIMAL_DIGITS, qlik_type
 
 SAMPLE_ROWS: Final = 200
@@ -158,68 +156,3 @@ def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
     index_of = {cell: index for index, cell in enumerate(dict.fromkeys(cells))}
     indices = pa.array([index_of[cell] for cell in cells], pa.int32())
     return pa.array(list(index_of), field.type).take(indices)
-
-
-class Fitting:
-    """Looks at the rows of one change table before they are put together column by column."""
-
-    def __init__(self, columns: Sequence[ChangeColumn]) -> None:
-        self._columns = []
-        for column in columns:
-            # These two are not in the rows yet.
-            if not (column.is_called("change_seq") or column.is_called("partition_name")):
-                self._columns.append(column)
-        self._doubts = []
-        fields = arrow_schema(self._columns)
-        for index, (column, field) in enumerate(zip(self._columns, fields, strict=True)):
-            takes_all = category(column.type) is Category.TIME or str(field.type).startswith(_HARMLESS)
-            if not takes_all:
-                self._doubts.append((index, _doubt(column, field.type)))
-
-    def check(self, rows: Sequence[ChangeRow]) -> None:
-        """ExpressionError names the column that cannot hold its value."""
-        for row in rows:
-            for index, doubtful in self._doubts:
-                cell = row[index]
-                if cell is not None and doubtful(cell):
-                    self._ask(row)
-                    break  # one look judges all cells of the row
-
-    def _ask(self, row: ChangeRow) -> None:
-        problems = misfits(self._columns, [row])
-        if problems:
-            raise ExpressionError(problems[0])
-
-
-def _doubt(column: ChangeColumn, kind: pa.DataType) -> Callable[[Any], bool]:
-    """What tells the cells of a column of which Arrow must be asked from those that it is sure to
-    take.
-    """
-    if pa.types.is_decimal(kind):
-        return partial(_no_decimal, digits=kind.precision - kind.scale, scale=kind.scale)
-    if pa.types.is_integer(kind):
-        beyond = 2 ** (kind.bit_width - 1)
-        return lambda cell: type(cell) is not int or not -beyond <= cell < beyond
-    if pa.types.is_float32(kind):
-        return too_large
-    if category(column.type) in NUMBERS:
-        return _no_number
-    return _no_text
-
-
-def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:
-    if type(cell) is int:
-        cell = Decimal(cell)
-    if type(cell) is not Decimal or not cell.is_finite():
-        return True
-    # More digits before the point than there is room for, or more behind it.
-    return cell.adjusted() >= digits or -int(cell.as_tuple().exponent) > scale
-
-
-def _no_number(cell: Any) -> bool:
-    """Exact numbers of any precision are text for Arrow."""
-    return type(cell) not in (Decimal, int) and _no_text(cell)
-
-
-def _no_text(cell: Any) -> bool:
-    return not isinstance(cell, str) or not is_whole_text(cell)

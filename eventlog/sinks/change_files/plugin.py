@@ -18,7 +18,10 @@ def _format(order: FormatOrder) -> Format:
     loads = False
     if row_files is not None:
         loads = row_files.chosen(order.output.file_format).full_load == "files"
-    return ChangeTableFormat(settings=order.settings, loads=loads)
+    limits = order.output.limits
+    if row_files is not None:
+        limits = row_files.chosen(order.output.file_format).limits
+    return ChangeTableFormat(settings=order.settings, loads=loads, limits=limits)
 
 
 def _folder(order: SinkOrder) -> Sink:

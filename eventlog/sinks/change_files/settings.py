@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.limits import Limits
 
 RowFormat = Literal["parquet", "csv", "json"]
 SET_ASIDE: Final = (
@@ -29,6 +30,11 @@ class RowFiles(Struct, frozen=True, kw_only=True):
     names: Literal["change_seq", "time"] = "change_seq"
     full_load: Literal["rows", "files"] = "rows"
     descriptions: Literal["beside", "apart"] = "beside"
+
+    @property
+    def limits(self) -> Limits | None:
+        """What columns hold: those of Parquet have types, and texts hold all."""
+        return Limits() if self.format == "parquet" else None
 
     @property
     def ending(self) -> str:

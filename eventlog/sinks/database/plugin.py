@@ -67,5 +67,9 @@ def _findings(output: DatabaseOutput) -> Iterator[Finding]:
 
 
 DATABASE: Final = SinkPlugin(
-    settings=DatabaseOutput, build=_sink, place=_place, formats=("change-tables",), check=_findings
+    settings=DatabaseOutput,
+    build=_sink,
+    place=_place,
+    formats=("change-tables",),
+    check=_findings,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.limits import Limits
 from eventlog.core.outputs import OutputKeys
 
 ControlTable = Literal["status", "history", "suspended_tables", "apply_exceptions"]
@@ -32,3 +33,11 @@ class DatabaseSettings(OutputKeys, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 < len(self.task) <= 128:
             raise ConfigError("output.task must have between 1 and 128 characters.")
+
+    @property
+    def limits(self) -> Limits:
+        """What columns of its database hold."""
+        from eventlog.sql.connect import read_url
+        from eventlog.sql.dialect import dialect_of
+
+        return dialect_of(read_url(self.url)).types.limits

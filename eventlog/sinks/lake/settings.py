@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.limits import Limits
 from eventlog.core.outputs import OutputKeys, Places
 from eventlog.qlik.change_tables.settings import ChangeTableSettings, Header
 from eventlog.sinks.store.address import StoreSettings, is_address, refuse_unknown
@@ -52,6 +53,11 @@ class LakeSettings(OutputKeys, frozen=True, kw_only=True):
             message = 'output.mode is "mirror", and change_tables.before_image is false.'
             hint = "Leave it out: a key that changes is known by the row before."
             raise ConfigError(message, hint=hint)
+
+    @property
+    def limits(self) -> Limits:
+        """What columns of a lake's tables hold."""
+        return Limits()
 
     @property
     def places(self) -> Places:

@@ -18,7 +18,7 @@ from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Op, Reason
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument
-from eventlog.sinks.change_files.arrow import Fitting, misfits, parquet_bytes
+from eventlog.sinks.change_files.arrow import misfits, parquet_bytes
 from eventlog.sinks.change_files.dfm import description
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from tests.support.changerows import AT, CSV, JSON, documents, told
@@ -133,7 +133,6 @@ def test_a_time_of_day_is_text_that_every_reader_of_parquet_takes() -> None:
     cells = ([1, 2, 3], [dt.time(7, 8, 9, 120_000), None, dt.time(0)])
     [ids, times] = pq.read_table(io.BytesIO(parquet_bytes(columns, cells))).columns
     assert (ids.to_pylist(), times.to_pylist()) == ([1, 2, 3], ["07:08:09.120000", None, "00:00:00.000000"])
-    Fitting(columns).check([(1, dt.time(7)), (2, None)])
     assert misfits(columns, [(1, dt.time(7)), (2, None)]) == {}
 
 
