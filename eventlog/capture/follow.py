@@ -16,9 +16,10 @@ from eventlog.capture.registry import refuse_fault
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import located, track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
+from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import in_words
-from eventlog.sql.names import LogNames, whole_name
-from eventlog.sql.reflect import Classes, parts_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.reflect import Classes
 
 BEHIND = frozenset({TriggerCondition.OUTDATED, TriggerCondition.MISSING})
 """States that tracking anew mends; who disabled a trigger had a reason for it, and a stray one has
@@ -45,7 +46,7 @@ def behind(states: Iterable[TriggerState]) -> list[str]:
         if trigger.state is TriggerCondition.DISABLED:
             disabled.add(trigger.owner)
         # A stray trigger on a table of another name went along when its table was renamed.
-        renamed = trigger.state is TriggerCondition.STRAY and trigger.table != parts_of(trigger.owner)[1]
+        renamed = trigger.state is TriggerCondition.STRAY and trigger.table != read_name(trigger.owner)[1]
         if trigger.state in BEHIND or renamed:
             waiting[trigger.owner] = None
     return [owner for owner in waiting if owner not in disabled]
@@ -89,7 +90,7 @@ def retrack(
         options = tracked.options
         classes, name = Classes(connection), owner
         if not classes.has(owner) and (today := capture.table_today(owner)):
-            name = whole_name(*today)
+            name = write_name(*today)
         table = classes.one(name, options.children, options.key)
         known = attribute_names(table)
         # Chosen columns that are gone are left out, for a trigger that names one fails every

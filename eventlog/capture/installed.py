@@ -20,12 +20,13 @@ from eventlog.capture.requests import words
 from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.core.schema import Table
+from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import answers, is_denied
 from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.history import as_logged, read_history
-from eventlog.sql.names import LogNames, whole_name
+from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 
 
@@ -84,7 +85,7 @@ class RegistryState(Struct, frozen=True, kw_only=True):
         """Return schema and name of the table on which a class's triggers stand, which go along where
         it gets another name; child tables, which keep theirs, bear triggers of the class too.
         """
-        children = {child.rpartition(".")[2] for child in self.classes[owner].options.children}
+        children = {read_name(child)[1] for child in self.classes[owner].options.children}
         tables = {(trigger.schema, trigger.table) for trigger in self.of(owner) if trigger.table not in children}
         return tables.pop() if len(tables) == 1 else None
 
@@ -153,7 +154,7 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
             name=row.trigger_name,
             table=row.table_name,
             schema=row.table_schema,
-            owner=whole_name(row.table_schema, row.table_name),
+            owner=write_name(row.table_schema, row.table_name),
             state=TriggerCondition.STRAY,
             note="the registry does not name it",
             entered=False,
@@ -441,4 +442,4 @@ def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list
 
 def _called(table: str) -> set[str]:
     """The names by which people may ask for a table: with its schema, or without."""
-    return {table.casefold(), table.rpartition(".")[2].casefold()}
+    return {table.casefold(), read_name(table)[1].casefold()}

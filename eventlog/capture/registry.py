@@ -18,9 +18,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.plan import TriggerOptions, TriggerPlan
 from eventlog.core.errors import InstallError
+from eventlog.core.table_names import write_name
 from eventlog.sql.access import answers, fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, long_literal, offers, statement
-from eventlog.sql.names import LogNames, whole_name
+from eventlog.sql.names import LogNames
 
 BY_KEY: Final = "key"
 """The style in which the follower logs a class that it cannot log as before: rows to be read back by key."""
@@ -58,7 +59,7 @@ class TrackedClass(Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> str:
         """The class's name as people write it."""
-        return whole_name(self.schema, self.table)
+        return write_name(self.schema, self.table)
 
 
 def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedClass]:

@@ -29,10 +29,11 @@ from eventlog.capture.track import located, with_schema
 from eventlog.capture.wanted import named_tables
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
+from eventlog.core.table_names import write_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import has_log
-from eventlog.sql.names import LogNames, no_log, whole_name
+from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
 
 
@@ -60,7 +61,7 @@ class CapturedTable(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        return whole_name(self.schema, self.name)
+        return write_name(self.schema, self.name)
 
 
 class RightsScope(Struct, frozen=True, kw_only=True):

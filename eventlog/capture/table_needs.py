@@ -169,7 +169,7 @@ class TableNeeds:
             asked = self._dialect.normalised(table)
             constraint = inspect(self._connection).get_pk_constraint(asked, schema=schema)
             names = constraint["constrained_columns"]
-            key = tuple(self._dialect.reported(str(name)) for name in names)
+            key = tuple(self._dialect.column_name(str(name)) for name in names)
             return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
         if schema not in self._unique:
             by_index: dict[tuple[str, str], set[str]] = {}

@@ -36,14 +36,15 @@ from eventlog.capture.tried import try_log, try_triggers
 from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
+from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import is_denied, run_verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.history import enter_versions, write_versions
 from eventlog.sql.log import Log
-from eventlog.sql.names import STANDARD, LogNames, whole_name
-from eventlog.sql.reflect import Classes, parts_of
+from eventlog.sql.names import STANDARD, LogNames
+from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
 
 _is_owners = re.compile(
@@ -232,7 +233,7 @@ def _owners_meant(
     classes = Classes(connection, schema)
     class_of_table = {}
     for trigger in capture.triggers:
-        class_of_table[whole_name(trigger.schema, trigger.table).casefold()] = trigger.owner.whole
+        class_of_table[write_name(trigger.schema, trigger.table).casefold()] = trigger.owner.whole
     owners: dict[str, None] = {}
     for name in tables:
         owners |= dict.fromkeys(_owners(classes, name, capture.classes, class_of_table, log.table))
@@ -326,11 +327,11 @@ def _owners(
 
     `children` are the tables on which triggers stand, with the class that they belong to.
     """
-    first, last = parts_of(name)
+    first, last = read_name(name)
     schema = classes.schema(first or classes.default)
     # A table that is gone is taken by its word, so that strays can be taken off.
     table = schema.find(last) or last
-    exact = whole_name(schema.name, table)
+    exact = write_name(schema.name, table)
     if exact in known:
         return [exact]
     meant = exact.casefold()

@@ -20,8 +20,9 @@ from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Table
 from eventlog.core.suggest import nearest
+from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.names import LogNames, whole_name
+from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 
 Note = Callable[[str], None]
@@ -141,7 +142,7 @@ def _refuse_alike(classes: Classes, table: Table, tracked: Collection[str]) -> N
         return
     schema = classes.schema(table.schema)
     for name in schema.alike(table.name):
-        other = whole_name(schema.name, name)
+        other = write_name(schema.name, name)
         if other != table.whole and other in tracked:
             differing = f"{other} is tracked, and its name differs from {table.whole} only in case"
             raise InstallError(
@@ -182,8 +183,7 @@ def _planned(
     belong.
     """
     if asked.key or (request.children is None and asked.children):
-        prefix = f"{table.schema}." if table.schema else ""
-        children = asked.children or [f"{prefix}{child.name}" for child in table.children]
+        children = asked.children or [write_name(table.schema, child.name) for child in table.children]
         try:
             table = classes.one(table.whole, children, asked.key)
         except InstallError as error:
@@ -193,7 +193,7 @@ def _planned(
                 hint="Use --child again with what there is now, or --reset.",
             ) from None
     own = {child.name.casefold() for child in table.children}
-    named = [(child, child.rpartition(".")[2].casefold()) for child in asked.children]
+    named = [(child, read_name(child)[1].casefold()) for child in asked.children]
     children = tuple([child for child, name in named if name in own])
     # A key that is not the primary one is kept, so that another index which comes later does not
     # change it.
@@ -261,7 +261,7 @@ def _matching(
     others = [LogNames(table=table) for table in schema.tables]
     others = [log for log in others if log.marks.casefold() in tables]
     logs = {name.casefold() for log in (names, *others) for name in log.own}
-    inner = {child.rpartition(".")[2].casefold() for child in children}
+    inner = {read_name(child)[1].casefold() for child in children}
     with_key: list[str] = []
     keyless: list[str] = []
     for table in schema.tables:
@@ -270,20 +270,20 @@ def _matching(
         if not_meant or not fnmatchcase(name, last.casefold()):
             continue
         (with_key if schema.key(table) else keyless).append(table)
-    chosen = [table for table in keyless if schema.row_key(table) or whole_name(schema.name, table) in keyed]
+    chosen = [table for table in keyless if schema.row_key(table) or write_name(schema.name, table) in keyed]
     if not with_key and not chosen:
         captured = {table for table in schema.tables if table.casefold() not in logs}
         hint = "Patterns mean tables; a view is named by its name."
         if near := nearest(last.strip("*?"), captured):
             hint = f"Did you mean {near}?"
         raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
-    meant = [whole_name(schema.name, table) for table in with_key]
+    meant = [write_name(schema.name, table) for table in with_key]
     taken = {child.name for table in classes.named(meant) for child in table.children}
     for table in keyless:
         if table in taken:
             continue
         if table in chosen:
-            meant.append(whole_name(schema.name, table))
+            meant.append(write_name(schema.name, table))
         else:
             note(f"{table} is left out: it has no key.")
     return meant

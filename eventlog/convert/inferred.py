@@ -21,6 +21,7 @@ from eventlog.convert.work import processes_share_locks
 from eventlog.core.errors import KeySyntaxError, MachineError
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.schema_file import SCHEMA_KEY, catalog_from_json
+from eventlog.core.table_names import read_name
 from eventlog.core.tablekey import TableKey
 
 
@@ -134,7 +135,7 @@ def _table(name: str, key: tuple[str, ...], named: Iterable[str]) -> Table:
         child_name, point, own_name = column.rpartition(".")
         columns_there = children.setdefault(child_name, {}) if point else columns
         columns_there.setdefault(own_name.casefold(), Column(name=own_name))
-    schema, _, table = name.rpartition(".")
+    schema, table = read_name(name)
     key_columns = [Column(name=part) for part in key]
     child_tables = [
         Child(name=child_name, parent_key=key, columns=(*key_columns, *child_columns.values()))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import pyarrow as pa
 from msgspec import Struct
@@ -87,8 +88,9 @@ class PackedMessages:
         *,
         metadata_sent: bool = False,
         open_: bool = False,
+        free: bool = False,
     ) -> None:
-        self._form = MessageFormat(settings=settings, body=False)
+        self._form = MessageFormat(settings=settings, body=False, free=free)
         self._tables = tables
         self._metadata_sent = metadata_sent
         self._open = open_
@@ -153,7 +155,7 @@ class PackedMessages:
     def _table(self, number: int) -> TableRenderer:
         renderer = self._made.get(number)
         if renderer is None:
-            renderer = writer_of(self._tables[number], self._form.settings)
+            renderer = writer_of(self._tables[number], self._form.settings, free=self._form.free)
             assert renderer is not None, "what cannot be written was refused"
             if self._metadata_sent:
                 # Else it would write its metadata before the first message.
@@ -175,12 +177,12 @@ class MessageForm(PackedMessages):
         open_: bool = False,
         streamed: bool = False,
     ) -> None:
-        super().__init__(target.settings, tables, open_=open_)
+        super().__init__(target.settings, tables, open_=open_, free=True)
         self._settings = target.settings
         self._streamed = streamed
         self._renderers: dict[int, TableRenderer] = {}
         for number, table in tables.items():
-            renderer = writer_of(table, target.settings)
+            renderer = writer_of(table, target.settings, free=True)
             if renderer is not None:
                 self._renderers[number] = renderer
 
@@ -301,12 +303,12 @@ def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, b
     return [(None if ordinal is None else mark, ordinal, last) for mark, ordinal, last in counts]
 
 
-def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
+def writer_of(table: Table, settings: MessageSettings, *, free: bool = False) -> TableRenderer | None:
     """What writes a table's messages; None where none can be: its changes were refused, each with
     the reason.
     """
     try:
-        return TableRenderer(shape_of(table, settings))
+        return TableRenderer(shape_of(table, settings, free=free))
     except ExpressionError:
         return None
 
@@ -342,7 +344,7 @@ class PartFiles:
         if route:
             path = self._folder / route / file.routed
         else:
-            path = self._folder / file.topic / file.name
+            path = self._folder / quote(file.topic, safe="") / file.name
         if file.schema is None:
             self._files.write(path, value + b"\n")
             return

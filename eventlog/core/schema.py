@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from eventlog.core.errors import DataError
 from eventlog.core.sql_types import Category, category
+from eventlog.core.table_names import write_name
 from eventlog.core.view_columns import read_column_name
 
 if TYPE_CHECKING:
@@ -111,9 +112,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @property
     def whole(self) -> str:
         """The table's name as people write it: with its schema, if it has one."""
-        if self.schema:
-            return f"{self.schema}.{self.name}"
-        return self.name
+        return write_name(self.schema, self.name)
 
     @cached_property
     def key(self) -> tuple[str, ...]:
@@ -230,7 +229,7 @@ class Catalog:
     def class_named(self, schema: str | None, name: str) -> Table | None:
         """The class of this name, of this schema if several have it; None if nobody can tell."""
         folded = self.fold(name)
-        own = self._by_name.get(self.fold(f"{schema}.{name}")) if schema else self._bare.get(folded)
+        own = self._by_name.get(self.fold(write_name(schema, name))) if schema else self._bare.get(folded)
         match = own or self._by_name.get(folded)
         if match is not None and match.child is None:
             return match.table
@@ -244,6 +243,8 @@ class Catalog:
 
     def _enter(self, schema: str | None, name: str, entry: TableMatch) -> None:
         if schema is not None:
+            self._by_name.setdefault(self.fold(write_name(schema, name)), entry)
+            # As triggers of others write it, who know no quotes there.
             self._by_name.setdefault(self.fold(f"{schema}.{name}"), entry)
         bare = self.fold(name)
         earlier = self._by_name.setdefault(bare, entry)

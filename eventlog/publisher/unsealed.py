@@ -20,6 +20,7 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import EVERY_ROW, Event, RowId
 from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
+from eventlog.core.table_names import write_name
 from eventlog.publisher.beside import beside
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.proven import Proven
@@ -358,9 +359,7 @@ def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str
 
 def name_of(row: RowId) -> str:
     """What rows of this object are parked under."""
-    name = f"{row.table}/{row.key}"
-    if row.schema:
-        name = f"{row.schema}.{name}"
+    name = f"{write_name(row.schema, row.table)}/{row.key}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
     # The column has no more room. Two objects that meet in one hash would wait for each other.

@@ -75,7 +75,7 @@ def _whole(bits: int) -> Limit:
 
     def holds(values: Sequence[int | None]) -> bool:
         most, least = max(filter(None, values), default=0), min(filter(None, values), default=0)
-        return -beyond <= least and most < beyond
+        return bool(-beyond <= least and most < beyond)
 
     def quick(read: Reading) -> Reading:
         def read_whole(cell: Any) -> Any:

@@ -101,6 +101,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Types of columns whose values a trigger cannot read; they are read back."""
     unseen_lengths: Mapping[str, int] = {}
     """Types whose values a trigger can read up to a length."""
+    doubled_sign: str = ""
+    """The sign that SQLAlchemy tells doubled where a column's name has it."""
     untaught_types: frozenset[str] = frozenset()
     """Types with arguments that SQLAlchemy may not know."""
     typed_columns: bool = True
@@ -259,6 +261,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         """The name as the database itself reports it, which is how it stands in a table_key."""
         compiler = _compiler(self.name)
         return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
+
+    def column_name(self, told: str) -> str:
+        """The name of a column as the database has it, from what SQLAlchemy tells."""
+        return self.reported(told.replace(self.doubled_sign * 2, self.doubled_sign) if self.doubled_sign else told)
 
     def normalised(self, name: str) -> str:
         """The name as SQLAlchemy wants it for one that the database reports; undoes `reported`."""

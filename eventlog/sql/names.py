@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, InstallError
+from eventlog.core.table_names import read_name, write_name
 from eventlog.version import VERSION
 
 STANDARD = (
@@ -158,9 +159,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> str:
         """The log's name as people write it: with its schema, if it has one."""
-        if self.schema is None:
-            return self.table
-        return f"{self.schema}.{self.table}"
+        return write_name(self.schema, self.table)
 
     def column(self, standard: str) -> str:
         """The actual name of the column that STANDARD calls so."""
@@ -214,16 +213,11 @@ def check_ten(wanted: Sequence[str]) -> None:
 
 def read_log_name(text: str) -> LogNames:
     """Reads `event_log` or `indirect.event_log`; ConfigError when there is no name."""
-    schema, point, table = text.rpartition(".")
-    if not table.strip() or (point and not schema.strip()):
+    schema, table = read_name(text)
+    if not table.strip() or (text.startswith(".") or (schema and not schema.strip())):
         hint = "It is written as event_log or app.event_log."
         raise ConfigError(f"{text!r} is no name of a log table.", hint=hint)
     return LogNames(table=table, schema=schema or None)
-
-
-def whole_name(schema: str | None, name: str) -> str:
-    """Write a table's name as people do; nobody takes it apart again, for either may have a dot in it."""
-    return f"{schema}.{name}" if schema else name
 
 
 def no_log(names: LogNames) -> InstallError:

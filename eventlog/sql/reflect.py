@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, Engine, inspect
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Column, Table
 from eventlog.core.suggest import did_you_mean, nearest
+from eventlog.core.table_names import read_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
@@ -210,7 +210,7 @@ class Classes:
         for schema, table in self._candidates(name):
             self._refuse_others(schema, table)
         hint = "Write it as the database does, with its schema if it has another one."
-        first, last = parts_of(name)
+        first, last = read_name(name)
         searched = self.schema(first or self.default)
         near = nearest(last, (*searched.tables, *searched.views))
         if near:
@@ -226,7 +226,7 @@ class Classes:
 
     def _candidates(self, name: str) -> Iterator[tuple[Schema, str]]:
         """Where a table of this name may stand, and what it is called there."""
-        first, last = parts_of(name)
+        first, last = read_name(name)
         # A table's name may have a point in it.
         yield self.schema(self.default), name
         yield self.schema(first or self.default), last
@@ -239,27 +239,6 @@ class Classes:
                 f"{name} is {what}: no trigger sees its rows change.",
                 hint="Track the tables behind it.",
             )
-
-
-_name_part = r'"(?:[^"]|"")+"|[^."]+'
-_quoted = re.compile(rf"(?:(?P<schema>{_name_part})\.)?(?P<table>{_name_part})")
-
-
-def parts_of(name: str) -> tuple[str, str]:
-    """The schema, which may be empty, and the table of a name; in quotes as SQL has them, or with a
-    bare point between.
-    """
-    match = _quoted.fullmatch(name) if '"' in name else None
-    if match is None:
-        first, _, last = name.rpartition(".")
-        return first, last
-    return _unquoted(match["schema"] or ""), _unquoted(match["table"])
-
-
-def _unquoted(part: str) -> str:
-    if part.startswith('"'):
-        return part[1:-1].replace('""', '"')
-    return part
 
 
 def _column(shape: TableShape, name: str) -> str:

@@ -202,7 +202,7 @@ class Schema:
         with _unknown_types_are_text():
             keys = self._inspector.get_multi_pk_constraint(schema=self._asked)
         return {
-            self._dialect.reported(name): tuple(self._reported(key["constrained_columns"]))
+            self._dialect.reported(name): self._columns_told(key["constrained_columns"])
             for (_, name), key in keys.items()
         }
 
@@ -226,10 +226,10 @@ class Schema:
             for key in keys:
                 schema = key["referred_schema"]
                 foreign_key = ForeignKey(
-                    columns=tuple(self._reported(key["constrained_columns"])),
+                    columns=self._columns_told(key["constrained_columns"]),
                     schema=self.name if schema is None else self._schema_name(schema),
                     table=self._dialect.reported(key["referred_table"]),
-                    referred=tuple(self._reported(key["referred_columns"])),
+                    referred=self._columns_told(key["referred_columns"]),
                 )
                 of_table.append(foreign_key)
             by_table[self._dialect.reported(name)] = tuple(of_table)
@@ -246,7 +246,7 @@ class Schema:
         declared = self._declared[name]
         columns = []
         for reflected in self._described[name]:
-            column = self._dialect.reported(str(reflected["name"]))
+            column = self._dialect.column_name(str(reflected["name"]))
             computed, formula = reflected.get("computed"), None
             # How a virtual column is computed, where triggers do not see its value.
             if computed and not computed.get("persisted") and self._dialect.hides_virtual_columns:
@@ -276,6 +276,9 @@ class Schema:
 
     def _reported(self, names: Iterable[str]) -> list[str]:
         return [self._dialect.reported(str(name)) for name in names]
+
+    def _columns_told(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple([self._dialect.column_name(str(name)) for name in names])
 
     def _schema_name(self, name: str | None) -> str | None:
         if not self._dialect.schemas:
@@ -307,6 +310,6 @@ def unique_indexes(connection: Connection, schema: str | None, table: str) -> di
         partial = any(name.endswith("_where") for name in index.get("dialect_options", {}))
         # None stands for an expression.
         if index["unique"] and not partial and None not in index["column_names"]:
-            names = [dialect.reported(str(name)) for name in index["column_names"]]
+            names = [dialect.column_name(str(name)) for name in index["column_names"]]
             indexes[str(index["name"])] = tuple(names)
     return indexes

@@ -23,6 +23,7 @@ from eventlog.core.tablekey import parse
 from eventlog.sinks.database.control import Control, Record
 from eventlog.sinks.database.mirror import BEGINNING, Origin, Watermarks, origin
 from eventlog.sql.access import transaction, words_of
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import Classes
 from eventlog.verify.history import FoldedChanges
 from eventlog.xds.values import association_end
@@ -195,7 +196,13 @@ class StreamedTarget(NamedTables):
     def _find(self, table: Table) -> sa.Table | None:
         try:
             metadata = sa.MetaData(schema=self._schema)
-            return sa.Table(self.name(table), metadata, autoload_with=self._engine)
+            dialect = dialect_of(self._engine)
+
+            def named(_inspector: Any, _table: Any, told: Any) -> None:
+                told["name"] = dialect.column_name(told["name"])
+
+            listeners = [("column_reflect", named)]
+            return sa.Table(self.name(table), metadata, autoload_with=self._engine, listeners=listeners)
         except sa.exc.NoSuchTableError:
             return None
         except sa.exc.SQLAlchemyError as error:

@@ -21,12 +21,12 @@ from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
 from eventlog.core.model import Reason
 from eventlog.core.rules.screen import HIDDEN
+from eventlog.core.table_names import write_name
 from eventlog.explain.rows import explain
 from eventlog.sources.marks import Stretches
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log_indexes import has_number_index
-from eventlog.sql.names import whole_name
 from eventlog.web.acts import (
     DONE,
     FILTERED_ROWS,
@@ -139,7 +139,7 @@ class Desk:
         # The log calls a table of its own schema by its bare name.
         with self._engine.connect() as connection:
             is_home = place[0] in (None, located(connection, self._names).schema)
-        called, whole = name if is_home else whole_name(*place), whole_name(*place)
+        called, whole = name if is_home else write_name(*place), write_name(*place)
         return table_page(
             whole,
             tables[place],
@@ -152,7 +152,7 @@ class Desk:
 
     def _address(self, table: str, **query: str) -> str:
         """The page of a class by its name."""
-        schemas = [schema for schema, name in tables_of(self._triggers()) if whole_name(schema, name) == table]
+        schemas = [schema for schema, name in tables_of(self._triggers()) if write_name(schema, name) == table]
         schema = schemas[0] if schemas else None
         return address("table", schema=schema, name=bare_name(schema, table), **query)
 

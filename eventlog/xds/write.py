@@ -27,6 +27,7 @@ from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
 from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer, Written, encode
+from eventlog.core.table_names import read_name
 from eventlog.on_value import written_otherwise
 from eventlog.version import VERSION
 from eventlog.xds.nearest import XdsSayer
@@ -277,7 +278,7 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
         schema, name = table.schema or schema, table.name
     elif schema is None and "." in name:
         # A log that nobody described names its tables with their schema.
-        schema, _, name = name.rpartition(".")
+        schema, name = read_name(name)
     try:
         class_name = attribute((table and table.class_name) or name)
         end = association_end(name, schema or settings.schema_name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from eventlog.convert.snapshot import wanted_columns
 from eventlog.core.errors import UsageError
 from eventlog.core.schema import Catalog
+from eventlog.core.table_names import write_name
 from eventlog_spark.deciding import Name
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def names_of_tables(catalog: Catalog) -> dict[str, Name]:
             known.setdefault(catalog.fold(name), (number, child))
             if table.schema is not None:
                 known[catalog.fold(f"{table.schema}.{name}")] = (number, child)
+                known[catalog.fold(write_name(table.schema, name))] = (number, child)
     return known
 
 

@@ -24,6 +24,7 @@ from eventlog.core.rules.lifetimes import ROW_BACK
 from eventlog.core.rules.screen import Identities, Naming
 from eventlog.core.schema import Catalog, Table, TableMatch
 from eventlog.core.seams import FormerNames, RowReader
+from eventlog.core.table_names import write_name
 from eventlog.core.tablekey import format_parts, parse
 
 FullName = tuple[str | None, str]
@@ -474,7 +475,9 @@ class Definitions:
         names = (table.name, *(child.name for child in table.children))
         with_schema = []
         if table.schema:
-            with_schema = [f"{table.schema}.{name}" for name in names]
+            with_schema = [
+                form for name in names for form in (f"{table.schema}.{name}", write_name(table.schema, name))
+            ]
         return {self._catalog.fold(name) for name in (*names, *with_schema)}
 
     def _fold(self, table: str | None) -> str:

@@ -64,6 +64,7 @@ MYSQL = Dialect(
     backslash=None,
     plain_types=_PLAIN,
     unquoted_types=_EXACT,
+    doubled_sign="`",
     untaught_types=frozenset({"vector"}),
     latin_driver="+pymysql",
     program_argument="program_name",

@@ -23,8 +23,10 @@ _fits = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII).fullmatch
 _odd = re.compile(r"[^A-Za-z0-9_]", re.ASCII)
 
 
-def topic_of(table: Table, settings: MessageSettings) -> str:
-    """The topic of the table's messages; ExpressionError where no topic can be called so."""
+def topic_of(table: Table, settings: MessageSettings, *, free: bool = False) -> str:
+    """The topic of the table's messages; ExpressionError where no topic can be called so. With `free` it
+    is none of Kafka's, and may have any name.
+    """
     fields = {
         "schema": table.schema or "",
         "table": table.name,
@@ -33,7 +35,7 @@ def topic_of(table: Table, settings: MessageSettings) -> str:
     }
     # Fields that are empty leave points at the ends.
     topic = settings.topic_template().filled(fields).strip(".")
-    if topic_name(topic) is None:
+    if not topic or (not free and topic_name(topic) is None):
         raise ExpressionError(
             f"no topic can be called {value_shown(topic)}: it takes at most {TOPIC_CHARACTERS}"
             " of a-z A-Z 0-9 . _ -; change output.messages.topic"

@@ -13,7 +13,9 @@ from eventlog.qlik.messages.settings import MessageSettings
 def _format(order: FormatOrder) -> Format:
     from eventlog.qlik.messages.write import MessageFormat
 
-    return MessageFormat(settings=order.settings, body=not order.sink.takes_values)
+    # Who takes only bytes has no topics that a name could be wrong for.
+    bytes_only = not order.sink.takes_values
+    return MessageFormat(settings=order.settings, body=bytes_only, free=bytes_only)
 
 
 def _ignored(settings: MessageSettings) -> Iterator[tuple[str, str]]:

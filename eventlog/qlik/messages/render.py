@@ -86,8 +86,9 @@ later (`TableRenderer.closed`).
 class Renderer:
     """Writes messages of any table of a catalog."""
 
-    def __init__(self, settings: MessageSettings, catalog: Catalog | None) -> None:
+    def __init__(self, settings: MessageSettings, catalog: Catalog | None, *, free: bool = False) -> None:
         self._settings = settings
+        self._free = free
         self._catalog = catalog
         self._tables: dict[tuple[str | None, str], TableRenderer | ExpressionError] = {}
 
@@ -110,7 +111,7 @@ class Renderer:
             )
         # Why there is none is kept as well, so that it is not found out anew for every change.
         try:
-            return TableRenderer(shape_of(table, self._settings))
+            return TableRenderer(shape_of(table, self._settings, free=self._free))
         except ExpressionError as error:
             return error
 

@@ -129,13 +129,13 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
         return SchemaRef(subject=subjects[self.settings.subject], text=text)
 
 
-def shape_of(table: Table, settings: MessageSettings) -> MessageShape:
+def shape_of(table: Table, settings: MessageSettings, *, free: bool = False) -> MessageShape:
     """The table as its messages see it; ExpressionError where they cannot carry a name of it."""
     values = TableValues(table)
     return MessageShape(
         table=table,
         settings=settings,
-        topic=topic_of(table, settings),
+        topic=topic_of(table, settings, free=free),
         names=field_names(values.names, settings),
         types=tuple([qlik_type(column.type) for column in values.columns]),
         values=values,

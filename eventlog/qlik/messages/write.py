@@ -72,6 +72,8 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
 
     settings: MessageSettings = MessageSettings()
     body: bool = True
+    free: bool = False
+    """Topics are none of Kafka's, and may have any name."""
 
     suffix: ClassVar[str] = ".jsonl"
     former_names: ClassVar[FormerNames] = FormerNames.OWN
@@ -83,7 +85,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
 
         What is refused takes no number.
         """
-        tables = Renderer(self.settings, catalog)
+        tables = Renderer(self.settings, catalog, free=self.free)
         stamp_of = Stamps()
         # A quarter of the time that a call of the class takes, for every change.
         new = tuple.__new__

@@ -345,7 +345,7 @@ def change_types(
         return  # SQLite takes values of any type
     operations = alterations(connection)
     reported = inspect(connection).get_columns(table, schema)
-    there = {column["name"].casefold(): column for column in reported}
+    there = {dialect_of(connection).column_name(column["name"]).casefold(): column for column in reported}
     for name, kind in columns.items():
         known = there[name.casefold()]
         default, using = known.get("default"), None

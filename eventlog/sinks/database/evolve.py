@@ -163,7 +163,8 @@ class Evolution:
         inspector = sa.inspect(connection)
         if not inspector.has_table(target, self._schema):
             return None
-        return [column["name"] for column in inspector.get_columns(target, self._schema)]
+        dialect = dialect_of(connection)
+        return [dialect.column_name(column["name"]) for column in inspector.get_columns(target, self._schema)]
 
     def _create(self, connection: Connection, block: RowBlock) -> None:
         table = self._table(connection, block.target, block.columns)

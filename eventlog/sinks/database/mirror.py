@@ -100,7 +100,8 @@ def origin(connection: Connection, record: Record, schema: str | None) -> Origin
     """The change table of the record; DataError where a mirror cannot be kept from it."""
     types = {column.name.casefold(): column.type for column in (*record.gone, *record.columns)}
     heads = {column.name.casefold() for column in record.columns if column.header}
-    names = [column["name"] for column in sa.inspect(connection).get_columns(record.target, schema)]
+    told = sa.inspect(connection).get_columns(record.target, schema)
+    names = [dialect_of(connection).column_name(column["name"]) for column in told]
     headers = {
         ending: name
         for ending in HEADER_ENDINGS
@@ -153,7 +154,8 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
     if not inspector.has_table(name, schema):
         table.create(connection)
         return table
-    there = {column["name"].casefold(): column for column in inspector.get_columns(name, schema)}
+    reported = inspector.get_columns(name, schema)
+    there = {dialect_of(connection).column_name(column["name"]).casefold(): column for column in reported}
     if counted and WHOLE_ROW not in there:
         raise DataError(
             f"{name} has no column {WHOLE_ROW}, so no row of it can be found.",
@@ -171,7 +173,7 @@ def _widen(connection: Connection, of: Origin, mirror: Table, there: Mapping[str
     table's columns hold now.
     """
     changed = sa.inspect(connection).get_columns(of.table.name, of.table.schema)
-    changed_types = {column["name"]: column["type"] for column in changed}
+    changed_types = {dialect_of(connection).column_name(column["name"]): column["type"] for column in changed}
     types, new = dialect_of(connection).types, {}
     for column in mirror.columns:
         own = there.get(column.name.casefold())

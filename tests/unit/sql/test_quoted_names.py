@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.sql.reflect import parts_of
+from eventlog.core.table_names import read_name
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ from eventlog.sql.reflect import parts_of
         ('"unended', ("", '"unended')),
     ],
 )
-def test_the_parts_of_a_name(name: str, parts: tuple[str, str]) -> None:
-    assert parts_of(name) == parts
+def test_the_read_name_a_name(name: str, parts: tuple[str, str]) -> None:
+    assert read_name(name) == parts

@@ -1,0 +1,40 @@
+"""A table's name is a pair of schema and table, either of which may have a dot in it. Written as one
+text the pair can be read again, as SQL does: a part with a dot or a quote stands in double quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_part = r'"(?:[^"]|"")+"|[^."]+'
+_pair = re.compile(rf"(?:(?P<schema>{_part})\.)?(?P<table>{_part})")
+
+
+@lru_cache(maxsize=4096)
+def write_name(schema: str | None, name: str) -> str:
+    """Write the pair as one text."""
+    return f"{_written(schema)}.{_written(name)}" if schema else _written(name)
+
+
+def read_name(text: str) -> tuple[str, str]:
+    """Read the schema, which may be empty, and the table; what `write_name` has not written is cut at
+    its last dot.
+    """
+    match = _pair.fullmatch(text) if '"' in text else None
+    if match is None:
+        schema, _, table = text.rpartition(".")
+        return schema, table
+    return _read(match["schema"] or ""), _read(match["table"])
+
+
+def _written(part: str) -> str:
+    if "." not in part and '"' not in part:
+        return part
+    return '"' + part.replace('"', '""') + '"'
+
+
+def _read(part: str) -> str:
+    if part.startswith('"'):
+        return part[1:-1].replace('""', '"')
+    return part
