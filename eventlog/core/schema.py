@@ -104,6 +104,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """Rows of the log call it by its name without its schema, as our triggers do in the log's own:
     its name alone means it, and none of that name in another schema.
     """
+    untyped: bool = False
+    """Its columns take values of any type."""
     unconfirmed: bool = False
     """Nobody has confirmed that it is the table that was tracked under its name: nothing of it is read
     back.

@@ -69,6 +69,13 @@ def longest(sql_type: str) -> int | None:
     return int(words[0]) if words and words[0].isdigit() else None
 
 
+def fraction_digits(sql_type: str) -> int | None:
+    """Read how many digits an exact number has behind the point; None where the type does not say."""
+    match = _arguments.search(sql_type)
+    _, _, scale = match[1].partition(",") if match else ("", "", "")
+    return int(scale) if scale.strip().isdigit() else None
+
+
 EXACT_TYPES: Final = frozenset({"numeric", "decimal", "dec", "number"})
 """Names of exact numbers with as many digits as are stated, or any."""
 

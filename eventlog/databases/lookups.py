@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from eventlog.core import sql_types
 from eventlog.core.schema import Column, Made
-from eventlog.core.sql_types import Category
+from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.dialect import Dialect, statement
-from eventlog.sql.lookup import Key, KeyComparison, KeyLookup, Question
+from eventlog.sql.lookup import Key, KeyComparison, KeyLookup, Question, value_text
 
 CHARACTER_BYTES: Final = 4
 """What a character has at most."""
@@ -54,6 +54,8 @@ def cast_to_text(dialect: Dialect, name: str, column: Column) -> str:
     """A column as text; a cast of a type that somebody made could be a function of theirs."""
     if column.made is Made.TYPE:
         return statement(dialect, "made_type", value=name)
+    if bare_type(column.type) in dialect.type_texts:
+        return value_text(dialect, column, name)
     # Only types that come with the database get here, whose casts are its own.
     return f"CAST({name} AS text)"
 

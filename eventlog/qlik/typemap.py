@@ -40,8 +40,10 @@ _SIZES = {
 UNSIGNED_DIGITS: Final = 20
 _LENGTHS = {1: 3, 2: 5, 4: 10, 8: 19}
 # Numbers of databases whose digits are never stated, for there is only one width of each.
-_MONEY = {"money": (19, 4), "smallmoney": (10, 4)}
+_MONEY = {"money": (19, 2), "smallmoney": (10, 4)}
 _SINGLE = frozenset({"real", "float4", "smallfloat", "binary_float"})
+_SIZED = frozenset({"bit", "bit varying", "varbit", "clob", "nclob", "text", "string", "graphic", "vargraphic"})
+"""Texts with a length whose names do not say that they are made of characters."""
 _FIXED = {Category.DATE: "DATE", Category.TIME: "TIME", Category.TIMESTAMP: "DATETIME"}
 # Also Oracle's NUMBER(*,2) and a negative scale, which rounds before the point.
 _arguments = re.compile(r"\(\s*(\d+|\*)[^,)]*(?:,\s*(-?\d+)\s*)?\)").search
@@ -142,13 +144,16 @@ def qlik_type(sql_type: str) -> QlikType:
         return _number(sql_type, name)
     if kind in _FIXED:
         return QlikType(_FIXED[kind])
-    # What a time of day with a zone has in parentheses is no length.
-    length = 0
-    if not name.startswith("time"):
-        length = _first(sql_type)
     if kind is Category.OCTET:
-        return QlikType("BLOB" if name in _BLOBS else "BYTES", length)
-    return QlikType(_CLOBS.get(name, "STRING"), length)
+        return QlikType("BLOB" if name in _BLOBS else "BYTES", _first(sql_type))
+    return QlikType(_CLOBS.get(name, "STRING"), _first(sql_type) if _has_length(name) else 0)
+
+
+def _has_length(name: str) -> bool:
+    """Whether what a text type has in parentheses is the length of its values: it is none of an array's,
+    of a vector's or of a time's.
+    """
+    return not name.endswith("[]") and ("char" in name or name in _SIZED)
 
 
 def _whole(size: int, *, unsigned: bool) -> QlikType:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, inspect
 
 from eventlog.core.errors import ConfigError, InstallError, UsageError
+from eventlog.core.key_forms import form_of
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Column, Table
 from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.core.table_names import read_name
@@ -162,7 +163,14 @@ class Classes:
             columns=columns,
             view=shape.view,
             children=tuple(self._children(schema, replace(shape, key=key), named)),
+            untyped=self._is_untyped(columns),
         )
+
+    def _is_untyped(self, columns: Iterable[Column]) -> bool:
+        """Whether values of the key are told apart by more than the types of its columns say."""
+        if dialect_of(self._connection).typed_columns:
+            return False
+        return any(form_of(column) != form_of(column, untyped=True) for column in columns if column.key)
 
     def _children(self, schema: Schema, parent: TableShape, named: Sequence[str]) -> Iterable[Child]:
         """Child tables in the order of their names. Of two parents the one whose column stands

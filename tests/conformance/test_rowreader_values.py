@@ -54,7 +54,7 @@ POSTGRESQL: list[tuple[str, str, Any]] = [
     ("JSONB", """'{"a": [1]}'""", '{"a": [1]}'),
     ("INTEGER[]", "'{1,2}'", "{1,2}"),
     ("INTERVAL", "'1 day'", "1 day"),
-    ("INET", "'10.0.0.1'", "10.0.0.1/32"),
+    ("INET", "'10.0.0.1'", "10.0.0.1"),
 ]
 SQLITE: list[tuple[str, str, Any]] = [
     ("INTEGER", "NULL", None),

@@ -24,7 +24,7 @@ KEY = Column(name="id", type="integer", key=1)
 TABLE = Table(
     schema="s", name="t", columns=(KEY, *[Column(name=name, type=kind) for name, kind in TYPES.items()]), images=True
 )
-GOOD = {"n": "1.50", "i": "1", "r": "0.5", "t": "a"}
+GOOD: dict[str, str | None] = {"n": "1.50", "i": "1", "r": "0.5", "t": "a"}
 BAD = [("n", "NaN"), ("n", "123456789.00"), ("n", "1.505"), ("i", "3000000000"), ("r", "1e39")]
 Row = dict[str, str | None]
 

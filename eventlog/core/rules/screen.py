@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -24,11 +25,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, KeySyntaxError
+from eventlog.core.key_forms import ANY, KeyForm, form_of
 from eventlog.core.model import Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Table, TableMatch
-from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple
+from eventlog.core.tablekey import TableKey, arranged, format_parts, parse
 from eventlog.core.view_columns import read_column_name
 
 KEPT_SPELLINGS: Final = 10_000
@@ -47,11 +49,12 @@ class Naming:
         "child",
         "child_key",
         "folded",
+        "forms",
         "gone",
+        "is_plain",
         "known",
         "name",
         "own_key",
-        "plain",
         "table",
     )
 
@@ -66,16 +69,21 @@ class Naming:
             self.gone = match.table.gone
         self.known: dict[str | None, str] = {}
         self._meant: list[tuple[Callable[[str], str], dict[str, str]]] = []
-        self._spelled = fold = str.casefold if catalog is None else catalog.fold
+        # Also where tables are told apart by their case, columns are not.
+        self._spelled = fold = str.casefold
         self.folded: Callable[[str], str] = fold
         # A view's column may have a prefix that says what it is, and is no part of its name.
         if self.table is not None and self.table.view:
             self.folded = lambda column: fold(read_column_name(column).column)
         self.own_key = {self.folded(column): column for column in key}
-        # How nearly all keys begin. Such a key needs no parser.
-        self.plain: str | None = None
-        if len(key) == 1 and self.child is None:
-            self.plain = f"{key[0]}="
+        self.forms = forms_of(self.table)
+        # How nearly all keys are: the columns spelled and ordered as in the catalog, nothing quoted, the
+        # values in the forms of their types. Such a key needs no parser.
+        self.is_plain: Callable[[str], re.Match[str] | None] | None = None
+        if key and self.child is None and WHOLE_ROW not in key:
+            values = [self.forms[column].spelled if column in self.forms else ANY for column in key]
+            parts = [re.escape(f"{column}=") + value for column, value in zip(key, values, strict=True)]
+            self.is_plain = re.compile(r"\+".join(parts), re.ASCII).fullmatch
         spelled = self.child.parent_key if self.child else ()
         self.child_key = dict(zip(map(self.folded, spelled), key or spelled, strict=False))
 
@@ -143,8 +151,7 @@ class Identities:
         if key is None:
             raise DataError("table_key is NULL; it must name the row.")
         # By far the most keys: one column, spelled as the catalog does, and nothing quoted.
-        is_plain = naming.plain is not None and key.startswith(naming.plain) and simple(key)
-        if is_plain and naming.table is not None:
+        if naming.is_plain is not None and naming.table is not None and naming.is_plain(key):
             row = RowId(naming.table.schema, naming.table.name, key)
             return naming, row, row
         try:
@@ -194,7 +201,7 @@ class Identities:
     def _own_key(self, naming: Naming, key: TableKey) -> str:
         if not naming.own_key:
             return key.canonical
-        canonical = arranged(key, naming.own_key, naming.folded)
+        canonical = arranged(_spelled(key, naming.own_key, naming), naming.own_key, naming.folded)
         if canonical is None:
             names = " and ".join(naming.own_key.values())
             problem = f"table_key {self._shown(key)} does not name the key of {naming.name}"
@@ -209,7 +216,8 @@ class Identities:
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
         """A child's row counts to its parent, by the parent's key."""
-        canonical = arranged(key, naming.own_key, naming.folded)
+        canonical = arranged(_spelled(key, naming.own_key, naming), naming.own_key, naming.folded)
+        key = _spelled(key, naming.child_key, naming)
         canonical = canonical or arranged(key, naming.child_key, naming.folded)
         # Field rows carry the parent's key and nothing else; those of whole rows have it among
         # more.
@@ -236,6 +244,27 @@ def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identitie
     if catalog is None:
         return Identities(None, hiding=hiding)
     return _kept_identities(catalog, hiding=hiding)
+
+
+def forms_of(table: Table | None) -> dict[str, KeyForm]:
+    """The forms of a table's key columns that have one, by their names."""
+    if table is None:
+        return {}
+    forms = {column.name: form_of(column, untyped=table.untyped) for column in table.key_columns}
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+def _spelled(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKey:
+    """The key with its values in the forms of their types; `names` are the key's columns as `arranged`
+    takes them.
+    """
+    if not naming.forms:
+        return key
+    parts = []
+    for spelled, value in key.parts:
+        form = naming.forms.get(names.get(naming.folded(spelled), ""))
+        parts.append((spelled, value if form is None else form.spell(value)))
+    return key if tuple(parts) == key.parts else TableKey.of(parts)
 
 
 def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:

@@ -65,7 +65,7 @@ POSTGRESQL = Dialect(
     backslash=("E'", r"\\"),
     plain_types=_EXACT | {"bytea", "time", "money"},
     unquoted_types=_EXACT | {"money"},
-    type_texts={"money": "text_of_money"},
+    type_texts={"money": "text_of_money", "inet": "text_of_output"},
     settled_types=_EXACT
     | {"bytea", "time", "text", "varchar", "char", "numeric", "money", "timestamp with time zone", "json", "jsonb"},
     # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is

@@ -35,6 +35,9 @@ replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 -- text_of_money: an amount of money as a number, whatever currency the session writes
 /* value */n.price::numeric::text;
 
+-- text_of_output: a value as its type writes it, where a cast to text does it otherwise
+CASE WHEN /* value */n.place IS NOT NULL THEN concat(/* value */n.place) END;
+
 -- text_of_date: a date; JSON has others too, in ISO's form whatever the session has: far ones, to which no time can be
 -- added, those before Christ, infinite ones
 CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < '10000-01-01'

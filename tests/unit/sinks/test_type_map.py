@@ -41,7 +41,7 @@ MAP = {
     "numeric(50,2)": ("NUMERIC", "decimal(50,2)", "string", "NUMERIC(50, 2)"),
     "numeric": ("NUMERIC", "string", "string", "NUMERIC"),
     "NUMBER(5,-2)": ("NUMERIC", "string", "string", "NUMERIC"),
-    "money": ("NUMERIC", "decimal(19,4)", "decimal128(19, 4)", "NUMERIC(19, 4)"),
+    "money": ("NUMERIC", "decimal(19,2)", "decimal128(19, 2)", "NUMERIC(19, 2)"),
     "real": ("REAL4", "float", "float", "REAL"),
     "double precision": ("REAL8", "double", "double", "DOUBLE PRECISION"),
     "varchar(64)": ("STRING", "string", "string", "VARCHAR(64)"),

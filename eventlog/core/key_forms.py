@@ -1,0 +1,148 @@
+"""How the values of key columns are spelled: texts that are one value of the column's type are one
+text, as our triggers write it.
+
+What is no value of its type stays as it is, and so does text: whether a collation takes two of them
+for one only the database knows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+from msgspec import Struct
+
+from eventlog.core.rules.times import in_iso_form, read_moment
+from eventlog.core.schema import Column, Made
+from eventlog.core.sql_types import EXACT_TYPES, Category, bare_type, fraction_digits, is_zoned, truth_of
+
+MOST_DIGITS: Final = 1000
+"""A longer number is left as it is: nobody has such keys, and reading one could take minutes."""
+ANY: Final = r"""[^,;'+"=\\<> ]+"""
+"""Texts that stand in a key as they are, where the column has no form of its own."""
+_PADDED: Final = frozenset({"char", "character", "bpchar", "nchar", "national character", "native character"})
+_exponent = re.compile(r"[^eE]*[eE][+-]?\d{1,3}", re.ASCII).fullmatch
+
+
+class KeyForm(Struct, frozen=True):
+    """`spelled` is a regular expression for texts that have the form already, or nearly all of them;
+    `spell` gives others the form.
+    """
+
+    spelled: str
+    spell: Callable[[str], str]
+
+
+@lru_cache(maxsize=4096)
+def form_of(column: Column, *, untyped: bool = False) -> KeyForm | None:
+    """The form of a key column's values; None where texts are what they are. `untyped` columns take
+    values of any type: there only numbers are one that are spelled differently.
+    """
+    category, name = column.category, bare_type(column.type)
+    if column.made is Made.TYPE:
+        return None
+    if category is Category.INT:
+        return KeyForm(r"(?:0|-?[1-9][0-9]*)", _spell_whole)
+    if category is Category.NUMBER and name in EXACT_TYPES:
+        return _exact(fraction_digits(column.type))
+    if untyped:
+        return None
+    if category is Category.STATE:
+        return KeyForm("[01]", _spell_state)
+    if category is Category.DATE:
+        return KeyForm(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", _spell_date)
+    if category is Category.TIMESTAMP:
+        return KeyForm(r"(?!)", _spell_moment if is_zoned(column.type) else _spell_time)
+    if name in _PADDED:
+        return KeyForm(ANY, lambda text: text.rstrip(" "))
+    return KeyForm(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", _spell_uuid) if name == "uuid" else None
+
+
+def _number(text: str) -> Decimal | None:
+    if len(text) > MOST_DIGITS or "_" in text or ("e" in text.lower() and not _exponent(text)):
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _spell_whole(text: str) -> str:
+    number = _number(text)
+    if number is None or number != number.to_integral_value():
+        return text
+    return str(int(number))
+
+
+def _exact(scale: int | None) -> KeyForm:
+    def spell(text: str) -> str:
+        number = _number(text)
+        if number is None:
+            return text
+        places = -int(number.normalize().as_tuple().exponent)
+        if scale is None:
+            return format(abs(number) if not number else number.normalize(), "f")
+        if places > scale:
+            return text
+        return format(number or abs(number), f".{scale}f")
+
+    if scale is None:
+        return KeyForm(r"(?:0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9])", spell)
+    return KeyForm(rf"(?:0|-?[1-9][0-9]*)\.[0-9]{{{scale}}}", spell)
+
+
+def _spell_state(text: str) -> str:
+    state = truth_of(text)
+    return text if state is None else str(int(state))
+
+
+def _spell_date(text: str) -> str:
+    moment = _moment(text)
+    return text if moment is None or moment.time() != dt.time.min else moment.date().isoformat()
+
+
+_nanoseconds = re.compile(r".*\.\d{6}(?:000|\d{0,3}[1-9]\d{0,2}).*", re.ASCII).fullmatch
+"""Times that have nine digits of a second, or more than Python can tell."""
+
+
+def _spell_time(text: str) -> str:
+    if _nanoseconds(text):
+        return text
+    moment = _moment(text)
+    if moment is None or moment.tzinfo is not None:
+        return text
+    return f"{moment.isoformat(' ', 'microseconds')}000"
+
+
+def _spell_moment(text: str) -> str:
+    if _nanoseconds(text):
+        return text
+    moment = _moment(text)
+    if moment is None:
+        return text
+    if moment.tzinfo is not None:
+        try:
+            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+        except OverflowError:
+            return text
+    return f"{moment.isoformat(' ', 'microseconds')}000"
+
+
+def _moment(text: str) -> dt.datetime | None:
+    try:
+        return read_moment(in_iso_form(text.strip(" ")))
+    except ValueError:
+        return None
+
+
+def _spell_uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return text
