@@ -39,7 +39,9 @@ def test_one_row_is_one_object(
             connection.execute(added, {"key": key})
     source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
     output = FilesOutput(path=str(tmp_path))
-    with Publisher(Config(source=source, publisher=PublisherConfig(allow_loopback=True), output=(output,))) as publisher:
+    with Publisher(
+        Config(source=source, publisher=PublisherConfig(allow_loopback=True), output=(output,))
+    ) as publisher:
         publisher.run_once()
     [published] = [file.read_text() for file in tmp_path.glob("*.xml")]
     assert published.count("<modify ") == 1
