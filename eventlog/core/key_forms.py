@@ -29,7 +29,7 @@ _PADDED: Final = frozenset({"char", "character", "bpchar", "nchar", "national ch
 _exponent = re.compile(r"[^eE]*[eE][+-]?\d{1,3}", re.ASCII).fullmatch
 
 
-class KeyForm(Struct, frozen=True):
+class KeySpelling(Struct, frozen=True):
     """`spelled` is a regular expression for texts that have the form already, or nearly all of them;
     `spell` gives others the form.
     """
@@ -39,7 +39,7 @@ class KeyForm(Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def form_of(column: Column, *, untyped: bool = False) -> KeyForm | None:
+def form_of(column: Column, *, untyped: bool = False) -> KeySpelling | None:
     """The form of a key column's values; None where texts are what they are. `untyped` columns take
     values of any type: there only numbers are one that are spelled differently.
     """
@@ -47,20 +47,20 @@ def form_of(column: Column, *, untyped: bool = False) -> KeyForm | None:
     if column.made is Made.TYPE:
         return None
     if category is Category.INT:
-        return KeyForm(r"(?:0|-?[1-9][0-9]*)", _spell_whole)
+        return KeySpelling(r"(?:0|-?[1-9][0-9]*)", _spell_whole)
     if category is Category.NUMBER and name in EXACT_TYPES:
         return _exact(fraction_digits(column.type))
     if untyped:
         return None
     if category is Category.STATE:
-        return KeyForm("[01]", _spell_state)
+        return KeySpelling("[01]", _spell_state)
     if category is Category.DATE:
-        return KeyForm(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", _spell_date)
+        return KeySpelling(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", _spell_date)
     if category is Category.TIMESTAMP:
-        return KeyForm(r"(?!)", _spell_moment if is_zoned(column.type) else _spell_time)
+        return KeySpelling(r"(?!)", _spell_moment if is_zoned(column.type) else _spell_time)
     if name in _PADDED:
-        return KeyForm(ANY, lambda text: text.rstrip(" "))
-    return KeyForm(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", _spell_uuid) if name == "uuid" else None
+        return KeySpelling(ANY, lambda text: text.rstrip(" "))
+    return KeySpelling(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", _spell_uuid) if name == "uuid" else None
 
 
 def _number(text: str) -> Decimal | None:
@@ -80,7 +80,7 @@ def _spell_whole(text: str) -> str:
     return str(int(number))
 
 
-def _exact(scale: int | None) -> KeyForm:
+def _exact(scale: int | None) -> KeySpelling:
     def spell(text: str) -> str:
         number = _number(text)
         if number is None:
@@ -93,8 +93,8 @@ def _exact(scale: int | None) -> KeyForm:
         return format(number or abs(number), f".{scale}f")
 
     if scale is None:
-        return KeyForm(r"(?:0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9])", spell)
-    return KeyForm(rf"(?:0|-?[1-9][0-9]*)\.[0-9]{{{scale}}}", spell)
+        return KeySpelling(r"(?:0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9])", spell)
+    return KeySpelling(rf"(?:0|-?[1-9][0-9]*)\.[0-9]{{{scale}}}", spell)
 
 
 def _spell_state(text: str) -> str:

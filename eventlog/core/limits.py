@@ -7,7 +7,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ColumnLimits(Struct, frozen=True, kw_only=True):
     """What a target's columns can hold.
 
     `sized` says that numbers are no longer than their types, and `single` that REAL is of single

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final, Literal
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.secrets import SecretSettings, visible
 
 NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and ends with a letter or a digit"
@@ -51,7 +51,7 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
         return str(self.__struct_config__.tag or "")
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> ColumnLimits | None:
         """What the columns of its target hold, where that is not all that their types say."""
         return None
 

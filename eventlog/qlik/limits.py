@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from eventlog.core.errors import ExpressionError, value_shown
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.qlik.readings import Reading, is_whole_text
 from eventlog.qlik.typemap import DECIMAL_DIGITS, qlik_type
 
@@ -49,7 +49,7 @@ class Limit(Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def limit_of(sql_type: str, limits: Limits) -> Limit | None:
+def limit_of(sql_type: str, limits: ColumnLimits) -> Limit | None:
     """What a column of this type holds there; None where that is every value of the type."""
     kind = qlik_type(sql_type)
     word = kind.forms.sql
@@ -124,7 +124,7 @@ def _exact(precision: int, scale: int, *, nan: bool) -> Limit:
     return Limit(holds, problem, quick)
 
 
-def _fraction(limits: Limits, *, single: bool) -> Limit | None:
+def _fraction(limits: ColumnLimits, *, single: bool) -> Limit | None:
     if limits.nan and limits.infinite and not single:
         return None
     nan, infinite = limits.nan, limits.infinite

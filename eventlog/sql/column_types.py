@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from msgspec import Struct
 
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 
 ColumnType = sa.types.TypeEngine[Any]
 
@@ -40,7 +40,7 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     time: ColumnType = sa.Time()
     keyed: Callable[[ColumnType], ColumnType] = lambda kind: kind
     """The type where the column is a part of a primary key."""
-    limits: Limits = Limits()
+    limits: ColumnLimits = ColumnLimits()
     """What its columns hold."""
     domain: Callable[[str, ColumnType, str | None], ColumnType] | None = None
     """A type of the log's own, made of another one in this schema; None where there are none.

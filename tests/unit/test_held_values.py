@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId
 from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Column, Table
@@ -80,7 +80,7 @@ def test_a_refused_value_does_not_refuse_its_correction(on_value: OnValue, colum
 
 
 def test_what_a_target_holds_is_no_fault() -> None:
-    made = ChangeTableFormat(limits=Limits(exact_nan=True)).writer(Catalog([TABLE]))(
+    made = ChangeTableFormat(limits=ColumnLimits(exact_nan=True)).writer(Catalog([TABLE]))(
         [change(1, None, {**GOOD, "n": "NaN"})]
     )
     assert [isinstance(item, Refusal) for item in made] == [False]

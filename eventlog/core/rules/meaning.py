@@ -105,7 +105,6 @@ PRECEDENCE: Final = (
 """The rules of one lifetime, in the order in which they are applied."""
 
 
-LOWEST_NUMBER: Final = 1
 NOT_POSITIVE: Final = "record_id is {}; it must be positive."
 """Why a row of a log with a lower number is not published."""
 

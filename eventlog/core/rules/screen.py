@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, KeySyntaxError
-from eventlog.core.key_forms import ANY, KeyForm, form_of
+from eventlog.core.key_forms import ANY, KeySpelling, form_of
 from eventlog.core.model import Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
@@ -246,7 +246,7 @@ def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identitie
     return _kept_identities(catalog, hiding=hiding)
 
 
-def forms_of(table: Table | None) -> dict[str, KeyForm]:
+def forms_of(table: Table | None) -> dict[str, KeySpelling]:
     """The forms of a table's key columns that have one, by their names."""
     if table is None:
         return {}

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 from sqlalchemy.ext.compiler import compiles
 
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.column_types import ColumnType, ColumnTypes, KeyText, general_text
@@ -59,7 +59,7 @@ def _key_text(element: KeyText, compiler: Any, **_given: Any) -> str:
 
 
 TYPES: Final = ColumnTypes(
-    limits=Limits(nan=False, infinite=False, single=False),
+    limits=ColumnLimits(nan=False, infinite=False, single=False),
     text=_text,
     # VARBINARY beyond a row's 65,535 bytes is refused, and nobody knows how many there will be.
     binary=lambda length: mysql.LONGBLOB() if length is None else mysql.VARBINARY(length),

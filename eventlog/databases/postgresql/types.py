@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy.dialects import postgresql
 
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.sql_types import Category
 from eventlog.sql.column_types import ColumnTypes
 
@@ -16,7 +16,7 @@ its other types are text to a consumer.
 """
 
 TYPES: Final = ColumnTypes(
-    limits=Limits(exact_nan=True),
+    limits=ColumnLimits(exact_nan=True),
     # The migration makes the domain by itself, with its condition.
     domain=lambda name, base, schema: postgresql.DOMAIN(name, base, schema=schema, create_type=False),
 )

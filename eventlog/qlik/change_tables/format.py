@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.model import Change, Position, Refusal
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, Writer
@@ -37,7 +37,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
     rows_of_a_document: int = DOCUMENT_ROWS
     loads: bool = False
     """Rows of a full load go into tables of their own."""
-    limits: Limits | None = None
+    limits: ColumnLimits | None = None
     """What the columns of the target hold; None where they hold all."""
 
     suffix: ClassVar[str] = ".parquet"

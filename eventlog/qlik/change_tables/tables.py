@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.model import Change, Op, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.on_value import refused, written_otherwise
@@ -46,7 +46,7 @@ class ChangeTable:
         *,
         load: bool = False,
         route: str = "",
-        limits: Limits | None = None,
+        limits: ColumnLimits | None = None,
     ) -> None:
         """With `load` it has the rows of a full load: the table's own columns, under its own name.
 
@@ -177,7 +177,7 @@ class ChangeTables:
         catalog: Catalog | None,
         *,
         loads: bool = False,
-        limits: Limits | None = None,
+        limits: ColumnLimits | None = None,
     ) -> None:
         """With `loads`, rows of a full load go into tables of their own."""
         self._limits = limits

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 
 RowFormat = Literal["parquet", "csv", "json"]
 SET_ASIDE: Final = (
@@ -32,9 +32,9 @@ class RowFiles(Struct, frozen=True, kw_only=True):
     descriptions: Literal["beside", "apart"] = "beside"
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> ColumnLimits | None:
         """What columns hold: those of Parquet have types, and texts hold all."""
-        return Limits() if self.format == "parquet" else None
+        return ColumnLimits() if self.format == "parquet" else None
 
     @property
     def ending(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.outputs import OutputKeys
 
 ControlTable = Literal["status", "history", "suspended_tables", "apply_exceptions"]
@@ -35,7 +35,7 @@ class DatabaseSettings(OutputKeys, frozen=True, kw_only=True):
             raise ConfigError("output.task must have between 1 and 128 characters.")
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ColumnLimits:
         """What columns of its database hold."""
         from eventlog.sql.connect import read_url
         from eventlog.sql.dialect import dialect_of

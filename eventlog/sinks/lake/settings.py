@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.outputs import OutputKeys, Places
 from eventlog.qlik.change_tables.settings import ChangeTableSettings, Header
 from eventlog.sinks.store.address import StoreSettings, is_address, refuse_unknown
@@ -55,9 +55,9 @@ class LakeSettings(OutputKeys, frozen=True, kw_only=True):
             raise ConfigError(message, hint=hint)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ColumnLimits:
         """What columns of a lake's tables hold."""
-        return Limits()
+        return ColumnLimits()
 
     @property
     def places(self) -> Places:

@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError, shortened
 from eventlog.core.model import Event, Position, Transaction
-from eventlog.core.rules.meaning import LOWEST_NUMBER, MEANING, NOT_POSITIVE
+from eventlog.core.rules.meaning import MEANING, NOT_POSITIVE
 from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
@@ -456,7 +456,7 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
         )
         for position, row, transaction in zip(positions, rows, transactions, strict=True)
     ]
-    if positions and min(positions)[0] < LOWEST_NUMBER:
+    if positions and min(positions)[0] <= 0:
         events = [_refused_number(event) for event in events]
     if log.zone is None:
         return events
@@ -465,7 +465,7 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
 
 def _refused_number(event: Event) -> Event:
     number = event.position[0]
-    return event if number >= LOWEST_NUMBER else replace(event, fault=NOT_POSITIVE.format(number))
+    return event if number > 0 else replace(event, fault=NOT_POSITIVE.format(number))
 
 
 def _with_distinct_positions(rows: Rows) -> tuple[Rows, list[Position]]:

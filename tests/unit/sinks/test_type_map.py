@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.limits import Limits
+from eventlog.core.limits import ColumnLimits
 from eventlog.qlik.change_tables.rows import ChangeColumn
 from eventlog.qlik.limits import limit_of
 from eventlog.qlik.messages.avrovalues import avro_type
@@ -92,7 +92,7 @@ def test_the_time_of_a_change_is_utc_in_parquet() -> None:
 )
 def test_a_value_beyond_its_type_is_a_misfit_and_never_another_value(sql_type: str, held: float, beyond: float) -> None:
     columns = [ChangeColumn(name="c", type=sql_type)]
-    limit = limit_of(sql_type, Limits())
+    limit = limit_of(sql_type, ColumnLimits())
     assert limit is not None
     assert (limit.problem(held), limit.problem(beyond) is None) == (None, False)
     assert list(misfits(columns, [(held,), (beyond,), (None,)])) == [1]
@@ -114,7 +114,7 @@ CELLS = st.one_of(
 @shares(refused=0.1, taken=0.1)
 @given(st.sampled_from(TYPES[:-1]), CELLS)
 def test_a_cell_is_refused_exactly_when_arrow_refuses_it(kind: str, cell: Any) -> None:
-    columns, limit = [ChangeColumn(name="A", type=kind)], limit_of(kind, Limits())
+    columns, limit = [ChangeColumn(name="A", type=kind)], limit_of(kind, ColumnLimits())
     try:
         value = None if cell is None else reading_of(kind)(cell)
     except ExpressionError:
