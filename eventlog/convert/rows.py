@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from eventlog.core.errors import shortened
 from eventlog.core.model import Event, RowId, Transaction
-from eventlog.core.rules.meaning import MEANING, NOT_POSITIVE
+from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import in_utc
 from eventlog.core.schema import Catalog
@@ -296,9 +296,6 @@ def _number(column: pa.Array, name: str, problems: dict[int, str]) -> pa.Array:
     if name == "record_id" and numbers.null_count:
         for at in pc.indices_nonzero(numbers.is_null()).to_pylist():
             problems.setdefault(at, "record_id is NULL; it must be a number.")
-    if name == "record_id" and pc.any(pc.less_equal(numbers, 0)).as_py():
-        for at in pc.indices_nonzero(pc.less_equal(numbers, 0)).to_pylist():
-            problems.setdefault(at, NOT_POSITIVE.format(numbers[at]))
     return numbers
 
 
