@@ -23,6 +23,8 @@ CHARACTERS: Final = 35
 TIME_DIGITS: Final = 16
 # The last three digits of a number, made once: `_row` only puts them behind a head.
 _ENDS: Final = [f"{number:03d}" for number in range(1000)]
+_MARKS: Final = frozenset(["-- ::", "--T::"])
+"""What stands between the digits of a day and a time of it to the second."""
 _SIGNS: Final = dict.fromkeys(map(ord, "-:.T"))
 """What stands between the digits of a time in ISO 8601."""
 _form = re.compile(r"\d{35}", re.ASCII).fullmatch
@@ -181,6 +183,12 @@ def utc(when: dt.datetime | str | None) -> dt.datetime | None:
 
 def read_time(text: str) -> dt.datetime | None:
     """A time in ISO 8601, to the microsecond; None where the text is none."""
+    # What nearly all are is read as it stands: a day, and a time of it to the second.
+    if len(text) == 19 and text[4::3] in _MARKS:
+        try:
+            return read_moment(text)
+        except ValueError:
+            return None
     match = _iso(text)
     if match is None:
         return None

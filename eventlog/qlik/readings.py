@@ -11,10 +11,11 @@ from __future__ import annotations
 import binascii
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from typing import Any
 
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import Cell, Value
@@ -67,6 +68,26 @@ def is_whole_text(text: str) -> bool:
     return True
 
 
+def read_column(column: Column, cells: Sequence[Any]) -> Sequence[Any]:
+    """Read the texts among the cells of one column; all others stay. ExpressionError as for one of them."""
+    texts = [cell for cell in cells if type(cell) is str]
+    if not texts or column.category is Category.STRING:
+        return cells
+    read: Iterable[Value] | None = None
+    if column.category is Category.INT:
+        digits = "".join(texts)
+        # Short ones of digits alone, which is what nearly all are; `isdigit` takes ² too.
+        if max(map(len, texts)) < 20 and min(map(len, texts)) and digits.isdigit() and digits.isascii():
+            read = map(int, texts)
+    elif column.category is Category.DATE and {(len(text), text[4::3]) for text in texts} == {(10, "--")}:
+        with suppress(ValueError):
+            read = [*map(dt.date.fromisoformat, texts)]
+    values = iter(map(reading(column), texts) if read is None else read)
+    if len(texts) == len(cells):
+        return [*values]
+    return [next(values) if type(cell) is str else cell for cell in cells]
+
+
 def _string(cell: Cell) -> Value:
     if isinstance(cell, str):
         return cell
@@ -100,9 +121,10 @@ def _number(cell: Cell) -> Value:
         # The digits that people see, and not all of the binary fraction.
         number = Decimal(repr(cell))
     elif isinstance(cell, str | int) and not isinstance(cell, bool):
-        # What is no number is refused below.
-        with suppress(InvalidOperation, ValueError):
+        try:  # what is no number is refused below; `suppress` costs as much as to read one
             number = Decimal(cell)
+        except (InvalidOperation, ValueError):
+            number = cell
     if type(number) is Decimal and not number.is_snan():  # one that signals cannot even be compared
         return number
     raise _misfit(cell, "a number")
@@ -158,6 +180,11 @@ def _zoned(cell: Cell) -> Value:
 def _date(cell: Cell) -> Value:
     if type(cell) is dt.date:
         return cell
+    if type(cell) is str and len(cell) == 10 and cell[4::3] == "--":
+        try:
+            return dt.date.fromisoformat(cell)
+        except ValueError:
+            raise _misfit(cell, "a time; write it as yyyy-mm-dd hh:mm:ss.ffffff") from None
     # Oracle's DATE has a time of day, which a day cannot hold.
     moment = _moment(cell)
     if moment.time() == dt.time.min:

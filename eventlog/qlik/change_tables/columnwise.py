@@ -18,14 +18,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import DataError
+from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Op, Transaction, Value
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, is_zoned
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.rows import BEFORE, OPERATIONS, stream_position, transaction_id
 from eventlog.qlik.limits import Limit
-from eventlog.qlik.readings import is_float
+from eventlog.qlik.readings import is_float, read_column
 from eventlog.qlik.values import TableValues, Teller
 
 Cells = Sequence[Any]
@@ -96,8 +96,11 @@ class Layout:
         # All changes have the same columns in the same order, so every width-th edit is of the same
         # column.
         olds, news = [edit.old for edit in edits], [edit.new for edit in edits]
-        befores = [olds[index::width] for index in range(width)]
-        afters = [news[index::width] for index in range(width)]
+        try:
+            befores = [read_column(column, olds[place::width]) for place, column in enumerate(shape.columns)]
+            afters = [read_column(column, news[place::width]) for place, column in enumerate(shape.columns)]
+        except ExpressionError:
+            return None
         masks = list(map(written_masks, ops, *map(_differing, befores, afters)))
         has_rows = list(map(bool, masks))
         if not any(has_rows):
@@ -289,6 +292,7 @@ class RowShape(Struct, frozen=True, kw_only=True):
 
     order: Callable[[tuple[Value, ...]], tuple[Value, ...]] | None
     bits: int
+    columns: tuple[Column, ...]
     indexes: tuple[int, ...]
     kinds: tuple[type, ...]
     clocks: tuple[tuple[int, dt.tzinfo | None], ...]
@@ -344,6 +348,7 @@ def row_shape(
     return RowShape(
         order=order,
         bits=sum(1 << index for index in given),
+        columns=tuple(columns),
         indexes=indexes,
         kinds=tuple([_kind(column) for column in columns]),
         clocks=tuple(clocks),

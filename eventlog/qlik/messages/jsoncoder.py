@@ -11,7 +11,7 @@ import msgspec
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.schema import Column
 from eventlog.qlik.masks import KeptMasks, padded_hex
-from eventlog.qlik.messages.jsonvalues import to_json
+from eventlog.qlik.messages.jsonvalues import ready_text, to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.readings import is_whole_text, reading
@@ -64,7 +64,10 @@ class JsonCoder:
         read, write = reading(column), to_json(kind)
         plain = _PLAIN.get(kind.name)
         if write is not None:
-            return plain, lambda cell: write(read(cell))
+            ready = ready_text(kind)
+            if ready is None:
+                return plain, lambda cell: write(read(cell))
+            return plain, lambda cell: (ready(cell) if type(cell) is str else None) or write(read(cell))
         if plain is int:
             return plain, _digits(read)
         return plain, read

@@ -11,6 +11,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from eventlog.core.errors import ExpressionError, value_shown
+from eventlog.core.rules.times import read_moment
 from eventlog.qlik.typemap import QlikType
 
 # Wide enough for any number that `_scaled` fills up with zeros.
@@ -56,6 +57,49 @@ def _scaled(scale: int) -> ToJson:
         return format(value, "f")
 
     return write
+
+
+def ready_text(kind: QlikType) -> Callable[[str], str | None] | None:
+    """What finds of a text of the log whether it is JSON's as it stands: None where it has to be read."""
+    if kind.name == "DATE":
+        return _ready_date
+    if kind.name == "DATETIME":
+        return _ready_instant
+    if kind.name == "NUMERIC" and kind.scale:
+        return _ready_number(kind.scale)
+    return None
+
+
+def _ready_date(text: str) -> str | None:
+    if len(text) != 10 or text[4::3] != "--":
+        return None
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+    return text
+
+
+def _ready_instant(text: str) -> str | None:
+    if len(text) != 19 or text[4::3] != "-- ::":
+        return None
+    try:
+        read_moment(text)
+    except ValueError:
+        return None
+    return f"{text}.000000"
+
+
+def _ready_number(scale: int) -> Callable[[str], str | None]:
+    point = -1 - scale
+
+    def ready(text: str) -> str | None:
+        whole, digits = text[:point], text[-scale:]
+        if text[point : point + 1] != "." or not (whole + digits).isdigit() or not text.isascii():
+            return None
+        return text if whole[:1] > "0" or whole == "0" else None
+
+    return ready
 
 
 def _finite(value: float) -> float:

@@ -170,8 +170,8 @@ def test_nothing_changed_is_no_row() -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        images((1, "2")),
-        images(("1", 2)),
+        images((1, "no number")),
+        images(("no number", 2)),
         images((1, 2), table="unknown"),
         images((1, 2), column="nobody"),
         images((1, 2), key="other=1"),
