@@ -305,14 +305,14 @@ def stream_log_of(source: SourceConfig) -> tuple[str, LogNames]:
     from sqlalchemy import URL
 
     from eventlog.sql.dialect import dialects
-    from eventlog.sql.names import TRANSACTION, LogNames
+    from eventlog.sql.names import ORIGIN, TRANSACTION, LogNames
 
     marks = source.marks
     if "://" in marks:
-        return marks, LogNames(table=f"{source_named(source.kind).prefix}_log", transaction=TRANSACTION)
+        return marks, LogNames(table=f"{source_named(source.kind).prefix}_log", transaction=TRANSACTION, origin=ORIGIN)
     embedded = next(dialect.name for dialect in dialects() if dialect.embedded)
     url = URL.create(embedded, database=f"{marks}.db").render_as_string()
-    return url, LogNames(transaction=TRANSACTION)
+    return url, LogNames(transaction=TRANSACTION, origin=ORIGIN)
 
 
 def _schema(file: str) -> Catalog | None:

@@ -146,40 +146,49 @@ class Transaction(Struct, frozen=True, kw_only=True, gc=False):
     """A transaction of the source: its number, which is compared for equality only, and when it was
     committed (UTC).
 
-    `end` is where it ended, in a stream that gives numbers again.
+    `end` is where it ended, in a stream that gives numbers again; `row` is the number of its first row
+    in the log that a stream was captured into.
     """
 
     id: int
     time: dt.datetime | None = None
     end: int | None = None
+    row: int | None = None
 
     @property
     def mark(self) -> int:
         """A number that no other transaction of its source has."""
+        if self.row is not None:
+            return self.row
         return self.id if self.end is None else self.end
+
+
+Texts = Sequence[str | Absent | None]
+"""The values of one side of an image."""
 
 
 class RowImage(Struct, frozen=True, kw_only=True, gc=False):
     """The whole row that a row of the log brings, by the `names` of the definition with this `number`:
     every value as canonical text, before and after the change, None where there was no row or
-    nobody noted it.
+    nobody noted it. ABSENT is what one side alone does not have.
     """
 
     number: int
     names: tuple[str, ...]
-    before: Sequence[str | None] | None = None
-    after: Sequence[str | None] | None = None
+    before: Texts | None = None
+    after: Texts | None = None
 
-    def row(self, values: Sequence[str | None] | None) -> dict[str, str | None]:
+    def row(self, values: Texts | None) -> dict[str, str | None]:
         """The values of one side by their names; none where there was no row."""
-        return {} if values is None else dict(zip(self.names, values, strict=True))
+        named = zip(self.names, values or (), strict=values is not None)
+        return {name: value for name, value in named if value is not ABSENT}
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
     """One captured fact about one row, as a log has it: nothing here has been checked yet.
 
     With a `fault` nothing can be told of it but why. With an `image` it stands for the field rows
-    of its change: its kind is theirs.
+    of its change: its kind is theirs. `stream` is where the source's own log has it, as in Change.
     """
 
     position: Position
@@ -194,6 +203,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     transaction: Transaction | None = None
     fault: str | None = None
     image: RowImage | None = None
+    stream: str | None = None
 
 
 class Image(Struct, frozen=True, kw_only=True, gc=False):

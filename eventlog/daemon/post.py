@@ -285,7 +285,7 @@ class Post:
         """The tables as they look now, unless another line has looked since."""
         with self._looking:
             if self._decider is former:
-                self._schema.look()  # so that the history has every shape
+                self._see_history()
                 self._see_tables()
             return self._decider
 
@@ -298,6 +298,10 @@ class Post:
     def _new_decider(self, looks: Looks | None = None) -> Decider:
         """The rules, with the tables as they look now."""
         return decider_of(self.engine, self._names, self._config, looks)
+
+    def _see_history(self) -> None:
+        """Has the history know every shape that tables have."""
+        self._schema.look()
 
     def _see_tables(self) -> None:
         self.lock.log.check()

@@ -29,10 +29,9 @@ from eventlog.explain.policies import PolicyResult, results
 from eventlog.explain.states import waiting_sentences
 from eventlog.publisher.decide import parts_of
 from eventlog.publisher.encode import Part
-from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.streams.deciding import image_decider_of, parts_of_rows
+from eventlog.streams.deciding import decider_of_stream
 from eventlog.xds.plugin import xds_format
 from eventlog.xds.write import XdsFormat
 
@@ -83,12 +82,10 @@ def explain(
     Without `values`, those that policies hide from every output are hidden here too.
     """
     log = Log(engine, names)
-    images = None if config.source.kind == LOG else CapturedImages(log)
-    if images is None:
-        asked = decider_of(engine, names, config).round
-        catalog = asked.catalog
-    else:
-        asked, catalog = image_decider_of(config, images).round, images.catalogs.newest()
+    asked = (
+        decider_of(engine, names, config).round if config.source.kind == LOG else decider_of_stream(log, config).round
+    )
+    catalog = asked.catalog
     mask = None if values else mask_of(config, catalog)
     waits, now = "", None
     with log.moment() as connection:
@@ -99,11 +96,8 @@ def explain(
             now = moment(log.rows(connection, log.query("clock_now"))[0][0])
     # Without a time no row is of the future: one that is processed had its turn, whenever that was.
     asked = replace(asked, options=replace(asked.options, now=now))
-    if images is None:
-        parts = parts_of(asked, [events])
-    else:
-        parts = parts_of_rows(asked, [events], images)
-    shown = [_shown(event, images, catalog, mask) for event in events]
+    parts = parts_of(asked, [events])
+    shown = [_shown(event, catalog, mask) for event in events]
     [secrets] = [row.secrets for row in shown if row.event.position == (record_id,)]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
     document, refused = _document(parts, record_id, config, mask)
@@ -190,13 +184,8 @@ class _ShownRow(Struct, frozen=True):
     secrets: list[str | None]
 
 
-def _shown(event: Event, images: CapturedImages | None, catalog: Catalog | None, mask: Mask | None) -> _ShownRow:
+def _shown(event: Event, catalog: Catalog | None, mask: Mask | None) -> _ShownRow:
     """What is shown of a row; of an image all columns with their names, as JSON."""
-    if images is not None:
-        image, _ = images.image(event)
-        secrets = [] if mask is None else mask.secrets(event.table, event.key, None, (None, None))
-        texts = [_image_row(row, image.table, mask, secrets) for row in (image.before, image.after)]
-        return _ShownRow(event, texts[0], texts[1], secrets)
     [opened] = open_images([event], catalog)
     if opened.image is not None:
         secrets = [] if mask is None else mask.secrets(event.table, event.key, None, (None, None))

@@ -33,7 +33,7 @@ from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
-from eventlog.publisher.making import MadePlan, PlanMaker, answers_of_rows
+from eventlog.publisher.making import MadePlan, PlanMaker
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import Again, HandOver, may_go
 from eventlog.publisher.table_faults import try_tables
@@ -257,7 +257,7 @@ class Consumer:
         # Before the plan: else one that the sink cannot write would be open in the journal. Where
         # the sink prepares it already, it has written the plan before this one just now.
         if made.plan.planned and made.preparing is None:
-            self.output.sink.prepare(made.plan.plan, made.encoded.outgoing)
+            self.output.sink.prepare(made.plan.plan, made.encoded.documents)
         self._books.settled(self._journal.plan(self.name, made.plan))
         if not made.plan.planned:
             return Turn(moved=True)
@@ -283,9 +283,7 @@ class Consumer:
                 made.preparing.result()
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
-            answers = self.output.sink.commit(made.plan.plan, made.encoded.outgoing)
-        if made.encoded.numbers is not None:
-            answers = made.encoded.numbers.of_rows(answers)
+            answers = self.output.sink.commit(made.plan.plan, made.encoded.documents)
         outcomes = worst_by(POSITION, answers)
         self._pulse()
         self._books.answered(outcomes, self._settings.strictness)
@@ -343,7 +341,7 @@ class Consumer:
         # One at a time. What was wrong with the one before is raised by who commits it.
         if self._preparing is not None:
             self._preparing.exception()
-        prepare = partial(self.output.sink.prepare, made.plan.plan, made.encoded.outgoing)
+        prepare = partial(self.output.sink.prepare, made.plan.plan, made.encoded.documents)
         self._preparing = beside(f"eventlog-prepares-{self.name}", prepare)
         return replace(made, preparing=self._preparing)
 
@@ -485,12 +483,12 @@ class Consumer:
             return
         there: list[OnTheWay] = []
         missing: list[OnTheWay] = []
-        answers = answers_of_rows(self._journal, self._decider, target.answers, waiting)
+        answers = worst_by(POSITION, target.answers)
         for planned in waiting:
             state = target
             if planned.plan != open_plan:  # a receiver that stood here before may have left several
                 state = sink.resolve(planned.plan)
-                answers |= answers_of_rows(self._journal, self._decider, state.answers, waiting)
+                answers |= worst_by(POSITION, state.answers)
             arrived, lacking = planned.split(state.has)
             there += arrived
             missing += lacking

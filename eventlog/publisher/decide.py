@@ -230,10 +230,6 @@ class Decider:
         events = sorted((event for event in taken.events if event.position in left), key=attrgetter("position"))
         self._left[output] = _Left(events, _parts_about(parts, left), self._latest[output])
 
-    def of_rows(self, events: Sequence[Event], answers: Sequence[Outcome]) -> Sequence[Outcome]:
-        """What a target has answered for these rows."""
-        return answers
-
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return parts_of(asked, groups)
 

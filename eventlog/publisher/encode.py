@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,19 +39,6 @@ from eventlog.publisher.unsealed import object_of
 from eventlog.publisher.whole import GoingOn, in_transactions
 
 
-class Numbers(Protocol):
-    """The rows of images, which outputs know by their positions in a stream."""
-
-    def of_rows(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
-        """The outcomes of images as those of their rows."""
-
-    def going_on(self, going_on: GoingOn) -> GoingOn:
-        """The transactions that go on, as images call them."""
-
-    def encoded(self, encoded: Encoded, *, asked: bool) -> Encoded:
-        """The same of rows; only a target that cannot be `asked` names those of each event."""
-
-
 class Encoded(Struct, frozen=True, kw_only=True):
     """What an output gets: documents in order, and the outcomes of events that are in none.
 
@@ -66,10 +53,6 @@ class Encoded(Struct, frozen=True, kw_only=True):
     changes: int = 0
     complaint: str | None = None
     """Why the last change was refused that does not go out as an error."""
-    outgoing: Sequence[Document] = ()
-    """The same as the target gets them: of a stream they cover images, and no rows."""
-    numbers: Numbers | None = None
-    """The rows of these images."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -78,8 +61,6 @@ class Part(Struct, frozen=True, kw_only=True):
     decision: Decision
     """Its outcomes are those of all parts of a group, and stand at the first of them."""
     span: DefinitionSpan
-    numbers: Numbers | None = None
-    """The rows of what was decided, where that are images."""
 
 
 def encode(
@@ -134,7 +115,6 @@ def encode(
         documents += bind_written(output.format, piece, former, outcomes)
     return Encoded(
         documents=documents,
-        outgoing=documents,
         outcomes=outcomes,
         left=frozenset(left),
         counts=counts,

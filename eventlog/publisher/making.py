@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import TransactionCounts
-from eventlog.core.model import TABLE_FAULTS, Event, Outcome, Position, Reason, Status, Unreadable, exceptional
+from eventlog.core.model import TABLE_FAULTS, Event, Outcome, Reason, Status, Unreadable, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
@@ -21,7 +21,7 @@ from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, w
 from eventlog.publisher.plans import TakePlan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.table_faults import FAULTS
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
+from eventlog.publisher.tables import JournalRow, Parked
 from eventlog.publisher.take import Parking, Take
 from eventlog.publisher.traces import BatchTrace
 
@@ -37,17 +37,6 @@ class MadePlan(Struct, frozen=True, kw_only=True):
     trace: BatchTrace | None = None
     preparing: Future[None] | None = None
     """Where its documents are prepared already, in a thread of their own."""
-
-
-def answers_of_rows(
-    journal: JournalReader, decider: Decider, answers: Sequence[Outcome], planned: Sequence[OnTheWay]
-) -> dict[Position, Outcome]:
-    """What a target has answered for planned documents, by their rows."""
-    if not answers:
-        return {}
-    with journal.reading() as view:
-        events = view.events((), [record for document in planned for record in document.records])
-    return worst_by(POSITION, decider.of_rows(events, answers))
 
 
 class _Again(Struct):
@@ -151,10 +140,7 @@ class PlanMaker:
         with step(span_of_decision, "decide"):
             outputs, clock = self._journal.outputs, self._journal.moment
             parts = decider.decide(taken, groups, clock, output=name, outputs=outputs)
-        numbers = parts[0].numbers if parts else None
-        if numbers is not None and going_on is not None:
-            going_on = numbers.going_on(going_on)
-        elif going_on is not None and (later := _transactions_not_read(taken.events, parts)):
+        if going_on is not None and (later := _transactions_not_read(taken.events, parts)):
             going_on = replace(going_on, every=going_on.every | later)
         # Left rows that come alone are not left again, or they would come so for ever. A take that
         # parks rows is another one the next time.
@@ -170,8 +156,6 @@ class PlanMaker:
                 may_leave=may_leave,
                 most_left=self._limit // 2,
             )
-        if numbers is not None:
-            return numbers.encoded(encoded, asked=self._output.sink.capabilities.resolves)
         if encoded.left:
             decider.leave(name, taken, parts, encoded.left)
         if encoded.outcomes and max(map(len, map(POSITION, taken.events)), default=0) > 1:

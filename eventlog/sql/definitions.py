@@ -52,7 +52,8 @@ class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
     before, where somebody gave it another. `place` is how many versions of any class came before.
     Between the row `unlogged_from` and the first of this version changes of new columns may not
     have been logged, where triggers followed later. `image` are the columns of image rows that
-    begin with the number of this version, in their order; None where it has no such rows.
+    begin with the number of this version, in their order; None where it has no such rows. Where a
+    stream described the table, `case_sensitive` says whether names differ by case alone.
     """
 
     table: Table | None = None
@@ -62,6 +63,7 @@ class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
     former: str | None = None
     place: int = 0
     unlogged_from: int | None = None
+    case_sensitive: bool = False
 
     @property
     def relation(self) -> int | None:

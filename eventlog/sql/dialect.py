@@ -393,6 +393,8 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
             # A log of ours has an index of waiting rows alone, where there may be one.
             holes[f"{alias}_number"] = waiting_number(dialect, names, f"{alias}.")
             holes["transaction_number"] = dialect.quoted(names.transaction)
+    if names.origin is not None:
+        holes["origin"] = dialect.quoted(names.origin)
     holes |= {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
     own = {name: statement(dialect, name, **holes) for name in ("each_half", "processed")}
     return MappingProxyType(holes | own)

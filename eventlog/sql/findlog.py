@@ -15,7 +15,17 @@ from eventlog.core.sql_types import Category
 from eventlog.sql.clocks import UTC, clock_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.lookup import is_moment
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, check_ten, no_log, refuse_others
+from eventlog.sql.names import (
+    NEW_ORDER,
+    OLD_ORDER,
+    ORIGIN,
+    STANDARD,
+    TRANSACTION,
+    LogNames,
+    check_ten,
+    no_log,
+    refuse_others,
+)
 from eventlog.sql.shapes import Schema
 
 _numbers = (Category.INT, Category.NUMBER)
@@ -60,9 +70,9 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     time_column = by_purpose[STANDARD.index("event_time")]
     times = next(column for column in columns if column.name == time_column)
     zone = UTC if is_moment(dialect_of(where), times) else clock_of(where, names.clock)
-    behind = [column.name for column in columns if column.name.casefold() == TRANSACTION]
-    transaction = behind[0] if behind else None
-    return replace(names, columns=by_purpose, clock=zone, transaction=transaction)
+    own = {column.name.casefold(): column.name for column in columns}
+    transaction, origin = own.get(TRANSACTION), own.get(ORIGIN)
+    return replace(names, columns=by_purpose, clock=zone, transaction=transaction, origin=origin)
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:

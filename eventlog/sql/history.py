@@ -354,6 +354,32 @@ def _new_version(
     return row | _written(changed, shape, described)
 
 
+def enter_image(
+    connection: Connection, names: LogNames, table: Table, image: tuple[str, ...], first: int, *, case_sensitive: bool
+) -> int:
+    """Enter how a table looks that a stream describes, as the owner of that stream's log, and find the
+    number by which its images with these columns begin: one that the history has, or the next.
+    """
+    versions = read_history(connection, names)
+    own = [version for version in versions if version.table == table.whole]
+    for version in reversed(own):
+        if version.details.table != table:
+            break
+        if version.details.image == image:
+            return version.version
+    newest, shape = own[-1] if own else NOTHING_KNOWN, shape_of(table)
+    details = Described(table=table, image=image, place=len(versions), case_sensitive=case_sensitive)
+    row = {
+        "table_name": table.whole,
+        "table_version": newest.version + 1,
+        "seen_at": moment_text(),
+        "first_record": first - 1,
+    }
+    changed = differing(newest.columns, shape) if own else {}
+    connection.execute(_kept(names.history, names).insert(), row | _written(changed, shape, details))
+    return newest.version + 1
+
+
 def moment_text() -> str:
     """Now, as the history has it."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

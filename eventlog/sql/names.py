@@ -26,6 +26,7 @@ STANDARD = (
 """What the ten columns are for; every list of them keeps this order, also in configuration."""
 
 TRANSACTION = "eventlog_transaction"
+ORIGIN = "eventlog_origin"
 """A column behind the ten in logs of ours alone: the transaction that wrote the row."""
 
 NEW_ORDER = (
@@ -86,6 +87,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
     """Where record_ids come from in old databases, whose tables do not number their rows."""
     transaction: str | None = None
     """The column that says which transaction wrote a row, where the log has one."""
+    origin: str | None = None
+    """The column that says where a captured stream had a row, in the log of one."""
 
     @property
     def outcomes(self) -> str:

@@ -8,14 +8,14 @@ from sqlalchemy import Engine
 
 from eventlog.core.plugins import StreamsPlugin
 from eventlog.core.schema import Catalog
-from eventlog.sources.stream.captured import CapturedImages
+from eventlog.sources.stream.definitions import read_catalog
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.streams.post import StreamPost
 
 
 def catalog_of(engine: Engine, names: LogNames) -> Catalog:
-    return CapturedImages(Log(engine, names)).catalogs.newest()
+    return read_catalog(Log(engine, names))
 
 
 STREAMS: Final = StreamsPlugin(post=StreamPost, catalog=catalog_of)

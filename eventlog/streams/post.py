@@ -40,8 +40,8 @@ from eventlog.sources.stream.source import PLACE
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
-from eventlog.sql.names import TRANSACTION
-from eventlog.streams.deciding import image_decider_of
+from eventlog.sql.names import ORIGIN, TRANSACTION
+from eventlog.streams.deciding import decider_of_stream
 
 CAPTURED = "captured in a log"
 """What the mark of the place holds once a log has been begun: where that is gone, nobody begins anew."""
@@ -183,18 +183,24 @@ class StreamPost(Post):
 
     def _new_journal(self, decider: Decider) -> Journal:
         journal = super()._new_journal(decider)
-        journal.rows.reader = CapturedRows(self._stream_log, journal.settings)
+        self._read_fresh(journal, decider)
         return journal
+
+    def _read_fresh(self, journal: Journal, decider: Decider) -> None:
+        journal.rows.reader = CapturedRows(self._stream_log, decider.round.catalog, journal.settings)
 
     def _log_settings(self) -> LogSettings:
         return replace(log_settings_of(self._config), delete_from_log=True, handle_future_events=False)
 
     def _new_decider(self, looks: Looks | None = None) -> Decider:
-        return image_decider_of(self._config, self._stream_log)
+        return decider_of_stream(self.lock.log, self._config, looks)
 
-    def _looked_again(self, former: Decider) -> Decider:
-        """Its tables are those of the stream at that time, however often somebody looks."""
-        return former
+    def _see_tables(self) -> None:
+        super()._see_tables()
+        self._read_fresh(self._served(), self._decider)
+
+    def _see_history(self) -> None:
+        """What a stream describes is entered as it is captured."""
 
 
 def refuse_lookups(config: Config) -> None:
@@ -208,13 +214,16 @@ def refuse_lookups(config: Config) -> None:
 
 def make_stream_log(log: Log) -> None:
     """Makes what is missing of a log for streams, or brings it up to now."""
-    # A log is made as triggers fill it, and those do not know this column.
-    asked = replace(log.names, transaction=None)
+    # A log is made as triggers fill it, and those do not know these columns: elsewhere a trigger
+    # could not say which transaction writes a row.
+    asked = replace(log.names, transaction=None, origin=None)
     install(log.engine, asked)
-    if log_columns(log.engine, asked).transaction is not None:
-        return
-    # Elsewhere a trigger could not say which transaction writes a row, so that no log has the column.
-    kind = log.dialect.types.log_number.compile(log.engine.dialect)
-    table, column = log.dialect.qualified(log.names.schema, log.names.table), log.dialect.quoted(TRANSACTION)
+    there = log_columns(log.engine, asked)
+    types, dialect = log.dialect.types, log.engine.dialect
+    table = log.dialect.qualified(log.names.schema, log.names.table)
+    missing = {TRANSACTION: types.log_number} if there.transaction is None else {}
+    missing |= {ORIGIN: types.log_key} if there.origin is None else {}
     with log.transaction() as connection:
-        connection.exec_driver_sql(f"ALTER TABLE {table} ADD {column} {kind}")
+        for name, kind in missing.items():
+            column = f"{log.dialect.quoted(name)} {kind.compile(dialect)}"
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD {column}")

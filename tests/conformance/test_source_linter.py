@@ -16,6 +16,7 @@ from eventlog.sources.linter.queue import DriverSession, EngineSession, fill_que
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader
 from eventlog.sources.log.lock import LogLock
+from eventlog.sources.stream.definitions import read_catalog
 from tests.support.captured import Capturing, keys
 from tests.support.linter import READING, SCHEMA, TABLE, ended, insert
 
@@ -62,7 +63,7 @@ def test_transactions_come_by_their_commits_and_only_once_they_have_ended(ground
     assert taken(source) == []
     ground.write(insert(1, 11), ended(1))
     assert taken(source) == [10, 11]
-    assert source.log.catalogs.find(1).find("SHOP.T") is not None
+    assert read_catalog(source.log.log).find("SHOP.T") is not None
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 0])

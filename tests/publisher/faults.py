@@ -131,7 +131,7 @@ FAULTS = [
     JournalFault(
         "resolve: refusals are forgotten",
         CONSUMER,
-        "answers = answers_of_rows(self._journal, self._decider, target.answers, waiting)",
+        "answers = worst_by(POSITION, target.answers)",
         "answers = {}",
     ),
     JournalFault(

@@ -10,22 +10,31 @@ from typing import Any
 import sqlalchemy as sa
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.model import Event, Image
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import EVERY_ROW, Event, Image, Op
 from eventlog.core.rules import Options, Round
+from eventlog.core.rules.images import open_images
+from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.times import moment
+from eventlog.core.schema import Catalog
+from eventlog.core.tablekey import parse
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.decide import Decider, Looks
 from eventlog.publisher.journal import Journal
+from eventlog.qlik.readings import reading
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
+from eventlog.sources.stream.definitions import read_catalog
 from eventlog.sources.stream.fresh import CapturedRows, FreshRows
 from eventlog.sources.stream.source import StreamReader
 from eventlog.sql.connect import connect
+from eventlog.sql.history import history_stamp
 from eventlog.sql.log import ALL, Log
-from eventlog.sql.names import TRANSACTION, LogNames
-from eventlog.streams.deciding import ImageDecider
+from eventlog.sql.names import ORIGIN, TRANSACTION, LogNames
 from eventlog.streams.post import make_stream_log
 
 
@@ -34,7 +43,7 @@ class Capturing:
 
     def __init__(self, reader: StreamReader, path: Path, limit: int = 10_000) -> None:
         self.engine = connect(f"sqlite:///{path}", may_create=True)
-        log = Log(self.engine, LogNames(transaction=TRANSACTION))
+        log = Log(self.engine, LogNames(transaction=TRANSACTION, origin=ORIGIN))
         make_stream_log(log)
         self._lock = LogLock(log, 600.0)
         assert self._lock.take()
@@ -55,10 +64,11 @@ class Capturing:
     def taken(self) -> list[Image]:
         """The images that stand in the log, which are over then."""
         with self.log.log.transaction() as connection:
-            rows = self.waiting(connection)
+            catalog = read_catalog(self.log.log)
+            rows = open_images(self.waiting(connection), catalog)
             connection.execute(sa.text("DELETE FROM event_log"))
         self.log.fresh = FreshRows(self.log.log)  # as after a start
-        return [self.log.image(event)[0] for event in rows]
+        return [image_of(event, catalog) for event in rows]
 
     def waiting(self, connection: sa.Connection) -> Sequence[Event]:
         """The rows that wait in the log, as they are read."""
@@ -97,7 +107,7 @@ class StreamPublisher:
         self.backoff = backoff or Backoff(first=0.0)
         self.later: float | None = None
         self.engine = connect(f"sqlite:///{path}", may_create=True)
-        self.log = Log(self.engine, LogNames(transaction=TRANSACTION))
+        self.log = Log(self.engine, LogNames(transaction=TRANSACTION, origin=ORIGIN))
         make_stream_log(self.log)
         self.lock = LogLock(self.log, 600.0)
         assert self.lock.take()
@@ -113,11 +123,18 @@ class StreamPublisher:
             transactions=True,
             ends=True,
         )
+        self.own = own
         self.journal = Journal(self.log, self.lock, settings)
-        self.journal.rows.reader = CapturedRows(own, settings)
         self.journal.serve([(output.name, ()) for output in self.outputs])
-        decider = ImageDecider(Round(options=self.options), own)
+        decider = self.look(None)
         self.consumers = [Consumer(self.journal, output, decider, self.settings) for output in self.outputs]
+
+    def look(self, looks: Looks | None) -> Decider:
+        """Look at the tables as the stream has described them."""
+        stamp, catalog = history_stamp(self.engine, self.log.names), read_catalog(self.log)
+        self.journal.look(catalog)
+        self.journal.rows.reader = CapturedRows(self.own, catalog, self.journal.settings)
+        return Decider(Round(catalog=catalog, options=self.options), looks=looks, stamp=stamp)
 
     def turn(self) -> bool:
         """Captures once, and gives each output a turn; whether anything moved."""
@@ -128,6 +145,9 @@ class StreamPublisher:
             turn = consumer.turn(self.lock.tenure)
             if turn.stale is not None:
                 consumer.decider.looks.note(turn.stale)
+                decider = self.look(consumer.decider.looks)
+                for other in self.consumers:
+                    other.decider = decider
                 turn = consumer.turn(self.lock.tenure)
             moved = moved or turn.moved
             if turn.later is not None:
@@ -154,6 +174,45 @@ class StreamPublisher:
         self.capture.close()
         self.lock.leave()
         self.engine.dispose()
+
+
+def image_of(event: Event, catalog: Catalog) -> Image:
+    """Read a row of the log as an image with values of the types that its columns have."""
+    match = catalog.find(event.table or "")
+    readings = {} if match is None else {column.name: reading(column) for column in match.table.columns}
+
+    def value(name: str, text: str | None) -> Any:
+        try:
+            return None if text is None else readings.get(name, str)(text)
+        except ExpressionError:  # such as infinity, which no type of Python has
+            return text
+
+    def read(row: dict[str, str | None]) -> dict[str, Any]:
+        return {name: value(name, text) for name, text in row.items()}
+
+    before = after = None
+    if event.image is not None:
+        key: dict[str, str | None] = {}
+        if event.key and event.key != EVERY_ROW:
+            key |= parse(event.key).parts
+        if event.image.before is not None:
+            before = read(key | event.image.row(event.image.before))
+        if event.image.after is not None:
+            after = read(key | event.image.row(event.image.after))
+    stream = event.stream or ""
+    written = tuple(map(int, stream.split("."))) if stream.replace(".", "").isdigit() else event.position
+    return Image(
+        position=written,
+        op=Op.TRUNCATE if event.key == EVERY_ROW and event.image is None else MEANING[event.kind].op,
+        table=event.table or "",
+        before=before,
+        after=after,
+        time=None if event.time is None else moment(event.time),
+        perpetrator=event.perpetrator,
+        transaction=event.transaction,
+        stream=stream or None,
+        fault=event.fault,
+    )
 
 
 def keys(images: list[Image], column: str) -> list[Any]:

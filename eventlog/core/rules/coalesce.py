@@ -129,6 +129,7 @@ class NetEdits:
             time=last.time,
             whole=whole,
             transaction=last.transaction,
+            stream=last.stream,
         )
 
 

@@ -8,25 +8,28 @@
 
 An image is a JSON array of texts: the number of the definition under which it was written, then one
 text or null for each column that the definition names. Any other reader of the log takes such rows for
-what their types say: rows to be read back, and a delete.
+what their types say: rows to be read back, and a delete. What a stream could not read stands in the
+place of an image as `["?", why, …]`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.core.model import Event, Kind, RowImage
+from eventlog.core.model import ABSENT, Event, Kind, RowImage
 from eventlog.core.rules.definitions import Definitions
 from eventlog.core.schema import Catalog
 
 BEGIN: Final = "["
 """What an image begins with."""
+UNREAD: Final = "?"
+"""What stands in the place of the number where a row could not be read."""
 # Plain numbers, as in the rules: a look-up of a member costs as much as the rest of a comparison.
 DELETE_ROW: Final = int(Kind.DELETE_ROW)
 INSERT_ROW: Final = int(Kind.INSERT_ROW_BACK)
@@ -41,24 +44,41 @@ _encoder = msgspec.json.Encoder()
 
 def encode_image(number: int, values: Iterable[str | None]) -> str:
     """Write an image of the definition with this number."""
-    return _encoder.encode([str(number), *values]).decode()
+    texts = [str(number), *values]
+    try:
+        return _encoder.encode(texts).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can carry
+        return json.dumps(texts, separators=(",", ":"))
+
+
+def encode_fault(why: str, values: Iterable[str | None]) -> str:
+    """Write why a row could not be read, and what came of it."""
+    return json.dumps([UNREAD, why, *values])
 
 
 def decode_image(text: str) -> tuple[int, list[str | None]] | None:
     """Read the number and the values of an image; None where the text is none."""
-    try:
-        number, *values = _decoder.decode(text)
-    except msgspec.DecodeError:
-        # Not every database escapes the control characters of a value.
-        try:
-            number, *values = msgspec.convert(json.loads(text, strict=False), list[str | None])
-        except (msgspec.ValidationError, ValueError, RecursionError):
-            return None
-    except ValueError:  # there is no number
-        return None
+    number, *values = _decode(text) or [None]
     if number is None or not (number.isascii() and number.isdigit()):
         return None
     return int(number), values
+
+
+def decode_fault(text: str) -> str | None:
+    """Read why a row could not be read; None where the text does not say so."""
+    mark, *values = _decode(text) or [None]
+    return values[0] if mark == UNREAD and values else None
+
+
+def _decode(text: str) -> list[str | None] | None:
+    try:
+        return _decoder.decode(text)
+    except msgspec.DecodeError:
+        # Not every database escapes the control characters of a value.
+        try:
+            return msgspec.convert(json.loads(text, strict=False), list[str | None])
+        except (msgspec.ValidationError, ValueError, RecursionError):
+            return None
 
 
 def open_images(events: Sequence[Event], catalog: Catalog | None) -> Sequence[Event]:
@@ -70,7 +90,7 @@ def open_images(events: Sequence[Event], catalog: Catalog | None) -> Sequence[Ev
     opened: list[Event] | None = None
     opener = _Opener(None if catalog is None else catalog.former)
     for index, event in enumerate(events):
-        if event.kind not in ROW_KINDS or (event.new is None and event.old is None) or event.column:
+        if event.kind not in ROW_KINDS or event.column or event.image is not None:
             continue
         text = event.old if event.kind == DELETE_ROW else event.new
         if text is None or not text.startswith(BEGIN):
@@ -79,6 +99,15 @@ def open_images(events: Sequence[Event], catalog: Catalog | None) -> Sequence[Ev
             opened = [*events]
         opened[index] = opener.open(event, text)
     return events if opened is None else opened
+
+
+def opened_kind(kind: int, *, has_former: bool) -> int:
+    """Find the kind of the field rows that an image row of this kind stands for."""
+    if kind == DELETE_ROW:
+        return DELETE_ROW
+    if kind == INSERT_ROW:
+        return INSERT_FIELD
+    return UPDATE_FIELD if has_former else REPLACE_FIELD
 
 
 class _Opener:
@@ -92,6 +121,8 @@ class _Opener:
         """The event with its image, as it is where it is to be read back, or with a fault."""
         kind, decoded = event.kind, decode_image(text)
         if decoded is None:
+            if (why := decode_fault(text)) is not None:
+                return replace(event, fault=why)
             # Values of such rows mean nothing in logs of others.
             has_images = self._known is not None and self._known.has_images(event.table)
             return replace(event, fault=_fault("is no image of a row", event)) if has_images else event
@@ -104,15 +135,20 @@ class _Opener:
             return replace(event, fault=_fault(problem, event))
         if kind == DELETE_ROW:
             return replace(event, image=RowImage(number=number, names=names, before=values))
-        if kind == INSERT_ROW:
-            return replace(event, kind=INSERT_FIELD, image=RowImage(number=number, names=names, after=values))
-        if event.old is None:
-            return replace(event, kind=REPLACE_FIELD, image=RowImage(number=number, names=names, after=values))
+        if kind == INSERT_ROW or event.old is None:
+            opened = INSERT_FIELD if kind == INSERT_ROW else REPLACE_FIELD
+            return replace(event, kind=opened, image=RowImage(number=number, names=names, after=values))
         former = decode_image(event.old)
-        if former is None or former[0] != number or len(former[1]) != len(names):
-            return replace(event, fault=f"old_value is no image of definition {number}, and new_value is one.")
-        image = RowImage(number=number, names=names, before=former[1], after=values)
-        return replace(event, kind=UPDATE_FIELD, image=image)
+        if former is not None and former[0] != number:
+            # Of a stream, where both sides of a change need not have the same columns.
+            own = self._columns(event.table, former[0])
+            if own is not None and len(own) == len(former[1]):
+                sides = dict(zip(own, former[1], strict=True)), dict(zip(names, values, strict=True))
+                return replace(event, kind=UPDATE_FIELD, image=_align(number, *sides))
+        elif former is not None and len(former[1]) == len(names):
+            image = RowImage(number=number, names=names, before=former[1], after=values)
+            return replace(event, kind=UPDATE_FIELD, image=image)
+        return replace(event, fault=f"old_value is no image of definition {number}, and new_value is one.")
 
     def _columns(self, table: str | None, number: int) -> tuple[str, ...] | None:
         which = table, number
@@ -129,6 +165,17 @@ class _Opener:
         return replace(event, fault=_fault(problem, event))
 
 
+def _align(number: int, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> RowImage:
+    """Bring two sides with other columns together: what one does not have is ABSENT there."""
+    names = (*after, *(name for name in before if name not in after))
+    return RowImage(
+        number=number,
+        names=names,
+        before=[before.get(name, ABSENT) for name in names],
+        after=[after.get(name, ABSENT) for name in names],
+    )
+
+
 def _fault(problem: str, event: Event) -> str:
     column = "old_value" if event.kind == DELETE_ROW else "new_value"
     return f"{column} {problem}."
@@ -139,7 +186,11 @@ def field_events(event: Event) -> list[Event]:
     image = event.image
     assert image is not None
     before, after = image.row(image.before), image.row(image.after)
-    return [replace(event, column=name, old=before.get(name), new=value, image=None) for name, value in after.items()]
+    events = [replace(event, column=name, old=before.get(name), new=value, image=None) for name, value in after.items()]
+    if event.kind != UPDATE_FIELD or before.keys() >= after.keys():
+        return events
+    # Nobody noted what stood there before.
+    return [told if told.column in before else replace(told, kind=REPLACE_FIELD) for told in events]
 
 
 def without_columns(event: Event, columns: Iterable[str | None]) -> Event | None:

@@ -8,11 +8,13 @@ a column repeats.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from eventlog.core.model import (
+    EVERY_ROW,
     REFRESH,
     Change,
     Edit,
@@ -33,6 +35,9 @@ BACK = frozenset(kind for kind, meaning in MEANING.items() if meaning.back)
 ROW_BACK = frozenset(kind for kind in BACK if MEANING[kind].row)
 INSERTING = frozenset(map(int, (Kind.INSERT_FIELD, Kind.INSERT_ROW_BACK, Kind.INSERT_FIELD_BACK)))
 DELETE_ROW = int(Kind.DELETE_ROW)
+
+
+SAME_IMAGES: Final = "no value of the row has changed."
 
 
 class Lifetime(Struct, frozen=True, gc=False):
@@ -143,6 +148,8 @@ def join(
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})
+    if len(events) == 1 and events[0].image is not None and unfinished is None:
+        return _only_image(screened, subject, events[0], events[0].image)
     changes: list[Change] = []
     op, last, whole = Op.MODIFY, None, False
     edits: list[Edit] = []
@@ -179,6 +186,15 @@ def join(
     return changes
 
 
+def _only_image(screened: Screened, subject: Subject, event: Event, image: RowImage) -> list[Change]:
+    """Make the change of an image that is alone in its lifetime, as most are."""
+    if event.kind == UPDATE_FIELD and event.new == event.old:
+        screened.aside(event, Reason.NOTHING, SAME_IMAGES)
+        return []
+    op, edits = Op.ADD if event.kind == INSERT_FIELD else Op.MODIFY, [*image_edits(event, image)]
+    return [_change(subject, op, edits, [event.position], event, whole=True)]
+
+
 def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
     """Set aside the updates from NULL to NULL, and those whose images are equal; return the others."""
     nothing = [event for event in events if event.new == event.old and event.kind == UPDATE_FIELD]
@@ -187,7 +203,7 @@ def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
         return events
     for event in nothing:
         is_image = event.image is not None
-        note = "no value of the row has changed." if is_image else "old_value and new_value are both NULL."
+        note = SAME_IMAGES if is_image else "old_value and new_value are both NULL."
         screened.aside(event, Reason.NOTHING, note)
     set_aside = {event.position for event in nothing}
     return [event for event in events if event.position not in set_aside]
@@ -239,16 +255,18 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
     event = lifetime.closing
     if event is None or event.position in screened.silent:
         return []
-    edits = row_that_went(event)
+    # Only a row without an image may speak of a whole table: without a key an image stands there too.
+    is_truncation = event.key == EVERY_ROW and event.image is None
     return [
         Change(
             row=subject.row,
-            op=Op.DELETE,
-            edits=edits,
+            op=Op.TRUNCATE if is_truncation else Op.DELETE,
+            edits=row_that_went(event),
             positions=(event.position,),
             time=event.time,
-            whole=bool(edits),
+            whole=is_truncation or event.image is not None,
             transaction=event.transaction,
+            stream=event.stream,
         )
     ]
 
@@ -272,4 +290,5 @@ def _change(
         time=last.time,
         whole=whole,
         transaction=last.transaction,
+        stream=last.stream,
     )

@@ -166,8 +166,10 @@ def judge(
     The changes come in the order in which they are published, or `by_object`.
     """
     changes: list[Change] = []
-    merge: Merge = coalesce if options.coalesce else join
+    merge_rows: Merge = coalesce if options.coalesce else join
     for subject in screened.subjects.values():
+        # Rows without a key are not one object, though they come under one name.
+        merge = merge_rows if subject.row.key else join
         if subject.table is not None and subject.table.whole_row:
             changes += whole_row_changes(screened, subject, subject.events)
             continue

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, KeySyntaxError
 from eventlog.core.key_forms import ANY, KeySpelling, form_of
-from eventlog.core.model import Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
+from eventlog.core.model import EVERY_ROW, Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Table, TableMatch
@@ -360,35 +360,36 @@ def screen(
             reference = table, key, row = event.table, event.key, meaning.row
             meeting = meetings.get(reference) or _meet(screened, identities, event, row_event=row)
             meetings[reference] = meeting
-        if isinstance(meeting, str):
-            screened.aside(event, Reason.INVALID, meeting)
+        met = meeting if isinstance(meeting, Meeting) else _meet_table(screened, identities, event)
+        if met is None:
+            screened.aside(event, Reason.INVALID, str(meeting))
         elif options.future and _waits(screened, event, options):
             # Untouched, also a loopback: a delete that is not due closes nothing yet.
             continue
         elif ours is not None and ours[event.perpetrator]:
             # What it deletes is gone all the same. A child's row is a part of its parent.
-            if event.kind == Kind.DELETE_ROW and meeting.naming.child is None:
+            if event.kind == Kind.DELETE_ROW and met.naming.child is None:
                 screened.silent.add(event.position)
-                screened.gather(meeting, event)
+                screened.gather(met, event)
             note = f"made by {event.perpetrator}, the publisher's own user."
             screened.aside(event, Reason.LOOPBACK, note)
         elif event.image is not None and event.kind != Kind.DELETE_ROW:
-            meeting.subject.events.append(event)
+            met.subject.events.append(event)
         elif meaning.row:
             # Whatever became of a child's row, its parent changed.
-            if meeting.naming.child is not None:
+            if met.naming.child is not None:
                 event = replace(event, kind=Kind.UPDATE_ROW_BACK)  # noqa: PLW2901  # of the parent
-            screened.gather(meeting, event)
+            screened.gather(met, event)
         else:
-            attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
-            if meaning.back and attribute is not None and attribute in meeting.naming.gone:
-                _gather_gone(screened, meeting, event, attribute)
+            attribute = met.names.get(event.column) or _attribute(screened, met, event)
+            if meaning.back and attribute is not None and attribute in met.naming.gone:
+                _gather_gone(screened, met, event, attribute)
             elif attribute is not None:
                 if attribute != event.column:
                     event = replace(event, column=attribute)  # noqa: PLW2901  # as in the catalog
-                meeting.subject.events.append(event)
+                met.subject.events.append(event)
                 if meaning.back:
-                    meeting.subject.plain = False
+                    met.subject.plain = False
     return screened
 
 
@@ -429,6 +430,22 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
     if subject is None:
         subject = screened.subjects[identity] = Subject(row, naming.table, [])
     return Meeting(identity, subject, naming, naming.known)
+
+
+def _meet_table(screened: Screened, identities: Identities, event: Event) -> Meeting | None:
+    """Find the table that a row speaks of as a whole: a truncation, or an image of a row without a key."""
+    if event.key != EVERY_ROW or (event.image is None and event.kind != Kind.DELETE_ROW):
+        return None
+    try:
+        naming = identities.naming(event.table)
+    except DataError:
+        return None
+    table = naming.table
+    if table is None or naming.child is not None or (event.image is not None and table.key):
+        return None
+    row = RowId(table.schema, table.name, "")
+    subject = screened.subjects.setdefault(row, Subject(row, table, []))
+    return Meeting(row, subject, naming, naming.known)
 
 
 def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None:

@@ -11,11 +11,13 @@ Rows come as the database has them, and become events here: nothing in them is j
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
@@ -65,6 +67,12 @@ NO_LENGTHS: Final = (None, None)
 
 TRANSACTION_COLUMNS: Final = 13
 """So many columns rows have that say which transaction wrote them, and when."""
+
+ORIGIN_END: Final = "\t"
+"""Ends where a stream had a row; its transaction follows, if it is known."""
+
+_origins = msgspec.json.Encoder()
+_origin = msgspec.json.Decoder(tuple[int, dt.datetime | None, int | None])
 
 _kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgetter(11), itemgetter(LENGTHS)
 
@@ -117,7 +125,9 @@ class WaitingRows:
         self._ends = TransactionEnds(log)
         self._transaction = ""
         """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
-        if settings.transactions and log.names.transaction is not None:
+        if settings.transactions and log.names.origin is not None:
+            self._transaction = "transaction_captured"
+        elif settings.transactions and log.names.transaction is not None:
             self._transaction = "transaction_written"
         elif settings.transactions and offers(log.dialect, "transaction_known"):
             self._transaction = "transaction_known"
@@ -156,7 +166,7 @@ class WaitingRows:
         # times count: there a row of the same transaction may not be due yet.
         if not self._settings.ends or self._settings.handle_future_events:
             return None
-        if self._transaction != "transaction_written":
+        if self._transaction not in ("transaction_written", "transaction_captured"):
             return None
         # Rows come in the order of their numbers, and those of a transaction share one object of it.
         last_events = {id(event.transaction): event for event in events}
@@ -432,7 +442,10 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
     if len(set(numbers)) < len(rows):
         rows, positions = _with_distinct_positions(rows)
     transactions: list[Transaction | None] = [None] * len(rows)
-    if rows and len(rows[0]) == TRANSACTION_COLUMNS:
+    streams: list[str | None] = [None] * len(rows)
+    if rows and len(rows[0]) == TRANSACTION_COLUMNS and log.names.origin is not None:
+        streams, transactions = _read_origins(rows)
+    elif rows and len(rows[0]) == TRANSACTION_COLUMNS:
         # Rows of one transaction share one value: one may have written all of them.
         shared: dict[Any, Transaction | None] = {None: None}
         for number, time in {row[-2]: row[-1] for row in rows}.items():
@@ -453,8 +466,9 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
             time=row[7],
             perpetrator=row[8],
             transaction=transaction,
+            stream=stream,
         )
-        for position, row, transaction in zip(positions, rows, transactions, strict=True)
+        for position, row, transaction, stream in zip(positions, rows, transactions, streams, strict=True)
     ]
     if positions and min(positions)[0] <= 0:
         events = [_refused_number(event) for event in events]
@@ -466,6 +480,39 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
 def _refused_number(event: Event) -> Event:
     number = event.position[0]
     return event if number > 0 else replace(event, fault=NOT_POSITIVE.format(number))
+
+
+def write_transaction(transaction: Transaction | None) -> str:
+    """Write what stands behind the place where a stream had a row: which of its transactions wrote it."""
+    if transaction is None:
+        return ""
+    return f"{ORIGIN_END}{_origins.encode((transaction.id, transaction.time, transaction.end)).decode()}"
+
+
+def _read_origins(rows: Rows) -> tuple[list[str | None], list[Transaction | None]]:
+    """Read where a stream had rows, and their transactions: those of one transaction share one object."""
+    streams: list[str | None] = []
+    transactions: list[Transaction | None] = []
+    shared: dict[tuple[Any, str], Transaction | None] = {}
+    for row in rows:
+        stream, _, told = (row[-1] or "").partition(ORIGIN_END)
+        streams.append(stream or None)
+        which = row[-2], told
+        if which not in shared:
+            shared[which] = _read_transaction(*which)
+        transactions.append(shared[which])
+    return streams, transactions
+
+
+def _read_transaction(number: Any, told: str) -> Transaction | None:
+    # A change that a comparison found is of no transaction that anybody knows.
+    if not told:
+        return None
+    try:
+        own, time, end = _origin.decode(told)
+    except msgspec.DecodeError:
+        return None
+    return Transaction(id=own, time=time, end=end, row=None if number is None else int(number))
 
 
 def _with_distinct_positions(rows: Rows) -> tuple[Rows, list[Position]]:

@@ -8,36 +8,31 @@ with the reader.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, EventlogError
-from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Transaction
+from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Row, RowImage, Transaction, written
+from eventlog.core.rules.images import encode_fault, encode_image, opened_kind
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.reading import write_transaction
 from eventlog.sources.marks import Marks, as_text
+from eventlog.sources.stream.definitions import ImageNumbers
 from eventlog.sources.stream.fresh import MOST_FRESH_IMAGES, FreshRows
 from eventlog.sources.stream.images import key_text
-from eventlog.sources.stream.packed import Names, packed, unpacked
 from eventlog.sources.stream.source import PLACE, StreamPiece, StreamPlace, StreamReader, read_place
+from eventlog.sources.stream.texts import TextWriter, write_text
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-CATALOG: Final = "catalog "
-"""What the names of marks begin with that describe the tables of rows; a number follows."""
-
-KEY_CHARACTERS: Final = 900
-"""A longer key is found by its hash."""
 
 INSERTED_ROWS: Final = 1_000
 """So many rows are handed to the database at once, or as many more as a piece has."""
@@ -50,113 +45,13 @@ _KINDS: Final[Mapping[Op, int]] = {
 }
 
 
-class KeptCatalog(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The tables as rows from `first` on describe them."""
-
-    first: int
-    tables: tuple[Table, ...]
-    case_sensitive: bool = False
-
-
-class Catalogs:
-    """The catalogs that rows of a log were captured under, by their numbers."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._known: dict[int, Catalog] = {}
-        self._newest: tuple[int, Catalog] | None = None
-
-    def find(self, number: int) -> Catalog:
-        """The catalog with that number."""
-        if number not in self._known:
-            with self._log.transaction(lone=True) as connection:
-                text = Marks(self._log).get(connection, f"{CATALOG}{number}")
-            if text is None:
-                hint = "Restore the publisher's log from a backup."
-                raise DataError(f"The log {self._log.name} has no mark {CATALOG}{number}.", hint=hint)
-            kept = msgspec.json.decode(text, type=KeptCatalog)
-            self._known[number] = Catalog(kept.tables, case_sensitive=kept.case_sensitive)
-        return self._known[number]
-
-    def number(self, connection: Connection, catalog: Catalog, first: int) -> int:
-        """The number of a catalog for rows from `first` on, which is kept in the caller's transaction."""
-        if self._newest is None:
-            self._newest = self._read_newest(connection)
-        if self._newest is not None:
-            number, known = self._newest
-            if known is catalog:
-                return number
-            if known.tables == catalog.tables and known.case_sensitive == catalog.case_sensitive:
-                self._newest = number, catalog
-                return number
-        number = 1 if self._newest is None else self._newest[0] + 1
-        kept = KeptCatalog(first=first, tables=catalog.tables, case_sensitive=catalog.case_sensitive)
-        Marks(self._log).set(connection, f"{CATALOG}{number}", as_text(kept))
-        # Those of which no row is left go.
-        oldest = self._log.rows(connection, self._log.query("oldest_row"))[0][0]
-        numbered = sorted(self._numbered(connection).items())
-        for (former, _), (_, following) in pairwise(numbered):
-            if oldest is None or following.first <= int(oldest):
-                Marks(self._log).clear(connection, f"{CATALOG}{former}")
-        self._newest = number, catalog
-        self._known[number] = catalog
-        return number
-
-    def forget_newest(self) -> None:
-        """What was written last may not be durable, or another publisher has written since."""
-        self._newest = None
-        self._known.clear()
-
-    def newest(self) -> Catalog:
-        """The tables as they were described last; none where nothing was ever captured."""
-        with self._log.transaction(lone=True) as connection:
-            newest = self._read_newest(connection)
-        return Catalog() if newest is None else newest[1]
-
-    def _read_newest(self, connection: Connection) -> tuple[int, Catalog] | None:
-        numbers = sorted(self._numbered(connection))
-        if not numbers:
-            return None
-        kept = self._numbered(connection)[numbers[-1]]
-        return numbers[-1], Catalog(kept.tables, case_sensitive=kept.case_sensitive)
-
-    def _numbered(self, connection: Connection) -> dict[int, KeptCatalog]:
-        catalogs: dict[int, KeptCatalog] = {}
-        for name, text in Marks(self._log).all(connection).items():
-            if name.startswith(CATALOG):
-                catalogs[int(name.removeprefix(CATALOG))] = msgspec.json.decode(text, type=KeptCatalog)
-        return catalogs
-
-
-class CapturedImages:
-    """The images that the rows of a log are."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-        self.catalogs = Catalogs(log)
-        self.fresh = FreshRows(log)
-
-    def image(self, event: Event) -> tuple[Image, int]:
-        """The image that a row of the log is, and the number of its catalog."""
-        [number], table = event.position, event.table or ""
-        if event.fault is not None or event.new is None:
-            fault = event.fault or "The row has no image."
-            return Image(position=event.position, op=Op.MODIFY, table=table, fault=fault), 0
-        fresh = self.fresh.image(number)
-        if fresh is not None:
-            return fresh
-
-        def names_of(number: int) -> Names:
-            return names_in(self.catalogs.find(number), table)
-
-        return unpacked(event.new, table, names_of, f"Row {number} of the log {self.log.name}")
-
-
-class StreamLog(CapturedImages):
+class StreamLog:
     """The log of a publisher that a stream is captured into. Only who has its lock writes there."""
 
     def __init__(self, log: Log, lock: LogLock) -> None:
-        super().__init__(log)
+        self.log = log
+        self.numbers = ImageNumbers(log)
+        self.fresh = FreshRows(log)
         self._lock = lock
         self._table = _table(log)
         self._insert = str(self._table.insert().compile(dialect=log.engine.dialect))
@@ -178,7 +73,7 @@ class StreamLog(CapturedImages):
                 writing.flush()
                 self._lock.mark(connection, PLACE, as_text(writing.place))
         except BaseException:
-            self.catalogs.forget_newest()
+            self.numbers.forget()
             raise
         # Only now: rows that were rolled back get their numbers once more.
         self.fresh = writing.fresh
@@ -208,7 +103,7 @@ class Writing:
         """The images; of the pieces behind the first ones of a long transaction only the last each."""
         self.fresh = FreshRows(log.log)
         self._rows: list[tuple[Any, ...]] = []
-        self._tables = _Tables(Catalog())
+        self._tables = _Tables(Catalog(), self._number)
         # Most rows of a transaction have one time, and to write it costs more than to compare it.
         self._time: dt.datetime | None = None
         self._written_time: dt.datetime | str = ""
@@ -230,44 +125,56 @@ class Writing:
         place, fresh, tables = self.place, self.fresh, self._tables
         upto, number = place.upto, place.number
         if tables.catalog is not catalog:
-            # Another catalog has those forgotten of which the log has no row.
-            self.flush()
-            tables = self._tables = _Tables(catalog)
-        described = self._log.catalogs.number(self._connection, catalog, number + 1)
-        is_short = not fresh.is_full
-        known = Transaction(id=place.transaction)
+            tables = self._tables = _Tables(catalog, self._number)
+        is_short, first = not fresh.is_full, place.transaction
+        # What is written of a transaction is the same for all of its rows.
+        own: Transaction | None = None
+        shared, ending = None, ""
         for image in images:
             number += 1
             # A stream may give a number of a transaction again: that of its first row is its own.
-            if not upto or image.position[0] != upto[0] or not known.id:
-                known = Transaction(id=number)
+            is_first = not first or not upto or image.position[0] != upto[0]
+            if is_first:
+                first = number
+            if is_first or image.transaction is not own:
+                own, shared, ending = image.transaction, None, write_transaction(image.transaction)
+                if own is not None:
+                    shared = replace(own, row=first)
             upto = max(upto, image.position)
             kind, table, by = _KINDS[image.op], image.table, image.perpetrator
-            key = tables.key_text(image) or f"#{number}"
+            texts = tables.texts(image, number)
+            key, old, new = texts.key, texts.old, texts.new
             committed = image.time or self._now
             # Most rows have the time of the one before.
             if committed is not self._time:
                 self._time, self._written_time = committed, self._log.time(committed)
-            time = self._written_time
-            text = packed(image, described, tables.names(table))
+            stream = image.stream or written(image.position)
             # In the order of `_table`.
-            self._rows.append((number, "N", kind, time, by, table, key, text, known.id))
+            row = (number, "N", kind, self._written_time, by, table, key, old, new, first, stream + ending)
+            self._rows.append(row)
             if is_short:
                 event = Event(
                     position=(number,),
-                    kind=kind,
+                    # As it is once it was read: what was written a moment ago is not decoded.
+                    kind=kind if texts.image is None else opened_kind(kind, has_former=old is not None),
                     table=table,
                     key=key,
-                    new=text,
-                    time=time,
+                    old=old,
+                    new=new,
+                    time=committed,
                     perpetrator=by,
-                    transaction=known,
+                    transaction=shared,
+                    image=texts.image,
+                    stream=stream,
                 )
-                fresh.add(event, len(text), image, described)
+                fresh.add(event, len(old or "") + len(new or ""))
         self.captured += images if is_short else images[-1:]
         if len(self._rows) >= INSERTED_ROWS:
             self.flush()
-        return number, known.id, upto
+        return number, first, upto
+
+    def _number(self, table: Table, columns: tuple[str, ...], first: int, *, case_sensitive: bool) -> int:
+        return self._log.numbers.number(self._connection, table, columns, first, case_sensitive=case_sensitive)
 
     def flush(self) -> None:
         """Has all rows written so far stand in the log."""
@@ -291,7 +198,7 @@ class StreamCapture:
         self._limit = limit or MOST_FRESH_IMAGES
         self._place = log.place()
         # Another publisher may have captured since this one had the log.
-        log.catalogs.forget_newest()
+        log.numbers.forget()
         self._pieces: Iterator[StreamPiece | None] | None = None
 
     def capture(self) -> bool:
@@ -359,47 +266,114 @@ class StreamCapture:
         return True
 
 
-def names_in(catalog: Catalog, table: str) -> Names:
-    """The names of a table's columns; none where the catalog does not know it."""
-    match = catalog.find(table)
-    return () if match is None else tuple([column.name for column in match.table.columns])
+class _CapturedTable:
+    """How images of one table become texts of a row."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.key = table.key
+        self.writer = TextWriter()
+        self.names: tuple[str, ...] = ()
+        """The columns of the last row, which nearly all rows have."""
+        self.number = 0
+        self.start = 0
+        self.places: list[int] = []
+        self.columns: tuple[str, ...] = ()
+        """Those of its columns that are not in the key, and where they stand."""
+
+
+class _RowTexts(Struct, frozen=True, gc=False):
+    """What a row of the log says of an image, and what it is once it was read."""
+
+    key: str
+    old: str | None
+    new: str | None
+    image: RowImage | None = None
 
 
 class _Tables:
-    """What rows of images say of their tables: names of columns, and keys of objects, behind which
-    later changes of them wait.
-    """
+    """What rows of images say of their objects."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, number: Callable[..., int]) -> None:
         self.catalog = catalog
-        self._names: dict[str, Names] = {}
-        self._keys: dict[str, tuple[str, ...]] = {}
+        self._number = number
+        self._tables: dict[str, _CapturedTable | None] = {}
 
-    def names(self, table: str) -> Names:
-        """The names of a table's columns."""
-        names = self._names.get(table)
-        if names is None:
-            names = self._names[table] = names_in(self.catalog, table)
-        return names
+    def texts(self, image: Image, number: int) -> _RowTexts:
+        """Write the key of an image's object, and the row before and after, for row `number` of the log.
 
-    def key_text(self, image: Image) -> str:
-        """The key of an image's object; nothing where the rules say that it has none."""
-        table = image.table
-        if table not in self._keys:
-            match = self.catalog.find(table)
-            self._keys[table] = () if match is None else match.table.key
-        key = self._keys[table]
-        row = image.before if image.after is None else image.after
-        if image.op is Op.TRUNCATE or row is None or not key:
-            return EVERY_ROW
+        What cannot be read, or has no key, says why. It has no key that later rows would wait behind.
+        """
+        if image.table not in self._tables:
+            match = self.catalog.find(image.table)
+            self._tables[image.table] = None if match is None else _CapturedTable(match.table)
+        known, why = self._tables[image.table], image.fault
         try:
-            text = key_text(row, key, table)
-        except DataError:
-            return ""
-        if len(text) <= KEY_CHARACTERS:
-            return text
-        # Half of a surrogate pair may stand in a key, and UTF-8 refuses it.
-        return f"hash={hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+            if known is not None and why is None:
+                return self._written(known, image, number)
+            why = why or f"{image.table} is not among the captured tables."
+        except DataError as error:
+            why = str(error)
+        return _RowTexts(f"#{number}", *_fault_texts(image, why))
+
+    def _written(self, known: _CapturedTable, image: Image, number: int) -> _RowTexts:
+        before, after = image.before, image.after
+        key = self._key(image, known, number)
+        if before is None and after is None:
+            return _RowTexts(key, None, None)
+        if after is None and image.op is Op.MODIFY:
+            after = {}  # a half without its other half: nothing is known of the row as it is now
+        old = new = former = row = None
+        if before is not None:
+            former = self._values(known, before, number)
+            old = encode_image(known.number, former)
+        former_columns = known.columns
+        if after is not None:
+            row = self._values(known, after, number)
+            new = encode_image(known.number, row)
+        if old is not None and former_columns is not known.columns:
+            return _RowTexts(key, old, new)
+        return _RowTexts(key, old, new, RowImage(number=known.number, names=known.columns, before=former, after=row))
+
+    def _key(self, image: Image, known: _CapturedTable, number: int) -> str:
+        if image.op is Op.TRUNCATE:
+            if not known.number:  # the table has a definition before anybody reads of it
+                self._find_number(known, tuple(known.table.attributes), number)
+            return EVERY_ROW
+        row = image.before if image.after is None else image.after
+        if row is None:
+            raise DataError(f"The change of {known.table.name} came without an image of its row.")
+        if not known.key:
+            return EVERY_ROW
+        return key_text(row, known.key, known.table.name)
+
+    def _values(self, known: _CapturedTable, row: Row, number: int) -> list[str | None]:
+        """The texts of a row's values outside its key, which has a column of its own."""
+        names = tuple(row)
+        if names != known.names:
+            known.places = [place for place, name in enumerate(names) if name not in known.key]
+            # Nearly always all behind the key.
+            start = known.places[0] if known.places else len(names)
+            known.start = start if known.places == [*range(start, len(names))] else -1
+            self._find_number(known, tuple([names[place] for place in known.places]), number)
+            known.names = names
+        values = [*row.values()]
+        if known.start >= 0:
+            return known.writer.write(values[known.start :])
+        return known.writer.write([values[place] for place in known.places])
+
+    def _find_number(self, known: _CapturedTable, columns: tuple[str, ...], number: int) -> None:
+        known.columns = columns
+        known.number = self._number(known.table, columns, number, case_sensitive=self.catalog.case_sensitive)
+
+
+def _fault_texts(image: Image, why: str) -> tuple[str | None, str | None]:
+    """Write why an image cannot be read, with what came of it."""
+    rows = [None if row is None else [*map(write_text, row.values())] for row in (image.before, image.after)]
+    # The value that a row of its type must have says it.
+    if _KINDS[image.op] == Kind.DELETE_ROW:
+        return encode_fault(why, rows[0] or ()), None
+    return None if rows[0] is None else encode_fault(why, rows[0]), encode_fault(why, rows[1] or ())
 
 
 def _table(log: Log) -> sa.Table:
@@ -413,9 +387,12 @@ def _table(log: Log) -> sa.Table:
         "perpetrator": types.log_name,
         "table_name": types.log_name,
         "table_key": types.log_key,
+        "old_value": types.log_value,
         "new_value": types.log_value,
     }
     columns = [sa.Column(names.column(name), kind, key=name) for name, kind in kinds.items()]
     assert names.transaction is not None
+    assert names.origin is not None
     columns.append(sa.Column(names.transaction, types.log_number, key="transaction"))
+    columns.append(sa.Column(names.origin, types.log_key, key="origin"))
     return sa.Table(names.table, sa.MetaData(), *columns, schema=names.schema)

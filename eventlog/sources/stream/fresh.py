@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.model import Event, Image
+from eventlog.core.model import Event
+from eventlog.core.schema import Catalog
 from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from eventlog.sources.stream.captured import CapturedImages
+    from eventlog.sources.stream.captured import StreamLog
 
 MOST_FRESH_IMAGES: Final = 20_000
 """So many images are kept until they are published, of those that were captured last."""
@@ -24,30 +25,24 @@ MOST_FRESH_CHARACTERS: Final = 32_000_000
 
 
 class FreshRows:
-    """Rows of a stream's log with consecutive numbers, and the images that they are."""
+    """Rows of a stream's log with consecutive numbers."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._events: list[Event] = []
         self._weights: list[int] = []
         self._weight = 0
-        self._images: dict[int, tuple[Image, int]] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether no more are to be kept."""
         return len(self._events) >= MOST_FRESH_IMAGES or self._weight >= MOST_FRESH_CHARACTERS
 
-    def add(self, event: Event, weight: int, image: Image, catalog: int) -> None:
-        """Keeps one more row, whose value has so many characters."""
+    def add(self, event: Event, weight: int) -> None:
+        """Keeps one more row, whose values have so many characters."""
         self._events.append(event)
         self._weights.append(weight)
         self._weight += weight
-        self._images[event.position[0]] = image, catalog
-
-    def image(self, number: int) -> tuple[Image, int] | None:
-        """The image that a row is, and the number of its catalog; None where the row has to be read."""
-        return self._images.get(number)
 
     def portion(self, connection: Connection, beyond: int, limit: int, room: int) -> Portion | None:
         """The rows that wait above a number: about `limit`, and the last transaction as a whole.
@@ -88,14 +83,14 @@ class FreshRows:
 class CapturedRows(WaitingRows):
     """Reads the rows of a stream's log. Those that were captured just now are at hand."""
 
-    def __init__(self, images: CapturedImages, settings: LogSettings) -> None:
-        super().__init__(images.log, None, settings)
-        self._images = images
+    def __init__(self, captured: StreamLog, catalog: Catalog | None, settings: LogSettings) -> None:
+        super().__init__(captured.log, catalog, settings)
+        self._captured = captured
 
     def next(self, connection: Connection, request: Request) -> Portion:
         if request.among in (None, "among_beyond"):
             beyond = int(str(request.bounds.get("beyond", 0)))
-            fresh = self._images.fresh.portion(connection, beyond, request.limit, request.room)
+            fresh = self._captured.fresh.portion(connection, beyond, request.limit, request.room)
             if fresh is not None:
                 return fresh
         return super().next(connection, request)

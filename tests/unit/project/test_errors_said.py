@@ -129,6 +129,7 @@ ALLOWED = {
     "eventlog/qlik/messages/reader.py": RECORDS,
     "eventlog/qlik/messages/kept.py": RECORDS,
     "eventlog/core/rules/screen.py": "it becomes the note of a row; docs/how-to/runbook.md has what to do, by reason",
+    "eventlog/sources/stream/captured.py": "it becomes the note of an event; docs/how-to/runbook.md has what to do, by reason",
     "eventlog/sources/stream/images.py": "it becomes the note of an event; docs/how-to/runbook.md has what to do, by reason",
     "eventlog/sources/gbase/reader.py": "the server's own words go before it, and the publisher opens another session",
 }
