@@ -22,6 +22,7 @@ NAMES = (
     "gbase",
     "poll",
     "publish",
+    "images",
     "lagging",
     "transactions",
     "outage",
