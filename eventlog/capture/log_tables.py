@@ -398,6 +398,8 @@ def _of_outputs(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("paused", value),
             sa.Column("told", value),
             sa.Column("warning", value),
+            sa.Column("recent", value),
+            sa.Column("restored", number),
         ],
         "planned": [
             _key("output", name),

@@ -87,6 +87,8 @@ def _show_outputs(site: Site, *, as_json: bool) -> None:
             show_sentence(f"{output.name} did not take everything at {output.failed_at} UTC: {output.error}")
         if output.paused is not None and f" {BY_PUBLISHER}: " in output.paused:
             show_sentence(f"{output.name} is paused {output.paused.rstrip('.')}.")
+        if output.warning is not None:
+            show_sentence(f"{output.name}: {output.warning}")
         for reason, number in output.unread.items():
             waiting = counted(number, "row waits", "rows wait")
             show_sentence(
@@ -126,7 +128,7 @@ def pause(site: Site, name: str, why: str, as_json: bool) -> None:
 @json_option
 @site_options
 def resume(site: Site, name: str, as_json: bool) -> None:
-    """Resumes a paused output. It first gets the rows that waited.
+    """Resumes an output that was paused, or whose rows wait as `restored`. It first gets the rows that waited.
 
     Example: eventlog outputs resume hr-feed --config eventlog.toml
     """

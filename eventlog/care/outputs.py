@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.care.ages import utc_text
 from eventlog.care.conversions import FreedConversions, conversions
@@ -50,6 +51,8 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
     """Whether it took a document after its last error."""
     paused: str | None = None
     """Since when it is paused, by whom and why."""
+    warning: str | None = None
+    """What was found about its target, since it or the log was restored."""
     unread: Mapping[str, int] = {}
     """How many rows wait for it whose table cannot be read, by the reason."""
 
@@ -88,6 +91,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
             failed_at=utc_text(state.failed_at),
             recovered=has_recovered(state),
             paused=lag.pause,
+            warning=places[name].warning if name in places else None,
             unread=unread.get(name, {}),
         )
         standing.append(output)
@@ -128,7 +132,9 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
 
 
 def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) -> bool:
-    """Lets documents go to an output again, however far it is behind; whether it was paused."""
+    """Lets documents go to an output again, however far it is behind; whether it was paused, or rows
+    waited because something was restored.
+    """
     marks, journal = Marks(log), CaredJournal(log)
     # Nobody settles meanwhile: it is as far behind as we say.
     with journal.transaction() as (connection, memory):
@@ -137,7 +143,7 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
         refuse_unknown(name, configured)
         if row is None:
             return False
-        if row.paused is None:
+        if row.paused is None and row.restored is None and row.warning is None:
             return False
         lag = JournalLook(connection, log, settings).lags.get(name, OutputLag())
         # The mark lets it go on although it is further behind than its bound, until it was inside
@@ -146,6 +152,8 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
             resumed = Resumed(rows=lag.rows, seconds=lag.seconds or 0.0)
             marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
         connection.execute(log.query("output_pause"), {"name": name, "paused": None})
+        connection.execute(log.query("output_move"), replace(row, restored=None, warning=None).written())
+        connection.execute(log.query("parked_resumed"), {"output": name})
     return True
 
 

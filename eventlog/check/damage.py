@@ -125,14 +125,9 @@ def _outputs(reading: JournalReading) -> Iterator[Damage]:
     table = reading.tables["outputs"]
     known = {str(row[0]): row for row in reading.outputs}
     newest = max((int(row[0]) for row in reading.batches), default=None)
-    for name, position, _, plan, _, _, _, found in reading.outputs:
+    for name, position, _, plan, _, _, _, found, _, restored in reading.outputs:
         if found:
-            yield Damage(
-                said=f"{name}: {str(found).removesuffix('.')}: one of the two was restored. Rows may be"
-                " missing there, or have come twice.",
-                mend=f"`eventlog verify` shows what differs. Then set the column warning of {name} in {table} to NULL.",
-                serious=False,
-            )
+            yield Damage(said=f"{name}: {found}", mend=_go_on(str(name), restored), serious=False)
         # A position that is no number was reported already.
         if newest is not None and str(position).lstrip("-").isdecimal() and int(position) > newest:
             yield Damage(
@@ -154,9 +149,9 @@ def _outputs(reading: JournalReading) -> Iterator[Damage]:
     places["said"] |= {output: rows for output, rows, _ in reading.said}
     for hole, outputs in places.items():
         for name in sorted(outputs.keys() - known.keys()):
-            if hole == "said" and name.startswith("convert "):
-                # A conversion has written it, and is over; an output that was paused will end these
-                # rows.
+            if hole == "said" and (name == "-" or name.startswith("convert ")):
+                # How rows had ended that are sent again; or a conversion has written it, and is over.
+                # The output that lacks these rows will end them.
                 continue
             rows = counted(outputs[name], "row") if outputs[name] else "Plans"
             yield Damage(
@@ -172,6 +167,18 @@ def _outputs(reading: JournalReading) -> Iterator[Damage]:
                 f" `eventlog outputs forget {name!r}`.",
                 serious=False,
             )
+
+
+def _go_on(name: str, restored: int | None) -> str:
+    """Say how an output goes on that does not agree with its target, since one of them was restored."""
+    resume = f"`eventlog outputs resume {name!r}`"
+    if restored is None:
+        return f"`eventlog verify` shows what differs; {resume} ends this warning."
+    return (
+        "`eventlog log --reason restored` lists rows that wait, and `eventlog verify` shows what differs."
+        f" `eventlog outputs skip {name!r} ROWS` gives up what the target has; {resume} publishes the others,"
+        " which may come a second time."
+    )
 
 
 def _settled(reading: JournalReading) -> Iterator[Damage]:

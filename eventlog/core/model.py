@@ -98,6 +98,7 @@ class Reason(StrEnum):
     NOTHING = "nothing"
     NOT_DUE = "not due"
     HELD = "held"
+    RESTORED = "restored"
     BEHIND = "behind"
     NO_ROOM = "no room"
     NO_RIGHT = "no right"

@@ -118,6 +118,8 @@ class Post:
         self.journal: Journal | None = None
         self._lines: list[Line] = []
         self._traces: BatchTraces | None = None
+        self._given: dict[str, str] = {}
+        """The last plan of each output, which the log may lose while this process lives."""
 
     @property
     def tenure(self) -> Tenure | None:
@@ -217,6 +219,7 @@ class Post:
                 confirm=self.lock.confirm_lease,
                 pulse=self._vitals.moved,
                 traces=self._traces,
+                given=self._given,
             )
             self._lines.append(Line(consumer, self._vitals, self._looked_again))
         return self._lines

@@ -10,6 +10,7 @@ from msgspec import Struct
 from eventlog.core.model import Reason
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.table_faults import FAULTS
+from eventlog.publisher.tables import FOR_SOMEBODY
 from eventlog.publisher.take import BEHIND
 from eventlog.sql.log import Log
 
@@ -121,6 +122,8 @@ class RowStage(Struct, frozen=True, kw_only=True):
             return f"It waits behind row {self.behind} of the same object, which {why}."
         if self.reason == Reason.HELD:
             return "It waits until somebody releases it."
+        if self.reason == Reason.RESTORED:
+            return "It waits until somebody resumes the output: the log was restored, and the target may have it."
         if self.reason in FAULTS:
             return f"It waits until its table can be read ({self.reason}): {self.note}"
         if self.attempts:
@@ -163,7 +166,7 @@ def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
     stages: dict[str, RowStage] = {}
     for output, reason, note, attempts, due, ahead, ahead_reason, ahead_due in rows:
         former = stages.get(str(output))
-        is_held = ahead_due is None and ahead_reason == Reason.HELD
+        is_held = ahead_due is None and ahead_reason in FOR_SOMEBODY
         # Of the rows before it only the first counts, or the first one that is held.
         if former is not None and (former.behind_held or not is_held):
             continue

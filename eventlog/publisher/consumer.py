@@ -10,7 +10,6 @@ has it yet: where anything comes again, or fails, it is forgotten, and its rows 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -35,6 +34,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
 from eventlog.publisher.making import MadePlan, PlanMaker
 from eventlog.publisher.plans import Done, HoldsChangedError
+from eventlog.publisher.restored import Given, adopt_given, compare_plans
 from eventlog.publisher.sending import Again, HandOver, may_go
 from eventlog.publisher.table_faults import try_tables
 from eventlog.publisher.tables import OnTheWay
@@ -46,8 +46,6 @@ from eventlog.sources.marks import Stretches
 
 AHEAD_ROWS: Final = 1_000
 """Fewer rows are published quicker than a thread is begun."""
-
-_log = logging.getLogger(__name__)
 
 
 class Consumer:
@@ -63,6 +61,7 @@ class Consumer:
         confirm: Callable[[], None] = lambda: None,
         pulse: Callable[[], None] = lambda: None,
         traces: BatchTraces | None = None,
+        given: Given | None = None,
     ) -> None:
         self.output = output
         self.name = output.name
@@ -76,8 +75,11 @@ class Consumer:
         self._tenure: Tenure | None = None
         self._asked: tuple[Tenure, int] | None = None
         """With which lock, and after how many doubts, the target was asked last; None after an error."""
+        self._doubts = 0
+        """How many doubts there were when the target was asked last, or is being asked."""
         self._unsent: set[tuple[str, int]] = set()
         """Documents that were planned since the last error, and that nobody has begun to send."""
+        self._given: Given = {} if given is None else given
         self._after = ""
         self._most_wait = False
         """Whether most rows of the last take had to wait, as those behind them may have to."""
@@ -148,6 +150,7 @@ class Consumer:
             if self._tenure != tenure:
                 self.output.sink.open(tenure)
                 self._tenure = tenure
+            self._doubts = sure[1]
             self._resolve()
             self._asked = sure
         now = self._journal.now()
@@ -172,6 +175,7 @@ class Consumer:
         if self.output.sink.capabilities.resolves:
             return self._commit(step_taken, now)
         planned = step_taken.plan.planned
+        self._given[self.name] = step_taken.plan.plan
         self._unsent.update(document.key for document in planned)
         return self._hand_over(Again(planned, range(len(planned))), now, is_new=True)
 
@@ -399,6 +403,7 @@ class Consumer:
             told=counts,
             has=has,
             asked=self.output.sink.capabilities.resolves,
+            doubts=self._doubts,
         )
         with step(self._span, "settle", output=self.name):
             self._books.settled(self._journal.done(self.name, done))
@@ -460,25 +465,17 @@ class Consumer:
         if not sink.capabilities.resolves:
             self._after = sink.last()
             self._unsent.clear()
-            # Nobody has the bodies of what was planned for a target of this name that could be asked.
-            bare = [document for document in waiting if document.body is None]
-            if bare:
-                self._finish([], {}, self._journal.now(), self._objects(bare), freed=bare)
+            # What was answered in a time that the log has lost. Nor has anybody the bodies of what
+            # was planned for a target of this name that could be asked.
+            if not adopt_given(self._journal, row, self._given, self._doubts):
+                waiting = [document for document in waiting if document.body is None]
+            if waiting:
+                self._finish([], {}, self._journal.now(), self._objects(waiting), freed=waiting)
             return
-        open_plan, known = "", [row.plan]
-        if waiting:
-            open_plan = row.plan
-            # The open plan may not have come so far. Then the target has the one before it.
-            known.append(row.has)
+        open_plan = row.plan if waiting else ""
         target = sink.resolve(open_plan)
         self._after = sink.last()
-        if row.plans and target.last not in known:  # one was restored; a new place may be of a forgotten output
-            side = "behind" if target.last < row.plan else "ahead of"
-            has, made = target.last or "none", row.plan or "none"
-            warning = f"The target is {side} the journal: it has plan {has}, and {made} was made."
-            if warning != row.warning:
-                self._journal.warn(self.name, warning)
-                _log.warning("%s: %s", self.name, warning)
+        row = compare_plans(self._journal, row, target.last, self._doubts, is_open=bool(waiting))
         if not waiting:
             return
         there: list[OnTheWay] = []

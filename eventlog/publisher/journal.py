@@ -23,11 +23,11 @@ from msgspec.structs import replace
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed, see
-from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
+from eventlog.publisher.plans import PROCESSED_LETTERS, Done, HoldsChangedError, PlanName, Settled, TakePlan, add_recent
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
 from eventlog.publisher.table_faults import REST_MILLISECONDS
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, outcome_of
+from eventlog.publisher.tables import EVER, JournalRow, OnTheWay, Parked, outcome_of
 from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches, as_text
@@ -194,6 +194,8 @@ class Journal(JournalReader):
                 self._unpark(connection, memory, plan.unparked)
             if plan.planned:
                 records = [sent.records for sent in plan.planned]
+                if plan.is_asked:
+                    row = replace(row, recent=add_recent(row.recent, row.plan, plan.plan, Stretches.union(records)))
                 self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
                 if name in memory.planned:
                     records.append(memory.planned[name])
@@ -222,6 +224,7 @@ class Journal(JournalReader):
         """Planned documents are over, but for rows that come again: those are parked."""
         # Should this not be on disk when a machine fails, a target that can be asked repeats it.
         with self.transaction(soon=done.asked) as (connection, memory):
+            self._refuse_doubts(done.doubts)
             row = memory.output(name)
             keys, read = [], []
             for sent in done.planned:
@@ -257,6 +260,51 @@ class Journal(JournalReader):
                 again = {"due": due, "attempts": sent.attempts + 1}
                 values.append({"output": name, "plan": sent.plan, "place": sent.place, **again})
             self._tell(connection, "planned_later", values)
+
+    def _refuse_doubts(self, doubts: int | None) -> None:
+        """HoldsChangedError where the log may have been restored since a target was asked."""
+        if doubts not in (None, self.doubts):
+            raise HoldsChangedError("The log may have been restored: the target is asked first.")
+
+    # --- what was restored ------------------------------------------------------------------------
+
+    def adopt(self, name: str, plan: str, named: PlanName, warning: str, doubts: int) -> bool:
+        """Take over a plan that the log has lost; return whether rows of its output wait because of that."""
+        with self.transaction() as (connection, memory):
+            self._refuse_doubts(doubts)
+            row = memory.output(name)
+            restored = max(named.highest, EVER if row.restored is None else row.restored)
+            bound = {"first": EVER, "last": restored}
+            is_told = row.plans > 0 or self.ask(connection, "count_between", **bound)[0][0] > 0
+            row = replace(row, plans=max(row.plans, named.number), plan=plan, has=plan, recent="")
+            if is_told:
+                row = replace(row, restored=restored, warning=warning)
+            self._move(connection, memory, row)
+            return is_told
+
+    def send_again(self, name: str, rows: Stretches, doubts: int, *, has: str, recent: str) -> Stretches:
+        """Has rows wait for an output whose target has lost them, but for those that wait already; which ones."""
+        with self.transaction() as (connection, memory):
+            self._refuse_doubts(doubts)
+            row, runs = memory.output(name), [{"first": first, "last": last} for first, last in rows.parts]
+            ids = id_list([*rows])
+            waiting = self.numbers(connection, "still_waiting", ids=ids)
+            # Those that others lack. What nobody has is new, and what this one has ahead comes to it.
+            ahead = [batch.records for number, batch in memory.batches.items() if number > row.position]
+            lacking = Stretches.union([*ahead, memory.planned.get(name, Stretches())])
+            lacking |= self.numbers(connection, "parked_of_output", output=name)
+            known = memory.taken | self.numbers(connection, "parked_among", ids=ids)
+            lost = (waiting & known) - lacking
+            self._tell(connection, "said_again", [{"output": name, **run} for run in runs])
+            self._tell(connection, "said_before", runs)
+            memory.any_said = True
+            for query in ("requeue_run", "forget_run"):
+                self._tell(connection, query, [{**run, **PROCESSED_LETTERS} for run in runs])
+            lost |= self.numbers(connection, "still_waiting", ids=ids) - waiting
+            self._park_new(connection, memory, name, lost)
+            plan = row.plan if name in memory.planned else has
+            self._move(connection, memory, replace(row, plan=plan, has=has, recent=recent))
+            return lost
 
     def sweep(self) -> bool:
         """Forgets rows that somebody has taken away or settled; whether there were any."""

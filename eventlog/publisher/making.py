@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from itertools import chain
@@ -18,10 +17,10 @@ from eventlog.publisher.books import Books, Turn
 from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, Part, encode, planned_documents, waits
 from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, worst_by
-from eventlog.publisher.plans import TakePlan
+from eventlog.publisher.plans import TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.table_faults import FAULTS
-from eventlog.publisher.tables import JournalRow, Parked
+from eventlog.publisher.tables import EVER, JournalRow, Parked
 from eventlog.publisher.take import Parking, Take
 from eventlog.publisher.traces import BatchTrace
 
@@ -75,9 +74,7 @@ class PlanMaker:
                 return Turn(stale=causes)
         again = self._parked_again(taken, encoded, now)
         parked_again = {waiting.record for waiting in again.rows}
-        # The number makes plans grow. The token keeps those of two publishers apart: one that has
-        # lost the lock, and does not know it yet, counts from the same number.
-        plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
+        plan_id = name_plan(row.plans + 1, _highest_row(taken, row))
         asked = self._output.sink.capabilities.resolves
         planned = planned_documents(plan_id, taken, encoded, parked_again, decider.identities, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
@@ -93,6 +90,7 @@ class PlanMaker:
         plan = TakePlan(
             stamp=taken.stamp,
             plan=plan_id,
+            is_asked=asked,
             sealed=taken.sealed,
             passed=taken.batches,
             unparked=taken.unparked,
@@ -197,6 +195,14 @@ class PlanMaker:
         if is_new:
             again.unread[table] = fault.why
         return fault.rest_due
+
+
+def _highest_row(taken: Take, row: JournalRow) -> int:
+    """Return the highest row that an output was ever given, with these."""
+    former = read_plan(row.plan)
+    waited = max((parked.record for parked in taken.unparked), default=EVER)
+    sealed = taken.records.parts[-1][1] if taken.records else EVER
+    return max(waited, sealed, EVER if former is None else former.highest)
 
 
 def _outcomes_of(over: Collection[int], encoded: Encoded) -> dict[int, Outcome]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -23,11 +26,13 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     `sealed` are new rows, which become a batch by this; `passed` are batches of which the output
     has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that
     somebody else has taken away or given a letter. `readable` are tables that could not be read
-    before: the rows of theirs that wait may go.
+    before: the rows of theirs that wait may go. `is_asked` says that the target can be asked what
+    it has.
     """
 
     stamp: str
     plan: str = ""
+    is_asked: bool = False
     sealed: Sealed | None = None
     passed: Sequence[int] = ()
     unparked: Sequence[Parked] = ()
@@ -50,13 +55,81 @@ class Done(Struct, frozen=True, kw_only=True):
     """What became of planned documents: rows are over unless they come `again` or are `gone`.
 
     `has` is the plan that the target is known to have, where that is not the last one that it was
-    given. `asked` says that the target can be asked what it has.
+    given. `asked` says that the target can be asked what it has. `doubts` is what the journal counted
+    when that was asked last.
     """
 
     planned: Sequence[OnTheWay]
     asked: bool = False
+    doubts: int | None = None
     outcomes: Mapping[int, Outcome] = {}
     again: Sequence[Parked] = ()
     gone: Stretches = Stretches()
     told: Mapping[int, Count] | None = None
     has: str | None = None
+
+
+RECENT_CHARACTERS: Final = 1_000
+"""Of so much text are the last plans of an output whose rows the journal keeps."""
+
+PROCESSED_LETTERS: Final = {
+    **{f"letter_{number}": letter for number, letter in enumerate("SWEEE", 1)},
+    "any_table": 1,
+    "named": "",
+}
+"""Rows with any of these, of any table, are sent again to a target that has lost them."""
+
+_plan_name = re.compile(r"(\d{12,})-([0-9a-f]{8})-(-?\d+)").fullmatch
+
+
+class PlanName(NamedTuple):
+    """A plan: its number, which grows, what no other one has, and the highest row that its output was given by then."""
+
+    number: int
+    token: str
+    highest: int
+
+
+def name_plan(number: int, highest: int) -> str:
+    """Name a plan. The number makes plans grow. The token keeps those of two publishers apart: one that
+    has lost the lock, and does not know it yet, counts from the same number.
+    """
+    return f"{number:012d}-{secrets.token_hex(4)}-{highest}"
+
+
+def read_plan(name: str) -> PlanName | None:
+    """Read the name of a plan; None where a publisher gives no such name."""
+    found = _plan_name(name)
+    return None if found is None else PlanName(int(found[1]), found[2], int(found[3]))
+
+
+def add_recent(recent: str, former: str, plan: str, rows: Stretches) -> str:
+    """Add a plan with its rows to the last ones, which begin with the one before them.
+
+    Each is `NUMBER-TOKEN=ROWS`, and the first ones are dropped.
+    """
+    recent = f"{recent or _key(former) + '='} {_key(plan)}={rows.text()}"
+    too_many = len(recent) - RECENT_CHARACTERS
+    if too_many <= 0:
+        return recent
+    cut = recent.find(" ", too_many - 1) + 1
+    return recent[cut:] if cut else f"{_key(plan)}="
+
+
+def split_recent(recent: str, last: str) -> tuple[str, Stretches] | None:
+    """Split the last plans behind the one that a target has: those up to it, and the rows of all later ones;
+    None where it is not among them.
+    """
+    items = recent.split(" ")
+    keys = [item.partition("=")[0] for item in items]
+    if not recent or (last and read_plan(last) is None) or (key := _key(last)) not in keys:
+        return None
+    known = keys.index(key) + 1
+    rows = [Stretches.read(item.partition("=")[2]) for item in items[known:]]
+    return " ".join(items[:known]), Stretches.union(rows) if rows else Stretches()
+
+
+def _key(plan: str) -> str:
+    """What is kept of a plan's name; nothing of none, or of what is no name."""
+    named = read_plan(plan)
+    return "" if named is None else f"{named.number}-{named.token}"

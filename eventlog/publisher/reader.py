@@ -116,6 +116,8 @@ class JournalReader:
         with self.one_at_a_time:
             self.doubts += 1
             self._memory = None
+            self._clock_went_back = True  # its times may be those of another server
+            self.faults.doubt()
 
     def _stamp(self, holding: str, written: str | None) -> str:
         """Return what memory goes by: another text where somebody has held rows, or the database has

@@ -58,6 +58,10 @@ class TableFaults:
         self._begun.add(output)
         return is_first
 
+    def doubt(self) -> None:
+        """Have all outputs try tables anew: nobody knows which rows wait for them."""
+        self._begun.clear()
+
     def untried(self, now: int) -> Mapping[str, TableFault]:
         """Return the tables that are not to be tried yet."""
         if not self._faults:

@@ -55,6 +55,10 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     told: Mapping[int, Count] = {}
     warning: str | None = None
     """What was found about its target that somebody should know."""
+    recent: str = ""
+    """The rows of its last plans, as `plans.add_recent` writes them."""
+    restored: int | None = None
+    """The highest row that its target may have though the log, restored since, does not know it."""
 
     @property
     def paused_at(self) -> float | None:
@@ -71,7 +75,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> JournalRow:
-        name, position, plans, plan, has, paused, told, warning = row
+        name, position, plans, plan, has, paused, told, warning, recent, restored = row
         return cls(
             name=str(name),
             position=whole(position, f"position of the output {name}"),
@@ -81,6 +85,8 @@ class JournalRow(Struct, frozen=True, kw_only=True):
             paused=paused,
             told={} if told is None else decoded(told, dict[int, Count], f"output.told of {name}"),
             warning=warning,
+            recent=recent or "",
+            restored=None if restored is None else whole(restored, f"restored of the output {name}"),
         )
 
     def written(self) -> dict[str, Any]:
@@ -93,7 +99,13 @@ class JournalRow(Struct, frozen=True, kw_only=True):
             "has": self.has or None,
             "told": as_text(self.told) if self.told else None,
             "warning": self.warning,
+            "recent": self.recent or None,
+            "restored": self.restored,
         }
+
+
+FOR_SOMEBODY: Final = (Reason.HELD.value, Reason.RESTORED.value)
+"""Why a row waits until somebody releases it, or resumes its output."""
 
 
 class Parked(Struct, frozen=True, kw_only=True):
@@ -111,8 +123,8 @@ class Parked(Struct, frozen=True, kw_only=True):
 
     @property
     def is_held(self) -> bool:
-        """Whether it waits until somebody releases it; one behind another row says that first."""
-        return self.due is None and self.reason == Reason.HELD.value
+        """Whether it waits for somebody; one behind another row says that first."""
+        return self.due is None and self.reason in FOR_SOMEBODY
 
     @property
     def leads(self) -> bool:

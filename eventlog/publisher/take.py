@@ -18,7 +18,7 @@ from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.table_faults import TableFault
-from eventlog.publisher.tables import EVER, LAST_NUMBER, OnTheWay, Parked
+from eventlog.publisher.tables import EVER, FOR_SOMEBODY, LAST_NUMBER, OnTheWay, Parked
 from eventlog.publisher.unsealed import object_of, objects_of
 from eventlog.sources.marks import Stretches
 
@@ -181,8 +181,8 @@ class Parking(Struct):
         self.moved.add(name)
         if name in self.led:
             due = None
-            # Only the first of an object says that somebody holds it: without a time they look alike.
-            if reason == Reason.HELD.value:
+            # Only the first of an object says that it waits for somebody: without a time they look alike.
+            if reason in FOR_SOMEBODY:
                 reason = BEHIND
         self.stays(record, name)
         row = Parked(
@@ -252,7 +252,8 @@ def take(
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
     memory = view.memory
     others_wait = memory.any_held or (memory.any_parked and view.others_wait(output, again, now))
-    if unanswered or untried or others_wait:
+    is_restored = memory.output(output).restored is not None
+    if unanswered or untried or others_wait or is_restored:
         return _divided(view, output, taken, waited, freed, now, identities, unanswered, untried or {})
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
@@ -284,6 +285,7 @@ def _divided(
     parking = _parking(view, output, new_names, waited, freed, unanswered, by_number)
     held = view.held(by_number)
     waiting_tables = set[str]()
+    restored = view.memory.output(output).restored
     going: list[Event] = []
     unparked: list[Parked] = []
     gone_on = 0
@@ -297,6 +299,8 @@ def _divided(
         is_blocked = unanswered.blocks(number, shared.get(number) or (name,), attempts)
         is_behind = parking.is_behind(name, former) or (is_blocked and name != EVERY_ROW)
         wait = _wait(alike, number in held, is_behind, untried, waiting_tables, now)
+        if restored is not None and number <= restored and (wait is None or number not in held):
+            wait = Reason.RESTORED.value, None, None
         # Rows behind one that speaks of a whole table wait with it, whatever their objects are.
         if number > parking.of_every_row:
             name = objects[number] = EVERY_ROW

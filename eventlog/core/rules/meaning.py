@@ -59,6 +59,7 @@ STATUS: Final = {
     # From here on a row waits: it keeps its letter, and is read again.
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
+    Reason.RESTORED: Status.NEW,
     Reason.BEHIND: Status.NEW,
     Reason.NO_ROOM: Status.NEW,
     Reason.GOES_ON: Status.NEW,
@@ -84,6 +85,8 @@ EXPLANATION: Final = {
     Reason.FORGOTTEN: "somebody gave up the output that would have got it, and no other one got it: see its note",
     Reason.NOT_DUE: "its event_time is in the future, and handle_future_events is on",
     Reason.HELD: "somebody holds it",
+    Reason.RESTORED: "the log was restored, and the target may have it, or another row of its number:"
+    " it waits until somebody resumes the output, or skips it",
     Reason.BEHIND: "an earlier row of its object waits: it goes after that one",
     Reason.NO_ROOM: "what is read back with it has filled the batch: it comes with the next one",
     Reason.GOES_ON: "its transaction continues after the batch: it comes with the next one,"

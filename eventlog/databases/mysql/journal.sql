@@ -71,7 +71,7 @@ DELETE kept FROM /* holds */event_log_hold AS kept WHERE NOT EXISTS (
 
 -- parked_gone: rows that wait and that somebody has taken away, or settled
 SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
-WHERE (kept.due IS NOT NULL OR kept.reason = 'held') AND NOT EXISTS (
+WHERE (kept.due IS NOT NULL OR kept.reason IN ('held', 'restored')) AND NOT EXISTS (
     SELECT 1 FROM /* log */event_log AS entry
     WHERE entry./* record_id */record_id = kept.record_id
       AND entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N')

@@ -75,7 +75,7 @@ DELETE FROM /* holds */event_log_hold kept WHERE NOT EXISTS (
 -- parked_gone: rows that wait and that somebody has taken away, or settled
 SELECT * FROM (
     SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked kept
-    WHERE (kept.due IS NOT NULL OR kept.reason = 'held') AND NOT EXISTS (
+    WHERE (kept.due IS NOT NULL OR kept.reason IN ('held', 'restored')) AND NOT EXISTS (
         SELECT 1 FROM /* log */event_log entry
         WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
     ORDER BY 1

@@ -118,7 +118,7 @@ class DatabaseSink:
     def resolve(self, plan: str) -> Resolved:
         """Whether the plan was the last that was committed, and what was refused of it then."""
         with self._transaction() as connection:
-            standing = self._ours(connection)
+            self._standing = standing = self._ours(connection)
             last = standing.converted if self._converting else standing.plan
             if not self._is_there(standing, plan):
                 return Resolved(last=last, documents=frozenset())
@@ -160,6 +160,9 @@ class DatabaseSink:
             former = self._ours(connection)
             if self._is_there(former, plan):
                 return self._known(connection, former, plan)
+            if self._standing is not None and former.plan != self._standing.plan:
+                hint = "The publisher asks it what it has, and sends the rest again."
+                raise SinkError("The database of the change tables has lost what was committed there.", hint=hint)
             for number, document in enumerate(documents):
                 # Made one by one: a later document may have its table altered, when the rows before
                 # are in.

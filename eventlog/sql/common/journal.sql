@@ -24,14 +24,16 @@ UPDATE /* batches */event_log_batch SET records = :records WHERE id = :id;
 DELETE FROM /* batches */event_log_batch WHERE id = :id;
 
 -- outputs_read: every output
-SELECT name, position, plans, plan, has, paused, told, warning FROM /* outputs */event_log_output ORDER BY name;
+SELECT name, position, plans, plan, has, paused, told, warning, recent, restored FROM /* outputs */event_log_output
+ORDER BY name;
 
 -- output_make: a new output
 INSERT INTO /* outputs */event_log_output (name, position, plans) VALUES (:name, :position, :plans);
 
 -- output_move: how far an output is
 UPDATE /* outputs */event_log_output
-SET position = :position, plans = :plans, plan = :plan, has = :has, told = :told, warning = :warning
+SET position = :position, plans = :plans, plan = :plan, has = :has, told = :told, warning = :warning, recent = :recent,
+    restored = :restored
 WHERE name = :name;
 
 -- output_pause: nothing goes to the output until somebody resumes it
@@ -90,7 +92,8 @@ DELETE FROM /* parked */event_log_parked WHERE output = :output;
 
 -- parked_lead: a row without a time may go, unless somebody holds it
 UPDATE /* parked */event_log_parked SET due = 0
-WHERE output = :output AND record_id = :record_id AND due IS NULL AND reason <> 'held';
+WHERE output = :output AND record_id = :record_id AND due IS NULL
+  AND reason NOT IN ('held', 'restored');
 
 -- parked_try_first: a row tries again whether its table can be read
 UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND record_id = :record_id;
@@ -111,7 +114,7 @@ FROM /* parked */event_log_parked WHERE output = :former;
 
 -- parked_leaderless: objects of which rows wait and none may go first, with the row that is to
 SELECT output, object, MIN(record_id) FROM /* parked */event_log_parked
-GROUP BY output, object HAVING COUNT(due) = 0 AND MAX(CASE WHEN reason = 'held' THEN 1 ELSE 0 END) = 0;
+GROUP BY output, object HAVING COUNT(due) = 0 AND MAX(CASE WHEN reason IN ('held', 'restored') THEN 1 ELSE 0 END) = 0;
 
 -- parked_retried: when the last row may be offered again that a receiver did not take
 SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND reason = 'retry';
@@ -150,6 +153,9 @@ GROUP BY output, reason ORDER BY output, reason;
 -- parked_released: rows that waited because they were held may go
 UPDATE /* parked */event_log_parked SET due = 0
 WHERE reason = 'held' AND record_id BETWEEN :first AND :last;
+
+-- parked_resumed: rows that waited because something was restored may go
+UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND reason = 'restored';
 
 -- parked_no_later: what would wait longer than the longest wait was given its time by a clock that was set back since
 UPDATE /* parked */event_log_parked SET due = :now
@@ -195,6 +201,17 @@ WHERE record_id BETWEEN :first AND :last;
 INSERT INTO /* said */event_log_said (record_id, output, status, reason, note)
 VALUES (:record_id, :output, :status, :reason, :note);
 
+-- said_before: keeps how rows had ended that are sent again: an error or a warning counts beside what is answered now
+INSERT INTO /* said */event_log_said (record_id, output, status, reason, note)
+SELECT kept.record_id, '-', kept.status, kept.reason, kept.note FROM /* outcomes */event_log_outcome kept
+WHERE kept.record_id BETWEEN :first AND :last AND kept.status IN ('W', 'E')
+  AND EXISTS (SELECT 1 FROM /* log */event_log entry
+              WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = kept.status)
+  AND NOT EXISTS (SELECT 1 FROM /* said */event_log_said said WHERE said.record_id = kept.record_id AND said.output = '-');
+
+-- said_again: forgets what an output has said of rows that are sent to it again
+DELETE FROM /* said */event_log_said WHERE output = :output AND record_id BETWEEN :first AND :last;
+
 -- said_drop: forgets it, for the row has its letter or is gone
 DELETE FROM /* said */event_log_said WHERE record_id BETWEEN :first AND :last;
 
@@ -211,7 +228,7 @@ WHERE output = :output AND due <= :now ORDER BY due, record_id LIMIT :limit;
 
 -- parked_gone: rows that wait and that somebody has taken away, or settled
 SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
-WHERE (kept.due IS NOT NULL OR kept.reason = 'held') AND NOT EXISTS (
+WHERE (kept.due IS NOT NULL OR kept.reason IN ('held', 'restored')) AND NOT EXISTS (
     SELECT 1 FROM /* log */event_log AS entry
     WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
 ORDER BY 1 LIMIT :limit;

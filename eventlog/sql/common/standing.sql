@@ -8,7 +8,8 @@
         MAX(CASE WHEN due IS NULL THEN 3 WHEN due <= :late THEN 0 WHEN reason IN ('no right', 'locked', 'damaged') THEN 2
                  WHEN reason = 'retry' THEN 1 WHEN due <= :now THEN 0 WHEN reason = 'not due' THEN 4
                  ELSE 1 END) AS kind
- FROM /* parked */event_log_parked WHERE due IS NOT NULL OR reason = 'held' GROUP BY output, object);
+ FROM /* parked */event_log_parked WHERE due IS NOT NULL OR reason IN ('held', 'restored')
+ GROUP BY output, object);
 
 -- parked_by_kind: how many rows of each kind wait for each output, with the first and the last; counted in the order of an
 -- index, object by object
@@ -49,7 +50,7 @@ SELECT kept.output, kept.reason, kept.note, kept.attempts, kept.due, ahead.recor
 FROM /* parked */event_log_parked kept
 LEFT JOIN /* parked */event_log_parked ahead
        ON ahead.output = kept.output AND ahead.object = kept.object
-      AND (ahead.due IS NOT NULL OR ahead.reason = 'held') AND ahead.record_id < kept.record_id
+      AND (ahead.due IS NOT NULL OR ahead.reason IN ('held', 'restored')) AND ahead.record_id < kept.record_id
 WHERE kept.record_id = :record_id ORDER BY kept.output, ahead.record_id;
 
 -- parked_unread: the tables whose rows wait because they cannot be read, with the first of those rows. The row that has

@@ -1,0 +1,70 @@
+"""Compares the journal with the last plan of a target, where the log or the target may have been restored.
+
+docs/decisions/0062-restored-logs.md is the law.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
+
+from eventlog.core.plural import counted
+from eventlog.publisher.plans import PlanName, read_plan, split_recent
+
+if TYPE_CHECKING:
+    from eventlog.publisher.journal import Journal
+    from eventlog.publisher.tables import JournalRow
+
+Given = MutableMapping[str, str]
+"""The last plan of each output, as this process knows it."""
+
+_log = logging.getLogger(__name__)
+
+
+def compare_plans(journal: Journal, row: JournalRow, last: str, doubts: int, *, is_open: bool) -> JournalRow:
+    """Compare an output with the last plan of its target, and mend what was restored; return it as it is then.
+
+    With an open plan the target may not have come so far: then it has the one before.
+    """
+    if last == row.plan or (is_open and last == row.has):
+        return row
+    named, lost = read_plan(last), split_recent(row.recent, last)
+    if named is not None and named.number >= row.plans:
+        _adopt(journal, row, last, named, doubts)
+    elif lost is not None:
+        recent, rows = lost
+        again = journal.send_again(row.name, rows, doubts, has=last, recent=recent)
+        text = "The target of %s has lost its last plans, and gets %s once more; it has plan %s of %s."
+        _log.warning(text, row.name, counted(len(again), "row"), last or "none", row.plan)
+    elif row.plans:
+        has = last or "none"
+        warning = (
+            f"The target is not where the journal left it: it has plan {has}, and {row.plan or 'none'} was made."
+            " It may lack changes: `eventlog verify` finds them."
+        )
+        if warning != row.warning:
+            journal.warn(row.name, warning)
+            _log.warning("%s: %s", row.name, warning)
+    return journal.output(row.name)
+
+
+def adopt_given(journal: Journal, row: JournalRow, given: Given, doubts: int) -> bool:
+    """Adopt the last plan that this process has given to an output that cannot be asked, where the log has lost it."""
+    plan = given.get(row.name, "")
+    named = read_plan(plan)
+    if named is None or named.number < row.plans or plan == row.plan:
+        given[row.name] = row.plan
+        return False
+    _adopt(journal, row, plan, named, doubts)
+    return True
+
+
+def _adopt(journal: Journal, row: JournalRow, plan: str, named: PlanName, doubts: int) -> None:
+    """Hold what may be at the target until somebody resumes the output."""
+    warning = (
+        f"The log was restored to a state before plan {plan} of {row.name}. Rows up to {named.highest} may be at its"
+        " target already, or have the numbers of rows that are there: they wait."
+    )
+    if journal.adopt(row.name, plan, named, warning, doubts):
+        _log.error("%s `eventlog outputs resume %s` publishes them.", warning, row.name)
