@@ -6,7 +6,7 @@ import re
 
 import oracledb
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.capture.plan import Style, TriggerOptions, plan
@@ -73,7 +73,6 @@ def test_names_that_we_make_are_in_capitals_and_need_no_quotes() -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=2, max_size=2, unique=True))
-@example(["0", "#"])
 def test_two_names_stay_two(names: list[str]) -> None:
     one, other = (ORACLE.shortened(f"event_log_{name}") for name in names)
     assert one != other

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 if TYPE_CHECKING:
     from tests.publisher.world import World
 
 JOURNAL = ["batch", "output", "planned", "parked", "hold", "said", "outcome", "mark"]
+Tables = Mapping[str, Sequence[dict[str, Any]]]
 TABLES = ["event_log", *(f"event_log_{name}" for name in JOURNAL)]
 
 
@@ -22,17 +23,18 @@ class Disk:
         self._world, self._chance, self._forgets = world, chance, forgets
         self._soon = False
         """Whether the transaction that is open need not be on disk when it returns."""
-        self._kept: dict[str, Sequence[dict[str, Any]]] = {}
+        self._kept: Tables = {}
         """What the tables held before the first transaction that is not on disk."""
 
     def begin(self, *, soon: bool) -> None:
         """A publisher begins a transaction."""
         self._soon = soon and not self._world.inside
         if self._forgets and self._soon and not self._kept:
-            with self._world.engine.connect() as connection:
-                for table in TABLES:
-                    found = connection.execute(text(f"SELECT * FROM {table}")).mappings()
-                    self._kept[table] = [dict(row) for row in found]
+            self._kept = read_tables(self._world.engine)
+
+    def settle(self) -> None:
+        """All that was committed is on disk."""
+        self._kept = {}
 
     def end(self) -> None:
         """A transaction is committed: all those before it are on disk with it, or the database crashes."""
@@ -43,11 +45,26 @@ class Disk:
         elif self._kept and not world.quiet and self._chance.random() < self._forgets:
             world.counts["forgot what it acknowledged"] += 1
             world.trace.append((world.now, "the database forgets"))
-            kept, self._kept, was, world.inside = self._kept, {}, world.inside, True
-            with world.engine.begin() as connection:
-                for table, rows in kept.items():
-                    connection.execute(text(f"DELETE FROM {table}"))
-                    if rows:
-                        names, values = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
-                        connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), rows)
-            world.inside = was
+            kept, self._kept = self._kept, {}
+            write_tables(world, kept)
+
+
+def read_tables(engine: Engine) -> Tables:
+    """All rows of the log and of the tables beside it."""
+    with engine.connect() as connection:
+        return {
+            table: [dict(row) for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()]
+            for table in TABLES
+        }
+
+
+def write_tables(world: World, kept: Tables) -> None:
+    """Puts these rows into the tables, and nothing else."""
+    was, world.inside = world.inside, True
+    with world.engine.begin() as connection:
+        for table, rows in kept.items():
+            connection.execute(text(f"DELETE FROM {table}"))
+            if rows:
+                names, values = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
+                connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), rows)
+    world.inside = was

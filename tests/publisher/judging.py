@@ -133,13 +133,15 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
             continue
         if uid in must_not and count and not row.setbacks:
             world.fail("a new output got what others had before it", name, uid)
-        if row.gone or row.foreign or letter in (None, "N", "X") or name in row.excused:
+        if row.gone or row.foreign or letter in (None, "N", "X") or name in row.excused or name in world.standbys.told:
             continue
         needed = [0 if uid in known and uid not in must else 1]
         needed += [past[name] + 1 for past in row.past if name in past]
         given_up = bool(world.max_attempts and target.not_taken[uid])
         if count < max(needed) and not given_up:
             world.fail("lost", name, uid, row.record, letter, count, needed)
+    if world.standbys.happened:
+        return  # rows of two histories come, perhaps twice
     _whole(world, name, target)
     if name[0] != "p":
         _order(world, name, target)
@@ -328,6 +330,8 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         lone = len(row.alike) == 1 and not (row.setbacks or row.was_held or row.excused or world.forgotten)
         if lone and any(name in world.first and uid in not_joined(world, name) for name in unwritable):
             worst = {"E"}
+    if world.counts["a target failed over"]:
+        worst |= {"E", "W"}  # what had been said of a row that is sent again counts as well
     if not worst.intersection(letter):
         world.fail("letter", letter, "and not", worst, uid, votes)
 

@@ -57,6 +57,7 @@ def made(engine: Engine) -> Engine:
         commit(connection)
         if world is not None:
             world.disk.end()
+            world.standbys.end()
             world.point("committed")
 
     def looks(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:

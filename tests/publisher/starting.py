@@ -14,6 +14,7 @@ from eventlog.publisher.places import admit
 from eventlog.sql.log import Log
 from tests.publisher.actors import TestLock
 from tests.publisher.forgetting import Disk
+from tests.publisher.restoring import Standbys
 
 if TYPE_CHECKING:
     from tests.publisher.world import World
@@ -107,3 +108,4 @@ def draw_latest(world: World) -> None:
     world.jumps = latest.choice([0, 0, 0, 0.05])
     """How likely somebody sets the database's clock."""
     world.disk = Disk(world, latest, latest.choice([0, 0, 0, 0.05]))
+    world.standbys = Standbys(world)

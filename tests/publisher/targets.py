@@ -85,6 +85,10 @@ class Target:
         """How often the target said of rows that they are to come again."""
         self.undone: dict[int, int] = {}
         """How many rows had come when the target undid one: those it has kept though it wants that one again."""
+        self.is_busy = False
+        """Whether it has a part of a plan, of which it does not know that yet."""
+        self.is_cut_off = False
+        """Whether the connections of those who are there break off at their next step."""
         self.seen = 0
         """How many rows of a database have come."""
 
@@ -116,14 +120,24 @@ class ModelSink:
 
     def __init__(self, target: Target, world: Surroundings) -> None:
         self.target, self.world, self.epoch, self.point = target, world, 0, world.point
+        self.left = ""
+        """The plan that it left at the target."""
 
     @classmethod
     def format(cls, name: str, mixed: bool, largest: int) -> ModelFormat:
         return ModelFormat(name, mixed, largest)
 
     def mine(self) -> None:
+        if self.target.is_cut_off and not self.world.quiet:
+            self.target.is_cut_off = False
+            raise SinkError("The connection is lost.")
         if self.epoch < self.target.epoch:
             raise OccupiedError(f"{self.target.name} was taken over.")
+
+    def intact(self) -> None:
+        """A target that was restored is asked what it has."""
+        if self.target.last != self.left:
+            raise SinkError("Another plan is there than the one that was left.")
 
     def open(self, tenure: Tenure) -> None:
         self.point("open")
@@ -151,6 +165,7 @@ class ModelFiles(ModelSink):
     capabilities = SinkCapabilities(resolves=True, prepares=True)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        self.intact()
         for one in documents:
             self.point("hide")
             self.target.hidden[plan, one.id] = one
@@ -174,16 +189,23 @@ class ModelFiles(ModelSink):
         self.point("shown")
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        self.intact()
+        self.target.is_busy = True
         self.show(plan, [one.id for one in documents])
+        self.left, self.target.is_busy = plan, False
         return ()
 
     def resolve(self, plan: str) -> Resolved:
         self.mine()
         target = self.target
-        if target.last != plan and plan in target.manifest:
-            self.show(plan, target.manifest[plan])
+        for one, ids in [*target.manifest.items()]:
+            # What was begun is shown to its end, also where the log has lost that plan.
+            is_begun = any((one, identity) not in target.hidden for identity in ids)
+            if target.last != one and (one == plan or is_begun):
+                self.show(one, ids)
         target.manifest.clear()
         target.hidden.clear()
+        self.left, target.is_busy = target.last, False
         return Resolved(last=target.last, documents=None if plan and target.last == plan else frozenset())
 
 
@@ -191,15 +213,18 @@ class ModelTable(ModelSink):
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         self.point("table")
         self.mine()
+        self.intact()
         refused = {one.id: self.refusals(one) for one in documents}
         for one in documents:
             self.target.take(one, plan, refused[one.id])
-        self.target.last, self.target.answers = plan, refused
+        self.target.last = self.left = plan
+        self.target.answers = refused
         self.point("tabled")
         return [outcome for several in refused.values() for outcome in several]
 
     def resolve(self, plan: str) -> Resolved:
         self.mine()
+        self.left, self.target.is_busy = self.target.last, False
         if not plan or self.target.last != plan:
             return Resolved(last=self.target.last)
         answers = tuple(outcome for several in self.target.answers.values() for outcome in several)
@@ -210,18 +235,22 @@ class ModelBus(ModelTable):
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         whole = self.world.rng.random() < 0.5
         answers: list[Outcome] = []
+        self.target.is_busy = True
         for number, one in enumerate(documents):
             if not whole or not number:
                 self.point("part")
                 self.mine()
             if self.target.last != plan:
+                self.intact()
                 self.target.last, self.target.answers = plan, {}
+                self.left = plan
             refused = self.refusals(one)
             answers += refused
             self.target.take(one, plan, refused)
             self.target.answers[one.id] = refused
             if not whole or number == len(documents) - 1:
                 self.point("parted")
+        self.target.is_busy = False
         return answers
 
 

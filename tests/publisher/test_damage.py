@@ -152,9 +152,8 @@ def test_a_target_that_was_restored_is_told(sqlite: Engine, caplog: pytest.LogCa
     scene.receivers["one"].away = False
     scene.publish()
     [damage] = found(scene)
-    assert "one: The target is " in damage.said
+    assert "one: The target is not where the journal left it: it has plan an earlier one, and " in damage.said
     assert sum("one: The target is " in message for message in caplog.messages) == 1
-    assert " the journal: it has plan an earlier one, and " in damage.said
     assert not damage.serious
     scene.table.run("UPDATE event_log_output SET warning = NULL")
     assert found(scene) == []

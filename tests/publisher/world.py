@@ -45,6 +45,7 @@ from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
+from tests.publisher.restoring import Standbys
 from tests.publisher.sharing import come_again
 from tests.publisher.starting import draw_latest, draw_shapes, take_lock
 from tests.publisher.targets import KINDS, ModelFormat, ModelSink, Target
@@ -78,6 +79,7 @@ class World:
     clock_set: int
     jumps: float
     disk: Disk
+    standbys: Standbys
     readings = 0
     """How often objects were read back."""
     forgetting = ""
@@ -267,7 +269,7 @@ class World:
         if row.allowed is not None and (target.name, plan) not in row.allowed:
             self.fail("a row left that was gone or had a letter", target.name, uid)
         if sum(one.uid == uid for one in target.came) > row.setbacks + target.repeats[uid]:
-            if come_again(self, target, uid, plan):
+            if come_again(self, target, uid, plan) or self.standbys.excuses(target):
                 target.repeats[uid] += 1
                 return
             self.fail("doubled", target.name, uid, record)
@@ -434,6 +436,8 @@ class World:
                 self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
                 self.were_denied |= self.denied
             self.cycle()
+            if self.standbys.happened and (self.quiet or self.latest.random() < 0.1):
+                self.standbys.resume()
             if self.quiet:
                 self.rest()
             if not self.quiet and self.more.random() < self.keepers:

@@ -41,7 +41,6 @@ def test_no_line_is_longer_than_its_page(
     page: Page,
     measured: int,
 ) -> None:
-    assert page.width is not None
     assert [line for line in lines(rows, page, measured) if cell_len(line) > page.width] == []
 
 

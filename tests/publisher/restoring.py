@@ -1,0 +1,176 @@
+"""Logs and targets that are as they were some commits ago, and live on: a failover to a standby that lagged behind.
+
+What a publisher knew, and what the others have, is of a time that never was. The numbers of rows that the log has lost
+come again, with other rows. Rows that a target may have are held until somebody resumes: then they may come twice.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from eventlog.care.outputs import resume
+from eventlog.config.settings import PublisherConfig
+from tests.publisher.forgetting import read_tables, write_tables
+from tests.publisher.sharing import uid_in
+
+if TYPE_CHECKING:
+    from tests.publisher.targets import Target
+    from tests.publisher.world import World
+
+SEEDS: Final = 6, 2
+"""Of so many histories one is of this, the one with this remainder."""
+
+ASKABLE: Final = "ftb"
+"""The kinds of targets that can be asked what they have."""
+
+MOST_COMMITS: Final = 30
+"""So many commits a standby lags behind at most."""
+
+
+class Standbys:
+    """What a failover would bring back, of the log and of each target."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._chance = chance = Random(f"standby {world.seed}")
+        every, remainder = SEEDS
+        what = chance.choice(["log", "log", "targets"]) if world.seed % every == remainder else ""
+        self.of_log = 0.04 if what == "log" else 0.0
+        """How likely the log fails over behind a commit."""
+        self.of_targets = 0.04 if what == "targets" else 0.0
+        """The same of each target that can be asked."""
+        self._log: Log | None = None
+        self._targets: dict[str, tuple[int, Target]] = {}
+        self._commits = 0
+        self.told: set[str] = set()
+        """Targets that lost plans which no journal knows, since both were restored: somebody is told."""
+        self._witnesses: dict[str, object] = {}
+        """Who published when the log failed over: it alone knows what it had sent to whom it cannot ask."""
+        self._unknown: set[str] = set()
+        if what:
+            _only_writes(world)
+        if self.of_targets:
+            world.real = {}  # nobody can take from a folder what a test has seen there
+
+    @property
+    def happened(self) -> bool:
+        """Whether the order of what came is that of more than one log."""
+        return bool(self._world.counts["the log failed over"] or self._world.counts["a target failed over"])
+
+    def end(self) -> None:
+        """A transaction is committed: the standbys get it now or later, or take over without it."""
+        world, chance = self._world, self._chance
+        if world.quiet or not (self.of_log or self.of_targets):
+            return
+        self._commits += 1
+        if self.of_log:
+            if self._log is None or self._commits - self._log.commit > MOST_COMMITS or chance.random() < 0.1:
+                self._log = Log(world, self._commits)
+            elif not world.inside and chance.random() < self.of_log:
+                self._promote(self._log)
+        if self.of_targets:
+            for name, target in world.targets.items():
+                if name[0] in ASKABLE:
+                    self._end_at(name, target)
+
+    def _end_at(self, name: str, target: Target) -> None:
+        world, chance = self._world, self._chance
+        commit, kept = self._targets.get(name, (0, None))
+        if kept is None or self._commits - commit > MOST_COMMITS or chance.random() < 0.1:
+            if target.is_busy:
+                return
+            self._targets[name] = self._commits, keep(target)
+        elif not (world.inside or target.is_busy) and chance.random() < self.of_targets:
+            world.counts["a target failed over"] += 1
+            world.trace.append((world.now, "fails over", name, [one.uid for one in target.came[len(kept.came) :]]))
+            keep(kept, target)
+            target.is_cut_off = chance.random() < 0.5
+
+    def _promote(self, log: Log) -> None:
+        world = self._world
+        world.counts["the log failed over"] += 1
+        plans = set(world.ask("SELECT output, plan FROM event_log_planned"))
+        log.restore(world)
+        plans |= set(world.ask("SELECT output, plan FROM event_log_planned"))
+        here = {uid_in(value) for (value,) in world.ask("SELECT new_value FROM event_log")}
+        lost = [row for uid, row in world.rows.items() if uid not in here and not row.gone]
+        for row in lost:
+            row.gone = True  # what is on its way just now arrives
+        world.trace.append((world.now, "the log fails over", [row.uid for row in lost]))
+        world.next = log.next_number + self._chance.choice([0, 0, 5])
+        world.open.clear()
+        world.busy.clear()
+        world.disk.settle()
+        held = [record for (record,) in world.ask("SELECT record_id FROM event_log_hold")]
+        world.held = {record: world.held.get(record, set()) | plans for record in held}
+        world.retried, world.stopped_until, world.clock_set = {}, {}, len(world.trace)
+        for row in world.rows.values():
+            row.carried |= plans
+            if row.uid in here:
+                world.live[row.record] = row.alike
+        self._log = None
+        for name in world.targets:
+            if self._is_unknown(name):
+                self._unknown.add(name)
+            self._witnesses[name] = None if world.frozen else world.publisher
+
+    def excuses(self, target: Target) -> bool:
+        """Whether nobody knows any more what was sent to a target that cannot be asked."""
+        name = target.name
+        return name[0] not in ASKABLE and (name in self._unknown or self._is_unknown(name))
+
+    def _is_unknown(self, name: str) -> bool:
+        return name in self._witnesses and self._witnesses[name] is not self._world.publisher
+
+    def resume(self) -> None:
+        """Somebody resumes the outputs whose rows wait because something was restored: they may come twice."""
+        world = self._world
+        warned = "SELECT name, restored FROM event_log_output WHERE warning IS NOT NULL"
+        for name, restored in world.ask(warned):
+            target, highest = world.targets[str(name)], restored or 0
+            if restored is None:
+                self.told.add(str(name))
+                if not (self.of_log and self.of_targets):
+                    world.fail("told, and one was restored alone", name)
+            waiting = world.ask(f"SELECT new_value FROM event_log WHERE status = 'N' AND record_id <= {highest}")
+            may_come = {uid_in(value) for (value,) in waiting}
+            world.trace.append((world.now, "resumes", name, sorted(may_come)))
+            world.counts["resumed"] += 1
+            world.counts["told as restored"] += len(
+                world.ask(f"SELECT 1 FROM event_log_parked WHERE output = '{name}' AND reason = 'restored'")
+            )
+            for uid in may_come & {one.uid for one in target.came}:
+                target.repeats[uid] += 1
+            was, world.inside = world.inside, True
+            assert resume(world.log, PublisherConfig(), str(name), [str(name)])
+            world.inside = was
+
+
+class Log:
+    """What a standby has of a log."""
+
+    def __init__(self, world: World, commit: int) -> None:
+        self.commit, self.next_number = commit, world.next
+        self._tables = read_tables(world.engine)
+
+    def restore(self, world: World) -> None:
+        write_tables(world, self._tables)
+
+
+def keep(target: Target, kept: Target | None = None) -> Target:
+    """A copy of what a target has, but not of who owns it, and what it may be sent."""
+    kept = kept or copy(target)
+    kept.came, kept.last = list(target.came), target.last
+    kept.hidden, kept.manifest, kept.answers = dict(target.hidden), dict(target.manifest), dict(target.answers)
+    return kept
+
+
+def _only_writes(world: World) -> None:
+    """Nobody does what the standby would not know of, but for holds."""
+    world.restless, world.keepers, world.hesitant, world.strangers, world.undoing = 0, 0, 0, 0, 0
+    world.max_attempts, world.late_back, world.deletes, world.shares = 0, False, False, 0.0
+    world.jumps = 0
+    world.operations = [*["hold"] * 3, *["release"] * 2]
+    world.total = max(world.total, 60)
