@@ -15,8 +15,9 @@ from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from bench.publish import MARK
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput

@@ -6,21 +6,35 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.measure import Benchmark, Contestant, Target, Timings
 
 ROOT = Path(__file__).resolve().parents[1]
 DEV = str(ROOT / "dev")
-LIMITS = {"eventlog --version": 0.3, "./dev demo": 3.0}
+LIMITS = {
+    "eventlog --version": 0.3,
+    "eventlog --help": 0.25,
+    "eventlog track --help": 0.25,
+    "eventlog status": 0.5,
+    "./dev demo": 3.0,
+}
 OVERHEAD = 0.05
 
 
 def benchmark(*, quick: bool) -> Benchmark:  # noqa: ARG001 a command cannot be started any quicker
     """Commands in processes of their own, as a shell would start them."""
-    eventlog = str(Path(sys.executable).with_name("eventlog"))
+    eventlog, alembic, uv = [str(Path(sys.executable).with_name(name)) for name in ("eventlog", "alembic", "uv")]
+    folder = TemporaryDirectory(prefix="eventlog-startup-")
+    _at_log([eventlog, "install"], folder)
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
         "eventlog --version": [eventlog, "--version"],
+        "eventlog --help": [eventlog, "--help"],
+        "eventlog track --help": [eventlog, "track", "--help"],
+        "import sqlalchemy": [sys.executable, "-c", "import sqlalchemy"],
+        "alembic --help": [alembic, "--help"],
+        "uv --help": [uv, "--help"],
         "./dev run eventlog --version": [DEV, "run", "eventlog", "--version"],
         "./dev demo": [DEV, "demo"],
     }
@@ -29,8 +43,11 @@ def benchmark(*, quick: bool) -> Benchmark:  # noqa: ARG001 a command cannot be 
         question="how long does a person wait?",
         unit="start",
         contestants=[
-            Contestant(name=name, run=partial(_start, command), floor=name.startswith("python"))
-            for name, command in commands.items()
+            *[
+                Contestant(name=name, run=partial(_start, command), floor=name.startswith("python"))
+                for name, command in commands.items()
+            ],
+            Contestant(name="eventlog status", run=partial(_at_log, [eventlog, "status"], folder)),
         ],
         targets=_targets,
         note="The environment exists; `./dev demo` makes its database, publishes and cleans up in each run.",
@@ -53,3 +70,8 @@ def _targets(timings: Timings) -> list[Target]:
 
 def _start(command: list[str]) -> None:
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def _at_log(command: list[str], folder: TemporaryDirectory[str]) -> None:
+    """Run a command at a log in this folder, which is there as long as somebody can call this."""
+    _start([*command, "--database", f"sqlite:///{folder.name}/log.db"])

@@ -14,8 +14,9 @@ from sqlalchemy import create_engine, text
 from bench.backlog import temporary_folder
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.receiver import TAKES, name_of, port
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
 from eventlog.daemon import Publisher
 

@@ -9,8 +9,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from bench.capture.ground import Ground, Way
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 
 NONE: Final = "no trigger"
 ROW_BACK: Final = "row-back"

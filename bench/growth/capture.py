@@ -11,8 +11,9 @@ from bench.growth.logs import engine_of
 from bench.growth.series import contestant, powers, targets
 from bench.growth.shape import CHARACTERS, LONG
 from bench.measure import Benchmark, Contestant
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.sql.names import LogNames
 
 LONGEST: Final = 100_000

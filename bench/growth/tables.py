@@ -12,9 +12,12 @@ from bench.growth.logs import addresses, engine_of, make_tables
 from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
 from eventlog.capture.install import install
-from eventlog.check import PointLevel, check
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states, untrack
+from eventlog.check.examine import check
+from eventlog.check.point import PointLevel
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput

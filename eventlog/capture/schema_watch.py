@@ -14,9 +14,9 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.stdlib import BoundLogger
 
-from eventlog.capture import TriggerCondition, TriggerState, located, tracked
 from eventlog.capture.follow import Followed, behind, follow
-from eventlog.capture.installed import find_unseen, states
+from eventlog.capture.installed import TriggerCondition, TriggerState, find_unseen, states, tracked
+from eventlog.capture.track import located
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text

@@ -14,7 +14,7 @@ from eventlog.cli.site import Site, complete_tables, json_option, site_options
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
-    from eventlog.capture import TriggerState
+    from eventlog.capture.installed import TriggerState
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -91,9 +91,11 @@ def track(
 
     Example: eventlog track usr grp --events field
     """
-    from eventlog.capture import Style, TrackRequest, track_sql
-    from eventlog.capture import track as make
+    from eventlog.capture.plan import Style
+    from eventlog.capture.requests import TrackRequest
     from eventlog.capture.table_locks import say_once, try_while_in_use
+    from eventlog.capture.track import track as make
+    from eventlog.capture.track import track_sql
     from eventlog.core.errors import EX_CONFIG, OK, UsageError
     from eventlog.core.schema import WHOLE_ROW
 
@@ -163,8 +165,8 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
 
     Example: eventlog untrack usr --yes
     """
-    from eventlog.capture import untrack as take_off
     from eventlog.capture.table_locks import say_once, try_while_in_use
+    from eventlog.capture.track import untrack as take_off
 
     def agreed(names: list[str]) -> None:
         if dry:
@@ -196,7 +198,7 @@ def triggers(site: Site, as_json: bool) -> None:
 
     Example: eventlog triggers
     """
-    from eventlog.capture import trigger_states
+    from eventlog.capture.track import trigger_states
 
     engine = site.engine()
     states = trigger_states(engine, site.names(engine))
@@ -236,7 +238,7 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
 
     Example: eventlog catalog > schema.json
     """
-    from eventlog.capture import tracked
+    from eventlog.capture.installed import tracked
     from eventlog.capture.track import with_schema
     from eventlog.config.build import with_definitions
     from eventlog.core.schema import Catalog

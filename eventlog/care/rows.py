@@ -69,9 +69,6 @@ HELD_SINCE: Final = "held since "
 NOTE_CHARACTERS: Final = 1000
 """Characters of what somebody says about a hold."""
 
-LARGEST_NUMBER: Final = 2**63 - 1
-"""What no number of a row reaches, with room beside it in 64 bits."""
-
 OLDEST_SECONDS: Final = 1_000 * 365 * 86_400
 """Seconds that an age may have: databases have no times much further back."""
 

@@ -162,7 +162,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> Facts:
     """How the log stands now; `settings` are those of its publisher."""
-    from eventlog.capture import TriggerCondition, trigger_states
+    from eventlog.capture.installed import TriggerCondition
+    from eventlog.capture.track import trigger_states
 
     log = Log(engine, names)
     publisher = publishing(look_at(log))

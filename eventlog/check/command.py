@@ -34,7 +34,7 @@ def check(site: Site, as_json: bool) -> int:
 
     Example: eventlog check
     """
-    from eventlog.check import check as examine
+    from eventlog.check.examine import check as examine
 
     points = []
     # Each as it comes: a database that does not answer takes its time.

@@ -13,8 +13,8 @@ from typing import Final
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture import tracked
 from eventlog.capture.install import find_migration
+from eventlog.capture.installed import tracked
 from eventlog.capture.track import with_schema
 from eventlog.care.flow import backlog, unread_tables, waiting_reasons
 from eventlog.check.indexes import index_points, newest_points

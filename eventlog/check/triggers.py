@@ -16,8 +16,8 @@ from typing import Final
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, tracked
-from eventlog.capture.installed import states, tracked_tables
+from eventlog.capture.installed import TriggerCondition, TriggerState, states, tracked, tracked_tables
+from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.registry import read_registry, read_relation, registry_place
 from eventlog.capture.requests import words
 from eventlog.capture.rights import held_rights, role_powers

@@ -147,7 +147,7 @@ class Site:
 
     def log_of_triggers(self) -> Log:
         """The log under the schema that its triggers name, for what works on rows as they do."""
-        from eventlog.capture import located
+        from eventlog.capture.track import located
         from eventlog.sql.log import Log
 
         engine = self.engine()

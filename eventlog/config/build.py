@@ -37,7 +37,8 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     with, wherever they stand, and every other class of the schema, for triggers that somebody else
     wrote; eventlog's own tables never.
     """
-    from eventlog.capture import located, tracked
+    from eventlog.capture.installed import tracked
+    from eventlog.capture.track import located
     from eventlog.sql.history import counted
     from eventlog.sql.reflect import reflect
 

@@ -37,6 +37,8 @@ CellOrAbsent = Cell | Literal[Absent.ABSENT]
 Row = Mapping[str, Cell]
 Position = tuple[int, ...]
 """Orders the events of one source; for the log it is (record_id,)."""
+LARGEST_NUMBER: Final = 2**63 - 1
+"""What no number of a row reaches, with room beside it in 64 bits."""
 REFRESH: Final = "eventlog refresh"
 """The perpetrator of rows that nobody changed: `eventlog refresh` wrote them, for a full load."""
 REFRESH_FOR: Final = f"{REFRESH} for "

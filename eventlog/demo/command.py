@@ -51,8 +51,9 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def _show(folder: Path) -> None:
     """The six steps, each said and done."""
-    from eventlog.capture import Style, TriggerOptions, track
     from eventlog.capture.install import install
+    from eventlog.capture.plan import Style, TriggerOptions
+    from eventlog.capture.track import track
     from eventlog.config.outputs import default_output
     from eventlog.config.settings import Config, PublisherConfig, SourceConfig
     from eventlog.daemon import Publisher

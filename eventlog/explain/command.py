@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from eventlog.care.rows import LARGEST_NUMBER
 from eventlog.cli.show import show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
+from eventlog.core.model import LARGEST_NUMBER
 from eventlog.core.plural import counted
 from eventlog.explain.policy_command import show_result
-from eventlog.explain.rows import Explanation
+
+if TYPE_CHECKING:
+    from eventlog.explain.rows import Explanation
 
 
 @click.command()

@@ -12,8 +12,9 @@ transaction that writes the stretch, so a load that was broken off goes on where
 is in one range, whatever is inserted meanwhile.
 """
 
-from eventlog.refresh.loads import CHUNK_ROWS, Load, RefreshPace, Statements, loads
-from eventlog.refresh.ranges import Stand
-from eventlog.refresh.stretches import GO_ON, Refresh, work_on
+from __future__ import annotations
 
-__all__ = ["CHUNK_ROWS", "GO_ON", "Load", "Refresh", "RefreshPace", "Stand", "Statements", "loads", "work_on"]
+from typing import Final
+
+CHUNK_ROWS: Final = 10_000
+"""Rows in one transaction of a load."""

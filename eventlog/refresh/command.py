@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 from msgspec import Struct
 
@@ -19,9 +21,12 @@ from eventlog.cli.site import (
 from eventlog.cli.watching import RowTally, Watching, watching
 from eventlog.core.errors import EX_CONFIG, OK, ConfigError, InstallError
 from eventlog.core.plural import counted
-from eventlog.refresh import CHUNK_ROWS, Load, Refresh, RefreshPace, work_on
-from eventlog.sql.connect import reading_engine
-from eventlog.sql.log import Log
+from eventlog.refresh import CHUNK_ROWS
+
+if TYPE_CHECKING:
+    from eventlog.refresh.loads import Load
+    from eventlog.refresh.stretches import Refresh
+    from eventlog.sql.log import Log
 
 
 class Refreshed(Struct, frozen=True, kw_only=True):
@@ -78,6 +83,9 @@ def refresh(
     Example: eventlog refresh usr grp --backlog 50000
     """
     from eventlog.care.outputs import refuse_unknown, refuse_unserved
+    from eventlog.refresh.loads import RefreshPace
+    from eventlog.refresh.stretches import Refresh
+    from eventlog.sql.connect import reading_engine
 
     if only is not None:
         refuse_unknown(only, configured(site))
@@ -122,7 +130,7 @@ def _planned(
     where: str | None,
     only: str,
 ) -> tuple[Log, list[Load]]:
-    from eventlog.refresh import loads
+    from eventlog.refresh.loads import loads
 
     kind = site.config.source.kind
     if kind != "log":
@@ -142,6 +150,8 @@ def _planned(
 
 
 def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs: int) -> Refreshed:
+    from eventlog.refresh.stretches import work_on
+
     stands = work.begin(again=again, jobs=jobs)
     before = sum(stand.rows for stand in stands)
     tally = RowTally()

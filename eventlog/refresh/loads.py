@@ -16,21 +16,19 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
-from eventlog.capture import plan
 from eventlog.capture.clauses import logged_name
+from eventlog.capture.plan import plan
 from eventlog.capture.registry import read_registry
 from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
+from eventlog.refresh import CHUNK_ROWS
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.refresh.ranges import Stand
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
-
-CHUNK_ROWS: Final = 10_000
-"""Rows of a transaction by default."""
 
 
 class Load(Struct, frozen=True, kw_only=True):

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import UsageError
 from eventlog.daemon import Publisher

@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import located
+from eventlog.capture.track import located
 from eventlog.care.proofs import MOST_TABLES, read_proofs, write_proofs
 from eventlog.compare.pace import Pace, Window
 from eventlog.config.build import name_of

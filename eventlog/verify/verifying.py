@@ -23,7 +23,7 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.policies.plugin import checked
 from eventlog.policies.steps import Steps
 from eventlog.qlik.values import TableValues
-from eventlog.refresh import loads
+from eventlog.refresh.loads import loads
 from eventlog.sources.compare.catalog import query_of
 from eventlog.sources.compare.reader import tables_at
 from eventlog.sql.access import table_fault

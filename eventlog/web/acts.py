@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.care.listing import Filters
-from eventlog.care.rows import HELD_SINCE, LARGEST_NUMBER, MOST_LETTERS, PROCESSED, LogRow
+from eventlog.care.rows import HELD_SINCE, MOST_LETTERS, PROCESSED, LogRow
 from eventlog.core.errors import DataError, UsageError, shortened
-from eventlog.core.model import Reason, Status
+from eventlog.core.model import LARGEST_NUMBER, Reason, Status
 from eventlog.core.plural import counted
 
 RowAction = Literal["hold", "release", "requeue"]

@@ -402,7 +402,7 @@ class Collector:
         return replace(error, note=None if row is None else mask.row(row).note)
 
     def _count(self) -> None:
-        from eventlog.capture import trigger_states
+        from eventlog.capture.track import trigger_states
 
         began = monotonic()
         counted = facts(self.log.engine, self._names, self._settings)

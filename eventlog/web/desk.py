@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture import located
+from eventlog.capture.track import located
 from eventlog.care.listing import BEYOND, Cursor, Filters, listing, newest, one_row
 from eventlog.care.outputs import pause, resume, try_now
-from eventlog.care.rows import HELD_SINCE, LARGEST_NUMBER, PROCESSED, Choice, LogRow, hold, release, requeue
+from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
 from eventlog.config.build import stream_log_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
-from eventlog.core.model import Reason
+from eventlog.core.model import LARGEST_NUMBER, Reason
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.table_names import write_name
 from eventlog.explain.rows import explain
@@ -172,7 +172,7 @@ class Desk:
         reading = self.collector.reading()
         if reading.counted is not None:
             return reading.triggers
-        from eventlog.capture import trigger_states
+        from eventlog.capture.track import trigger_states
 
         return trigger_states(self._engine, self._names)
 

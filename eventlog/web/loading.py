@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture import located
+from eventlog.capture.track import located
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.core.secrets import shown
 from eventlog.refresh.loads import RefreshPace, loads

@@ -17,8 +17,8 @@ from time import monotonic
 import pytest
 from sqlalchemy import create_engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.cli.main import COMMANDS
 from tests.integration.publishing import until
 from tests.support.forking import Forked

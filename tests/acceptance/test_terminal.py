@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE
 from tests.acceptance.command import at_a_terminal

@@ -10,10 +10,13 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, inspect
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, TriggerState, track
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition, TriggerState
+from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.check import Point, PointLevel, check
+from eventlog.capture.track import track
+from eventlog.check.examine import check
+from eventlog.check.point import Point, PointLevel
 from eventlog.check.server import local_time, version_point
 from eventlog.check.triggers import mending
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig

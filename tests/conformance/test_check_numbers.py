@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.capture import track
 from eventlog.capture.install import install
-from eventlog.check import Point, PointLevel, check
+from eventlog.capture.track import track
+from eventlog.check.examine import check
+from eventlog.check.point import Point, PointLevel
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sql.names import LogNames
 from tests.support.logged import USR, run

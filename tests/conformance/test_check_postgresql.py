@@ -14,11 +14,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.check import Point, PointLevel, check
+from eventlog.capture.track import track
+from eventlog.check.examine import check
 from eventlog.check.indexes import index_points, newest_points
+from eventlog.check.point import Point, PointLevel
 from eventlog.check.server import local_time, server_points
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.care.status import facts
 from eventlog.check.point import PointLevel
 from eventlog.check.server import time_points

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import track
 from eventlog.core.errors import InstallError
-from eventlog.refresh import loads
+from eventlog.refresh.loads import loads
 from eventlog.refresh.stretches import Refresh
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

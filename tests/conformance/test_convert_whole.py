@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.convert.local import convert
 from eventlog.convert.settings import (

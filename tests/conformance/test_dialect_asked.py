@@ -6,16 +6,11 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import (
-    Style,
-    TrackRequest,
-    TriggerCondition,
-    track,
-    track_sql,
-    trigger_states,
-    untrack,
-)
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track, track_sql, trigger_states, untrack
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, UsageError

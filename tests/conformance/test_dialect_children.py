@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, tracked, trigger_states, untrack
 from eventlog.capture.install import install
-from eventlog.capture.track import located
+from eventlog.capture.installed import TriggerCondition, tracked
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import located, track, trigger_states, untrack
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from tests.conformance.cases import CURRENT, FIELDS, Case, asked, came, changed, check_left, gone, states

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from eventlog.capture import track
 from eventlog.capture.install import find_migration, install, uninstall, uninstall_sql, upgrade, upgrade_sql
+from eventlog.capture.track import track
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, OLD_ORDER, STANDARD, TRANSACTION, LogNames

@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states
 from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.shapes import Schema

@@ -9,8 +9,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.core.schema import WHOLE_ROW
 from tests.conformance.cases import CURRENT, FIELDS, Case, came, changed, check_left, gone, states
 from tests.support.logged import USR, left_by, logged, run

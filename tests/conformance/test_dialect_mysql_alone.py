@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import located, track
 from eventlog.capture.install import install, uninstall
+from eventlog.capture.track import located, track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
 from eventlog.databases.mysql.dialect import MYSQL
-from eventlog.refresh import Refresh, loads
+from eventlog.refresh.loads import loads
+from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.log import Log

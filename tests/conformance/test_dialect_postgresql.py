@@ -8,8 +8,11 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import Style, TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install, uninstall
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track, trigger_states
 from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import UsageError
 from eventlog.sql.names import LogNames

@@ -9,19 +9,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import (
-    Style,
-    TrackRequest,
-    TriggerCondition,
-    TriggerOptions,
-    track,
-    track_sql,
-    tracked,
-    trigger_states,
-    untrack,
-)
 from eventlog.capture.install import install, uninstall, uninstall_sql
+from eventlog.capture.installed import TriggerCondition, tracked
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.requests import TrackRequest
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.capture.track import track, track_sql, trigger_states, untrack
 from eventlog.check.point import PointLevel
 from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import InstallError, UsageError

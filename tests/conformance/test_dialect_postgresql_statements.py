@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, track_sql, trigger_states
 from eventlog.core.errors import InstallError
 from eventlog.sql.reflect import reflect
 from tests.conformance.cases import (

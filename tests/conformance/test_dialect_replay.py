@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.sql.dialect import dialect_of
 from tests.support.examples import examples
 from tests.support.logged import USR, Logged, logged, run

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import track
 from tests.conformance.cases import FIELDS, Case, asked, came, changed, check_left, gone
 from tests.support.logged import USR, left_by, logged, run
 

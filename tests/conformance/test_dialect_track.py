@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, tracked, trigger_states, untrack
 from eventlog.capture.install import install
-from eventlog.capture.track import located
+from eventlog.capture.installed import TriggerCondition, tracked
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import located, track, track_sql, trigger_states, untrack
 from eventlog.core.errors import EventlogError, InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from tests.conformance.cases import FIELDS, Case, came, changed, check_left, gone

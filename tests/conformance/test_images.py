@@ -13,9 +13,11 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
-from eventlog.check import PointLevel, check
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
+from eventlog.check.examine import check
+from eventlog.check.point import PointLevel
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Change, Op

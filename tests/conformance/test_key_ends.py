@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.core.model import RowId, Unreadable
 from eventlog.core.schema import Catalog
-from eventlog.refresh import loads
-from eventlog.refresh.loads import Statements
+from eventlog.refresh.loads import Statements, loads
 from eventlog.refresh.ranges import Stand
 from eventlog.sql.access import transaction
 from eventlog.sql.dialect import dialect_of

@@ -13,9 +13,11 @@ import pytest
 from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Inspector
 
-from eventlog.capture import TriggerCondition, track, trigger_states, untrack
 from eventlog.capture.install import install
-from eventlog.check import PointLevel, check
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.track import track, trigger_states, untrack
+from eventlog.check.examine import check
+from eventlog.check.point import PointLevel
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput

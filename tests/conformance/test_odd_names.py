@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.table_names import read_name, write_name
 from eventlog.daemon import Publisher

@@ -11,14 +11,17 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import TriggerOptions, located, track, untrack
 from eventlog.capture.install import install
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import located, track, untrack
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
 from eventlog.databases.postgresql.dialect import POSTGRESQL
-from eventlog.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.refresh.key_order import KeyOrder
+from eventlog.refresh.loads import Load, RefreshPace, loads
+from eventlog.refresh.ranges import Stand
+from eventlog.refresh.stretches import Refresh
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of

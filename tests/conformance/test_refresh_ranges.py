@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import SourceError
-from eventlog.refresh import Refresh, RefreshPace, Stand, work_on
-from eventlog.refresh.ranges import Stands
+from eventlog.refresh.loads import RefreshPace
+from eventlog.refresh.ranges import Stand, Stands
+from eventlog.refresh.stretches import Refresh, work_on
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from tests.conformance.test_dialect_keys import any_text

@@ -12,7 +12,8 @@ from sqlalchemy import Engine, text
 from eventlog.capture.install import install
 from eventlog.care.outputs import pause, resume
 from eventlog.care.rows import Choice, hold, release, requeue
-from eventlog.check import Point, PointLevel, check
+from eventlog.check.examine import check
+from eventlog.check.point import Point, PointLevel
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Document, Outcome

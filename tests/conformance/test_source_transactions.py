@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install, uninstall
-from eventlog.check import check
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
+from eventlog.check.examine import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles

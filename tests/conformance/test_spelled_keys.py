@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput

@@ -13,9 +13,11 @@ import pytest
 from sqlalchemy import Engine, event, inspect
 from sqlalchemy.exc import PendingRollbackError
 
-from eventlog.capture import TriggerCondition, track, trigger_states
 from eventlog.capture.install import find_migration, install, uninstall, upgrade, upgrade_sql
-from eventlog.check import PointLevel, check
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.track import track, trigger_states
+from eventlog.check.examine import check
+from eventlog.check.point import PointLevel
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE, OK, InstallError, UsageError
 from eventlog.sql.findlog import log_columns

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import Style, TrackRequest, TriggerCondition, track, trigger_states, untrack
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig

@@ -50,8 +50,9 @@ def processes() -> ForkServerContext:
 
 def prepare(engine: Engine, style: str) -> None:
     """A log and tracked tables."""
-    from eventlog.capture import Style, TriggerOptions, track
     from eventlog.capture.install import install
+    from eventlog.capture.plan import Style, TriggerOptions
+    from eventlog.capture.track import track
     from eventlog.sql.names import LogNames
 
     with engine.begin() as connection:

@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerOptions, track, trigger_states, untrack
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
 from tests.acceptance.command import ok

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import track
 from eventlog.cli.main import main
 from eventlog.core.errors import EventlogError, ExpressionError, XmlError
 from eventlog.core.model import Document, Op

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.core.errors import InstallError
 from tests.hardening.test_security_owners import LOG, Stage, cast_traps, roles
 from tests.support.logged import run

@@ -12,14 +12,17 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.capture.track import track, trigger_states
 from eventlog.care.flow import unread_tables
-from eventlog.check import check
+from eventlog.check.examine import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import RowId
-from eventlog.refresh import Refresh, loads
+from eventlog.refresh.loads import loads
+from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

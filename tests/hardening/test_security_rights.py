@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights, planned_rights
-from eventlog.check import check
+from eventlog.capture.track import track
+from eventlog.check.examine import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, InstallError, UsageError
 from eventlog.sql.names import LogNames

@@ -13,8 +13,8 @@ import click
 import pytest
 from sqlalchemy import create_engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.cli.main import exit_code, main
 from eventlog.core.errors import EX_USAGE, OK
 from tests.conformance.event_logs import LogTable

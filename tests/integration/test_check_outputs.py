@@ -17,8 +17,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.check import Point, PointLevel
 from eventlog.check.outputs import output_points
+from eventlog.check.point import Point, PointLevel
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, OK, EventlogError

@@ -16,7 +16,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from msgspec import structs
 from sqlalchemy import Engine
 
-from eventlog.capture import Style
+from eventlog.capture.plan import Style
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.publisher.settling import settle

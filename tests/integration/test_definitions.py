@@ -13,8 +13,9 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states
 from eventlog.check.triggers import gap_points
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerOptions
 from eventlog.capture.install import install, uninstall
+from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import MachineError
 from eventlog.daemon.publisher import Publisher

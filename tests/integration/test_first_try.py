@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.check import Point, PointLevel, check
+from eventlog.capture.track import track
+from eventlog.check.examine import check
+from eventlog.check.point import Point, PointLevel
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import OK

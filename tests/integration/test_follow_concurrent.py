@@ -13,10 +13,12 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
-from eventlog.capture import track as tracking
 from eventlog.capture.follow import behind, follow
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states
+from eventlog.capture.track import track as tracking
 from eventlog.core.errors import EventlogError
 from eventlog.sql.names import LogNames
 from tests.support.following import ChangingTable

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.capture.installed import history
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher

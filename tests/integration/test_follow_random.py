@@ -15,10 +15,11 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
-from eventlog.capture.installed import history
+from eventlog.capture.installed import TriggerCondition, history
+from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.capture.track import track, trigger_states
 from eventlog.check.point import PointLevel
 from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import EventlogError

@@ -16,8 +16,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Op

@@ -11,10 +11,13 @@ import pytest
 from pymysql import _auth
 from sqlalchemy import URL, Engine, create_engine, text
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.check import PointLevel, check
+from eventlog.capture.track import track, trigger_states
+from eventlog.check.examine import check
+from eventlog.check.point import PointLevel
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, ConfigError, InstallError, SourceError
 from eventlog.sql.access import is_lasting

@@ -12,8 +12,10 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from eventlog.capture.install import install, install_sql, uninstall_sql
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, track_sql, trigger_states
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Outcome
 from eventlog.sql.names import LogNames

@@ -19,7 +19,8 @@ import pytest
 from msgspec import structs
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
 from eventlog.core.model import Change, Document, Edit, Op
 from eventlog.core.plugins import SinkOrder

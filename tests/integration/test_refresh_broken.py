@@ -12,9 +12,10 @@ from typing import IO, Any
 import pytest
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
-from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
-from eventlog.refresh import GO_ON
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import track
+from eventlog.refresh.stretches import GO_ON
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import until, url_of
 from tests.support.forking import Forked

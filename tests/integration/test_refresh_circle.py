@@ -13,9 +13,10 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, located, track
-from eventlog.capture import TriggerOptions as TrackOptions
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style
+from eventlog.capture.plan import TriggerOptions as TrackOptions
+from eventlog.capture.track import located, track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities
@@ -26,7 +27,9 @@ from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.refresh import Refresh, RefreshPace, Stand, loads, work_on
+from eventlog.refresh.loads import RefreshPace, loads
+from eventlog.refresh.ranges import Stand
+from eventlog.refresh.stretches import Refresh, work_on
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sql.log import Log

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
+from eventlog.capture.track import track
 from eventlog.core.errors import EX_CONFIG, EX_USAGE
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.names import LogNames

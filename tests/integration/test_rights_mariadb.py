@@ -10,10 +10,12 @@ import pytest
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
-from eventlog.check import PointLevel, check
+from eventlog.capture.track import track
+from eventlog.check.examine import check
+from eventlog.check.point import PointLevel
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher

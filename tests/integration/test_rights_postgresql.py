@@ -12,13 +12,15 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
-from eventlog.check import check
+from eventlog.capture.track import track
+from eventlog.check.examine import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError, SourceError, UsageError
-from eventlog.refresh import Refresh, loads
+from eventlog.refresh.loads import loads
+from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

@@ -17,8 +17,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.table import Table
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from eventlog.care.proofs import read_proofs
-from eventlog.check import check
+from eventlog.check.examine import check
 from eventlog.config.settings import load
 from eventlog.core.proofs import LastProof
 from eventlog.daemon import Publisher

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import create_engine, text
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Status

@@ -13,7 +13,7 @@ from eventlog.capture.render import render
 from eventlog.capture.track import script
 from eventlog.core.schema import Child, Column, Table
 from eventlog.databases.oracle.dialect import ORACLE
-from eventlog.refresh import Load, Statements
+from eventlog.refresh.loads import Load, Statements
 from eventlog.sql.dialect import texts
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 

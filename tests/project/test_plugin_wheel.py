@@ -14,8 +14,9 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from sqlalchemy import create_engine
 
-from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import track
 from tests.conformance.event_logs import LogTable
 from tests.project.test_people import Reader
 from tests.support.plugins import proven_by_pytest

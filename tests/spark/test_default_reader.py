@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import Style
+from eventlog.capture.plan import Style
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sinks.change_files.settings import PARQUET

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import Style
+from eventlog.capture.plan import Style
 from eventlog.config.build import catalog_of, with_definitions
 from eventlog.config.settings import Config
 from eventlog.convert import local

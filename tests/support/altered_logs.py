@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TrackRequest, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput

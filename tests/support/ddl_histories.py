@@ -15,7 +15,9 @@ from lxml import etree
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.capture import TrackRequest, TriggerOptions, track
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track
 from eventlog.sql.dialect import dialect_of
 from tests.support.logged import run
 

@@ -6,7 +6,8 @@ import re
 
 from sqlalchemy import Engine, text
 
-from eventlog.capture import TriggerOptions, track_sql
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import track_sql
 from eventlog.core.rules.images import decode_image, encode_image
 from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.names import LogNames

@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerOptions, track, tracked
 from eventlog.capture.install import install
-from eventlog.capture.track import with_schema
+from eventlog.capture.installed import tracked
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, with_schema
 from eventlog.config.build import with_definitions
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig

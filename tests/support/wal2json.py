@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from tests.support.logged import run
 
 

@@ -13,8 +13,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TrackRequest, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track
 from eventlog.care.listing import Filters
 from eventlog.care.outputs import standings
 from eventlog.config.settings import Config, SourceConfig
@@ -22,7 +24,7 @@ from eventlog.core.errors import UsageError
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.policies import steps
-from eventlog.refresh import RefreshPace
+from eventlog.refresh.loads import RefreshPace
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.track import track
 from eventlog.care.status import Publishing
 from eventlog.core.model import Status
 from eventlog.daemon.vitals import VitalsReading, stands

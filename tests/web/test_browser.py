@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable

@@ -7,8 +7,8 @@ from html import unescape
 
 from sqlalchemy import Engine
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from tests.integration.publishing import until
 from tests.support.logged import run
 from tests.web.visiting import Visit, opened

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import Style, TrackRequest, TriggerOptions, track, trigger_states, untrack
 from eventlog.capture.install import install
-from eventlog.check import Point, check
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track, trigger_states, untrack
+from eventlog.check.examine import check
+from eventlog.check.point import Point
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TrackRequest, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track
 from eventlog.core.errors import UsageError
 from tests.conformance.event_logs import LogTable
 from tests.hardening.registry.people import HIDDEN, People, documents, people

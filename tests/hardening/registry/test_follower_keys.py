@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from tests.integration.test_definitions import letters, publish
 from tests.support.logged import run
 

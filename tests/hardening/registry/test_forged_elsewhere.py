@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import TrackRequest, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.requests import TrackRequest
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.capture.track import track, trigger_states
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import trigger_states
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.check import check
+from eventlog.capture.track import trigger_states
+from eventlog.check.examine import check
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher

@@ -17,8 +17,8 @@ import pytest
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import track, trigger_states
 from eventlog.capture.follow import retrack
+from eventlog.capture.track import track, trigger_states
 from eventlog.core.errors import EventlogError
 from tests.hardening.registry.forging import forged, marker
 from tests.hardening.registry.people import HIDDEN, LOG, TRAP, People, documents, people, session

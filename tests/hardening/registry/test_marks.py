@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.sources.marks import NOT_FOLLOWED, OUTPUTS, PACE, SEEN, SERVED, TRACKED, VERIFIED
 from tests.integration.publishing import url_of

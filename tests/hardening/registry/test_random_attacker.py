@@ -20,7 +20,8 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import TriggerOptions, track
+from eventlog.capture.plan import TriggerOptions
+from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.daemon.publisher import Publisher
 from tests.hardening.quantity import scaled

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TrackRequest, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.capture.installed import history
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.requests import TrackRequest
+from eventlog.capture.track import track, trigger_states
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import LogTable
 from tests.hardening.registry.people import documents

@@ -17,9 +17,9 @@ from typing import Final
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.capture.track import track
 from tests.hardening.registry.attacking import Attacker
 from tests.hardening.registry.people import PARTS, People, people, session
 from tests.support.logged import run

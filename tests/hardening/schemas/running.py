@@ -10,13 +10,16 @@ from pathlib import Path
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerOptions, located, track
 from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import located, track
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
 from eventlog.core.rules import Options
-from eventlog.refresh import Refresh, RefreshPace, Stand, loads
+from eventlog.refresh.loads import RefreshPace, loads
+from eventlog.refresh.ranges import Stand
+from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat

@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states
 from eventlog.convert.local import convert
 from eventlog.core.errors import InstallError
 from tests.hardening.schemas.history import History

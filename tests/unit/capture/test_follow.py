@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from eventlog.capture import TriggerCondition, TriggerState
-from eventlog.capture.installed import gone_columns, with_failure
+from eventlog.capture.installed import TriggerCondition, TriggerState, gone_columns, with_failure
 from eventlog.core.schema import Column, Table
 from eventlog.sql.dialect import dialect_of
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eventlog.capture import Style, TriggerOptions, plan, render
 from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.log_tables import UNSAID, Storage
+from eventlog.capture.plan import Style, TriggerOptions, plan
+from eventlog.capture.render import render
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE

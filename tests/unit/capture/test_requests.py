@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.capture import Style, TrackRequest, TriggerOptions
 from eventlog.capture.given_rights import taking_back
-from eventlog.capture.plan import plan
+from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.registry import EnteredTrigger, RegistryWriter
-from eventlog.capture.requests import OPTIONS, words
+from eventlog.capture.requests import OPTIONS, TrackRequest, words
 from eventlog.core.schema import Column, Table
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.capture import Style, TriggerOptions, TriggerPlan, plan, render
-from eventlog.capture.plan import captured
-from eventlog.capture.render import Trigger
+from eventlog.capture.plan import Style, TriggerOptions, TriggerPlan, captured, plan
+from eventlog.capture.render import Trigger, render
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.databases.mysql.dialect import MYSQL

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from eventlog.check import Point, check
+from eventlog.check.examine import check
+from eventlog.check.point import Point
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.check import check
+from eventlog.check.examine import check
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import EX_CONFIG, EX_USAGE

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eventlog
-from eventlog.check import PointLevel, check
+from eventlog.check.examine import check
+from eventlog.check.point import PointLevel
 from eventlog.config.settings import from_settings
 from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 from eventlog.core.secrets import masked
