@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
@@ -157,15 +157,17 @@ def logical_server() -> Iterator[str]:
 
 
 @contextmanager
-def postgresql_running(binaries: Path, **settings: str) -> Iterator[str]:
-    """A server of its own, while it is asked."""
+def postgresql_running(
+    binaries: Path, *, environment: Mapping[str, str] | None = None, **settings: str
+) -> Iterator[str]:
+    """A server of its own, while it is asked; `environment` is what it has beside ours."""
     folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
     server = None
     try:
         owner = server_owner(folder)
         _initialise(binaries, folder, owner)
         port = free_port()
-        server = _started(binaries, folder, port, owner, **settings)
+        server = _started(binaries, folder, port, owner, environment, **settings)
         yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/"
     finally:
         if server is not None:
@@ -281,11 +283,19 @@ def _initialise(binaries: Path, folder: Path, owner: str | None) -> None:
         absent("postgres", run.stderr.strip().replace("\n", " "))
 
 
-def _started(binaries: Path, folder: Path, port: int, owner: str | None, **others: str) -> subprocess.Popen[bytes]:
+def _started(
+    binaries: Path,
+    folder: Path,
+    port: int,
+    owner: str | None,
+    environment: Mapping[str, str] | None = None,
+    **others: str,
+) -> subprocess.Popen[bytes]:
     settings = [f"--{name}={value}" for name, value in {**_settings, **others}.items()]
     command = [str(binaries / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port), *settings]
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
+        own = {**os.environ, **(environment or {})}
+        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner, env=own)
     url = f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
     wait_until_ready("postgres", url, server, folder / "log")
     return server
