@@ -88,7 +88,8 @@ class Images:
         """Empties the log."""
         assert self._publisher is not None
         reports = list(self._publisher.rounds(until_empty=True))
-        if sum(report.changes for report in reports) != self._changes:
+        # Messages of a transaction that a cut has left are told again, and counted again.
+        if sum(report.changes for report in reports) < self._changes:
             raise AssertionError(f"{sum(report.changes for report in reports)} of {self._changes} changes came")
 
     def read(self) -> None:
