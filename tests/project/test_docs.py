@@ -41,7 +41,7 @@ CONFIGURATION = (ROOT / "docs" / "reference" / "configuration.md").read_text()
 BOUNDS = [(section, key, bounds) for section in SECTIONS for key, bounds in SAID_OF(section)["bounds"].items()]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
 LEFT_OUT = "(lines left out)"
-LONGEST = {"explanation/delivery.md": 1500, "how-to/spark.md": 1800}
+LONGEST = {"explanation/delivery.md": 1600, "how-to/spark.md": 1800}
 """Words of pages that were twice as long."""
 SVG = "{http://www.w3.org/2000/svg}"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
@@ -224,7 +224,7 @@ def test_every_exit_code_is_in_the_table() -> None:
 
 
 def test_decisions_are_few_and_each_is_listed_once() -> None:
-    assert len(DECISIONS) <= 15
+    assert len(DECISIONS) <= 16
     listed = (ROOT / "docs" / "decisions" / "index.md").read_text()
     assert [listed.count(f"({decision.name})") for decision in DECISIONS] == [1] * len(DECISIONS)
 
@@ -234,7 +234,7 @@ def test_a_decision_has_its_four_parts(decision: Path) -> None:
     text = decision.read_text()
     assert re.search(r"^Status: (proposed|accepted|replaced by \d{4})$", text, re.MULTILINE)
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
-    assert len(text.split()) <= (600 if decision.stem == "0055-the-journal" else 400)
+    assert len(text.split()) <= (600 if decision.stem == "0055-the-journal" else 450)
 
 
 def test_the_map_of_layers_is_that_of_import_linter() -> None:
