@@ -280,7 +280,7 @@ def test_help_is_a_command_too(session: Session, capsys: pytest.CaptureFixture[s
         ("refresh --database sqlite:///app.db main.u", ["plain,main.usr"]),
         ("log --database sqlite:///app.db --table e", []),
         ("untrack --database sqlite:///nowhere/app.db u", []),
-        ("log --reason re", ["plain,refused", "plain,retry"]),
+        ("log --reason re", ["plain,restored", "plain,refused", "plain,retry"]),
         ("validate do", ["file,do"]),
         ("convert do", ["file,do"]),
         ("decode lin", ["plain,linter"]),

@@ -89,7 +89,7 @@ def test_a_point_that_breaks_is_a_failure_and_the_others_are_asked(
         raise ZeroDivisionError("nobody foresaw it")
 
     install(sqlite)
-    monkeypatch.setattr("eventlog.check.server_points", broken)
+    monkeypatch.setattr("eventlog.check.examine.server_points", broken)
     points = list(check(lambda: config(sqlite)))
     [failed] = [point for point in points if point.level is PointLevel.FAILURE]
     assert (failed.name, failed.exit_code) == ("server", 70)

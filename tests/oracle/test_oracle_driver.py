@@ -45,7 +45,7 @@ def answers(statement: str) -> Sequence[tuple[Any, ...]]:
     if statement.startswith("SELECT CAST(SYS_EXTRACT_UTC"):
         return [(dt.datetime(2026, 1, 1),)]
     if statement.startswith("SELECT name, position"):
-        return [("out", 0, 0, None, None, None, None, None)]
+        return [("out", 0, 0, None, None, None, None, None, None, None)]
     if statement.startswith("SELECT COUNT(*), MIN("):
         return [(0, None, None)]
     if statement.startswith("SELECT COUNT(*), MAX("):

@@ -82,7 +82,7 @@ def tables() -> dict[str, Table]:
 
 def of_folder() -> Iterator[Statement]:
     """Give the queries of the folder, with their samples and with what fills their holes in the program."""
-    log = tables()["EVENT_LOG"]
+    log = {**tables()["EVENT_LOG"], "EVENTLOG_ORIGIN": "text"}  # as the log of a stream has it
     aliases = {**dict.fromkeys(("ENTRY", "WAITING"), log), "KEPT": tables()["EVENT_LOG_OUTCOME"]}
     aliases |= dict.fromkeys(("N", "O", "FOUND", "STORED", "USR"), SAMPLE)
     for name, text in [*queries(), *_filled()]:

@@ -116,7 +116,8 @@ def test_the_page_of_a_publisher_follows_its_signal(sqlite: Engine, tmp_path: Pa
         assert "/former</bdi>" in asked(port)
         assert "eventlog_state" in asked(port, "/metrics")
         until(lambda: ">publishing</span></dd>" in asked(port), "it publishes")
-        file.write_text(written.format(tmp_path / "latter"))
+        renamed = f'former_names = ["files {tmp_path / "former"}"]\n'  # else the log would keep rows for it
+        file.write_text(written.format(tmp_path / "latter") + renamed)
         process.tell(signal.SIGHUP)
         process.wait_for("reloaded")
         until(lambda: "/latter</bdi>" in asked(port), "the page shows the new output")

@@ -320,6 +320,8 @@ BEGIN
     paused CLOB, 
     told CLOB, 
     warning CLOB, 
+    recent CLOB, 
+    restored NUMERIC(19, 0), 
     PRIMARY KEY (name) USING INDEX TABLESPACE log_data
 ) TABLESPACE log_data';
 EXCEPTION

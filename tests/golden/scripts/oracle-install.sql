@@ -308,6 +308,8 @@ BEGIN
     paused CLOB, 
     told CLOB, 
     warning CLOB, 
+    recent CLOB, 
+    restored NUMERIC(19, 0), 
     PRIMARY KEY (name)
 )';
 EXCEPTION

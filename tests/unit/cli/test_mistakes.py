@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -229,7 +230,7 @@ TABLES = {
     "verify without an output": call(64, "Say with --output which output is compared", "verify"),
     "a port too high for the page": call(78, "it is written as 127.0.0.1:9187.", "web", "--http", "localhost:99999"),
     "a misspelt command": call(64, "statu is not a command. Did you mean status?", "statu"),
-    "a misspelt option": call(64, "Did you mean '--database'?", "status", "--databse", "x"),
+    "a misspelt option": call(64, "Did you mean", "status", "--databse", "x"),
     "a first file twice": call(64, "eventlog.toml exists already.", "init"),
     "a shell that is none": call(64, "Did you mean 'zsh'?", "completion", "ksh"),
 }
@@ -272,15 +273,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     database = folder / "app.db"
     where = ("--database", f"sqlite:///{database}", "--no-config")
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         connection.executescript("CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname TEXT); CREATE TABLE nokey (a TEXT)")
     assert exit_code(["install", *where]) == 0
     assert exit_code(["track", "usr", *where]) == 0
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         connection.executescript(
             "INSERT INTO usr VALUES (1, 'a'); UPDATE event_log SET status = 'S'; UPDATE usr SET fname = 'b'"
         )
-    connection.close()
     return database
 
 

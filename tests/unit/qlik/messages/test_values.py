@@ -36,7 +36,7 @@ TYPES = {
     "NUMBER(*,0)": QlikType("NUMERIC", 0, 38, 0),
     "NUMBER(*)": QlikType("NUMERIC"),
     "NUMBER(5,-2)": QlikType("NUMERIC"),
-    "money": QlikType("NUMERIC", 0, 19, 4),
+    "money": QlikType("NUMERIC", 0, 19, 2),
     "smallmoney": QlikType("NUMERIC", 0, 10, 4),
     "NUMBER(2,5)": QlikType("NUMERIC"),
     "smallint": QlikType("INT2", 5),
