@@ -14,7 +14,7 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.publisher import reader
 from tests.integration.publishing import config_of, in_thread, settled, site, until
 from tests.publisher.scene import Scene
-from tests.support.servers import absent, postgres_binaries, postgresql_database, postgresql_running
+from tests.support.servers import absent, postgres_binaries, postgresql_database, postgresql_in
 
 LEVEL = "faketime"
 SetClock = Callable[[str], None]
@@ -41,7 +41,7 @@ def server_with_clock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         "FAKETIME_CACHE_DURATION": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
-    with postgresql_running(binaries, environment=environment) as server:
+    with postgresql_in(environment, binaries, {}) as server:
         admin = create_engine(server + "postgres")
 
         def now() -> float:

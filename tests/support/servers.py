@@ -157,10 +157,15 @@ def logical_server() -> Iterator[str]:
 
 
 @contextmanager
-def postgresql_running(
-    binaries: Path, *, environment: Mapping[str, str] | None = None, **settings: str
-) -> Iterator[str]:
-    """A server of its own, while it is asked; `environment` is what it has beside ours."""
+def postgresql_running(binaries: Path, **settings: str) -> Iterator[str]:
+    """A server of its own, while it is asked."""
+    with postgresql_in({}, binaries, settings) as server:
+        yield server
+
+
+@contextmanager
+def postgresql_in(environment: Mapping[str, str], binaries: Path, settings: Mapping[str, str]) -> Iterator[str]:
+    """A server of its own that has these variables beside ours."""
     folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
     server = None
     try:

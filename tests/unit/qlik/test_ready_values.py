@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from eventlog.core.limits import ColumnLimits
 from eventlog.core.schema import Column
 from eventlog.qlik.change_seq import read_time
-from eventlog.qlik.limits import ColumnLimits, _are_whole, _exact, _fraction, _problem_of_text, _quick_text, limit_of
+from eventlog.qlik.limits import _are_whole, _exact, _fraction, _problem_of_text, _quick_text, limit_of
 from eventlog.qlik.messages.jsonvalues import _ready_date, _ready_instant
 from eventlog.qlik.readings import read_column
 
