@@ -68,7 +68,7 @@ def listen(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     monkeypatch.setattr(Log, "check", lambda _: None)
     monkeypatch.setattr(LogLock, "take", lambda _: True)
     # It keeps nothing, and so never has what the journal wrote last.
-    monkeypatch.setattr(JournalReader, "_stamp", lambda _, holding, written: f"{holding} 0")  # noqa: ARG005
+    monkeypatch.setattr(JournalReader, "_stamp", lambda *given: f"{given[1]} 0")
     monkeypatch.setattr(LogLock, "enter", lambda *_, **__: (NEVER_HELD, "the last"))
     return Recorder(answers)
 
