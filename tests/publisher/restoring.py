@@ -162,7 +162,7 @@ class Log:
 def keep(target: Target, kept: Target | None = None) -> Target:
     """A copy of what a target has, but not of who owns it, and what it may be sent."""
     kept = kept or copy(target)
-    kept.came, kept.last = list(target.came), target.last
+    kept.came, kept.last, kept.begun = list(target.came), target.last, target.begun
     kept.hidden, kept.manifest, kept.answers = dict(target.hidden), dict(target.manifest), dict(target.answers)
     return kept
 

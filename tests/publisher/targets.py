@@ -77,6 +77,8 @@ class Target:
         self.last = ""
         self.hidden: dict[tuple[str, str], Document] = {}
         self.manifest: dict[str, list[str]] = {}
+        self.begun = ""
+        """The plan of which a document was shown last: who is replaced while it prepares one has shown nothing of it."""
         self.answers: dict[str, list[Outcome]] = {}
         self.known: dict[tuple[str, str], list[Outcome]] = {}
         self.repeats: Counter[int] = Counter()
@@ -178,6 +180,7 @@ class ModelFiles(ModelSink):
             self.point("rename")
             if (plan, identity) in self.target.hidden:
                 self.mine()
+                self.target.begun = plan
                 self.target.take(self.target.hidden.pop((plan, identity)), plan)
             elif plan not in self.target.manifest:
                 raise OccupiedError("hidden files are gone")
@@ -200,8 +203,7 @@ class ModelFiles(ModelSink):
         target = self.target
         for one, ids in [*target.manifest.items()]:
             # What was begun is shown to its end, also where the log has lost that plan.
-            is_begun = any((one, identity) not in target.hidden for identity in ids)
-            if target.last != one and (one == plan or is_begun):
+            if target.last != one and one in (plan, target.begun):
                 self.show(one, ids)
         target.manifest.clear()
         target.hidden.clear()
