@@ -5,7 +5,8 @@ An attribute with a value that is left out is not sent at all: a receiver keeps 
 nothing is removed that nobody has removed. Or the nearest value that the format has is sent
 instead, or the object is refused. A former value refuses nothing: it is left out, of an object that
 goes too. Where the change that brought it was refused, the receiver lacks all that this change
-brought: everything that the next one says takes the place of what the receiver has. Looked at only
+brought: everything that the next one says takes the place of what the receiver has, and a publisher
+reads back what that one does not say. Looked at only
 after a format has failed with a change, so that all others cost nothing more.
 """
 
@@ -66,7 +67,7 @@ def written_otherwise(
         # No single value is at fault, so leaving some out would not help.
         if not cure.faults or (cure.is_now and on_value == "refuse-object"):
             return refused(change, error), None
-        partial = refused(change, cure.summary(), partial=True)
+        partial = refused(change, cure.summary(), partial=True, lacks=cure.is_correction(change))
         if not edits and change.op is Op.MODIFY:
             # nothing is left of it; of an object that comes or goes its key is
             return partial, None
@@ -75,11 +76,11 @@ def written_otherwise(
         return refused(change, other), None
 
 
-def refused(change: Change, error: DataError, *, partial: bool = False) -> Refusal:
+def refused(change: Change, error: DataError, *, partial: bool = False, lacks: bool = False) -> Refusal:
     """Which object cannot be sent, or not with all its values, and why."""
     reason = str(error).removesuffix(".")
     note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {reason}."
-    return Refusal(positions=change.positions, note=note, partial=partial)
+    return Refusal(positions=change.positions, note=note, partial=partial, lacks=lacks)
 
 
 class _Cure:
@@ -97,10 +98,13 @@ class _Cure:
         """What can be written of a change."""
         cured = [self._edit(edit, change.op) for edit in change.edits]
         edits = [edit for edit in cured if edit is not None]
-        if change.op is Op.MODIFY and self.was_before and self._refusing:
-            # The change that brought the value was refused, and all that it brought with it.
+        if self.is_correction(change):
             edits = [self._renewed(edit) for edit in edits]
         return tuple(edits)
+
+    def is_correction(self, change: Change) -> bool:
+        """Say whether the change that brought a value was refused, and all that it brought with it."""
+        return change.op is Op.MODIFY and self.was_before and self._refusing
 
     def _renewed(self, edit: Edit) -> Edit:
         """The edit, whose new value takes the place of whatever a receiver has."""

@@ -391,13 +391,14 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
     A `partial` one is about single values: the Change itself is published without them, or with
     others in their places. A `filtered` one is no error: a policy of the output leaves the Change
-    out.
+    out. With `lacks` the receiver has not all that the row has: a change before this one was refused.
     """
 
     positions: tuple[Position, ...]
     note: str
     partial: bool = False
     filtered: bool = False
+    lacks: bool = False
 
     @property
     def reason(self) -> Reason:

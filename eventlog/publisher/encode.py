@@ -17,11 +17,15 @@ from eventlog.core.model import (
     EVERY_ROW,
     Change,
     Document,
+    Edit,
     Outcome,
     Position,
+    ReadBack,
     Reason,
     Refusal,
+    RowId,
     Status,
+    Unreadable,
     exceptional,
 )
 from eventlog.core.rules import Decision
@@ -29,7 +33,7 @@ from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Format, Writer, former_names_of
+from eventlog.core.seams import Format, RowReader, Writer, former_names_of
 from eventlog.delivery.answers import keep_worse
 from eventlog.delivery.blame import blame, describe_error, refuse_fault
 from eventlog.delivery.output import Output
@@ -72,8 +76,11 @@ def encode(
     going_on: GoingOn | None = None,
     may_leave: bool = True,
     most_left: int = 0,
+    reader: RowReader | None = None,
 ) -> Encoded:
     """The documents of one output. A document has changes of one part only.
+
+    By a `reader` the row is read back of which the output lacks something.
 
     With `going_on` formats that count number each change in its transaction. Of whole
     transactions those that go on soon are left for then, if they have at most `most_left` rows.
@@ -93,7 +100,7 @@ def encode(
         groups = []
         for number, of_part in groupby(placed, key=itemgetter(0)):
             groups.append((number, [change for _, change in of_part]))
-    made = _written(output, parts, groups, outcomes)
+    made = _written(output, parts, groups, outcomes, reader)
     pieces = made.pieces
     if output.format.counts and going_on is not None:
         written = list(chain.from_iterable(pieces))
@@ -158,6 +165,48 @@ def _write_one_by_one(writer: Writer, changes: Sequence[Change]) -> list[Any]:
     return written
 
 
+def _write_whole(
+    form: Format,
+    catalog: Catalog,
+    changes: Sequence[Change],
+    written: list[Any],
+    reader: RowReader,
+) -> list[Any]:
+    """Write changes again of which a receiver lacks a part of the row: with all that the row has now."""
+    lacking = {item.positions for item in written if isinstance(item, Refusal) and item.lacks}
+    if not lacking:
+        return written
+    whole = write_changes(form, catalog, _add_rows(reader, catalog, changes, lacking))
+    # What the row has now may be refused again, which is no fault of this change.
+    refused = {item.positions for item in whole if isinstance(item, Refusal) and item.reason is Reason.REFUSED}
+    if refused.isdisjoint(lacking):
+        return whole
+    return write_changes(form, catalog, _add_rows(reader, catalog, changes, lacking - refused))
+
+
+def _add_rows(
+    reader: RowReader, catalog: Catalog, changes: Sequence[Change], lacking: AbstractSet[tuple[Position, ...]]
+) -> list[Change]:
+    """Add what rows have now to these changes, where a change does not speak of all of its row."""
+    tables = {(table.schema, table.name): table for table in catalog}
+    wanted: dict[RowId, frozenset[str]] = {}
+    for change in changes:
+        table = tables.get((change.row.schema, change.row.table))
+        if change.positions in lacking and not change.whole and table is not None:
+            wanted[change.row] = table.attribute_names
+    rows = reader.rows(wanted) if wanted else {}
+    return [_add_row(change, rows.get(change.row)) if change.positions in lacking else change for change in changes]
+
+
+def _add_row(change: Change, row: ReadBack | None) -> Change:
+    """The change with the attributes of its row that it does not speak of."""
+    if row is None or isinstance(row, Unreadable):
+        return change  # it is gone, which a later change tells, or cannot be read now
+    told = {edit.column for edit in change.edits}
+    more = [Edit(column=name, new=value, reset=True) for name, value in row.items() if name not in told]
+    return replace(change, edits=(*change.edits, *more))
+
+
 def bind_written(form: Format, written: Sequence[Any], after: str, outcomes: dict[Position, Outcome]) -> list[Document]:
     """Bind what was written into documents; what the format fails with by itself is refused."""
     try:
@@ -194,6 +243,7 @@ def _written(
     parts: Sequence[Part],
     groups: Iterable[tuple[int, list[Change]]],
     outcomes: dict[Position, Outcome],
+    reader: RowReader | None,
 ) -> _Written:
     made = _Written()
     names, refuses = former_names_of(output.format), output.sink.capabilities.refuses
@@ -204,7 +254,10 @@ def _written(
         made.changes += own
         piece: list[Any] = []
         made.pieces.append(piece)
-        for item in write_changes(output.format, catalog, own):
+        items = write_changes(output.format, catalog, own)
+        if reader is not None and Refusal in map(type, items):
+            items = _write_whole(output.format, catalog, own, items, reader)
+        for item in items:
             # What a format cannot express, or the target does not take, is refused with the reason.
             refused = item if isinstance(item, Refusal) else None
             if refused is None and refuses is not None and (note := refuses(item)) is not None:

@@ -153,6 +153,7 @@ class PlanMaker:
                 going_on=going_on,
                 may_leave=may_leave,
                 most_left=self._limit // 2,
+                reader=decider.round.reader,
             )
         if encoded.left:
             decider.leave(name, taken, parts, encoded.left)

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Edit, Op, Outcome, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.support.changerows import CATALOG, USR, documents, told
 from tests.support.servers import mysqls
@@ -84,6 +85,31 @@ def test_a_row_that_the_target_refuses_is_set_aside_and_the_rest_goes_on(strict_
     assert list(sink(engine).commit("a", made)) == list(outcomes), "told again after a crash"
     assert list(sink(engine).resolve("a").answers) == list(outcomes)
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
+
+
+LONG = "a name that is too long"
+
+
+@pytest.mark.parametrize("mask", ["binary", "hex"])
+def test_what_only_the_target_refuses_refuses_neither_its_correction_nor_a_delete(
+    strict_engine: Engine, mask: str
+) -> None:
+    """The before image of a correction has the value that was refused, and so has a deletion."""
+    engine = strict_engine
+    first = told(1, Op.ADD, 1, fname="Jack", pay="1.50"), told(2, Op.ADD, 2, fname="Ida", pay="1.00")
+    wrong = [told(number + 2, Op.MODIFY, number, fname=("Jack", LONG), pay=("1.50", "2.50")) for number in (1, 2)]
+    # All of the row is known, as an image tells it; the pay came with the change that was refused.
+    right = told(5, Op.MODIFY, 1, fname=(LONG, "Ann"), pay=("2.50", "2.50"))
+    gone = told(6, Op.DELETE, 2, fname=(LONG, None), pay=("2.50", None))
+    made = documents(*first, *wrong, right, gone, mask=mask)
+    outcomes = sink(engine).commit("a", made)
+    assert [(one.position, one.status) for one in outcomes] == [
+        *(((3,), Status.ERROR), ((4,), Status.ERROR)),
+        *(((5,), Status.WARNING), ((6,), Status.WARNING)),
+    ]
+    assert list(sink(engine).resolve("a").answers) == list(outcomes), "told again after a crash"
+    Mirrors(engine).apply()
+    assert rows(engine, "SELECT idu, fname, pay FROM usr__mirror") == [(1, "Ann", Decimal("2.50"))]
 
 
 def test_by_option_it_stops_and_nothing_of_the_document_is_there(strict_engine: Engine) -> None:

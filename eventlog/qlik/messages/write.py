@@ -106,6 +106,8 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     if table is None:
                         refusal, pieces = refused(change, error), None
                     else:
+                        if change.created:  # also one of which no value can be written is there
+                            change = replace(change, op=Op.ADD)  # noqa: PLW2901  # as it is told
                         refusal, pieces = written_otherwise(
                             change, error, table.sayer, self.settings.on_value, table.pieces
                         )

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy import Connection, inspect
 
 from eventlog.core.errors import SinkError, SourceError
-from eventlog.core.model import Outcome, Position, written
-from eventlog.core.rules.meaning import refusals
+from eventlog.core.model import Outcome, Position, Refusal, written
+from eventlog.core.rules.meaning import ended
 from eventlog.qlik.change_seq import moment_of
 from eventlog.qlik.change_tables.partitions import read_partition
 from eventlog.qlik.change_tables.rows import ChangeColumn
@@ -65,6 +65,20 @@ class Record(Struct, frozen=True, kw_only=True):
     log: str = ""
     task: str = ""
     gone: tuple[ChangeColumn, ...] = ()
+
+
+class RefusedEvent(NamedTuple):
+    """An event that a change table did not take, and why; of a `partial` one only what its row was before."""
+
+    target: str
+    position: Position
+    note: str
+    partial: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ends."""
+        return ended(self.position, Refusal(positions=(self.position,), note=self.note, partial=self.partial))
 
 
 class Control:
@@ -112,6 +126,7 @@ class Control:
             sa.Column("target", name),
             sa.Column("note", text),
             sa.Column("plan_id", name),
+            sa.Column("partial", sa.Integer),
         )
         self.history = sa.Table(
             "attrep_ddl_history",
@@ -273,19 +288,20 @@ class Control:
         connection: Connection,
         plan: str,
         document: str,
-        refused: Iterable[tuple[str, Position, str]],
+        refused: Iterable[RefusedEvent],
     ) -> None:
-        """Notes which events of a document the target did not take: target, event, and why."""
+        """Notes which events of a document the target did not take, and why."""
         rows = [
             {
                 "task": self.task,
                 "plan_id": plan,
                 "document": document,
-                "position": written(position),
-                "target": target,
-                "note": note,
+                "position": written(event.position),
+                "target": event.target,
+                "note": event.note,
+                "partial": int(event.partial),
             }
-            for target, position, note in refused
+            for event in refused
         ]
         if rows:
             connection.execute(self.refusals.insert(), rows)
@@ -295,8 +311,11 @@ class Control:
         table = self.refusals
         query = table.select().where(table.c.task == self.task, table.c.plan_id == plan)
         # In one order, for a repeat has to tell the same.
-        notes = [(_position(row.position), row.note) for row in connection.execute(query)]
-        return refusals(sorted(notes, key=itemgetter(0)))
+        events = [
+            RefusedEvent(row.target, _position(row.position), row.note, bool(row.partial))
+            for row in connection.execute(query)
+        ]
+        return [event.outcome for event in sorted(events, key=attrgetter("position"))]
 
     def _set_partition(self, connection: Connection, target: str, name: str | None) -> None:
         table = self.records

@@ -2,14 +2,15 @@
 
 Rows that are refused are found by halving.
 
-A change is taken or refused as a whole: its before image does not stay without it.
+A change is taken or refused as a whole: its before image does not stay without it. What the row was before
+refuses nothing: a correction, or a delete, comes without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, StatementError
@@ -18,13 +19,23 @@ from eventlog.core.errors import shortened
 from eventlog.core.model import Position
 from eventlog.core.secrets import masked
 from eventlog.qlik.change_tables.rows import ChangeRow, RowBlock
-from eventlog.qlik.masks import MovedMasks
+from eventlog.qlik.masks import MovedMasks, bits_of, bits_to_bytes, bits_to_hex
 from eventlog.sinks.database.evolve import BlockShape
 from eventlog.sinks.database.types import as_stored
 from eventlog.sql.access import is_of_value
 from eventlog.sql.dialect import dialect_of
 
-Refused = tuple[tuple[Position, ...], str]
+FORMER: Final = "what the row was before is left out"
+
+
+class Refused(NamedTuple):
+    """A change that a target does not take, and why; of a `partial` one only what the row was before."""
+
+    positions: tuple[Position, ...]
+    why: str
+    partial: bool = False
+
+
 Rows = Sequence[ChangeRow]
 
 
@@ -37,6 +48,17 @@ class Filling:
         self._shape = shape
         self._positions = block.positions
         self._rows = self._suited(block)
+        taken = [block.columns[index] for index in shape.taken]
+        self._keys = [place for place, column in enumerate(taken) if column.key]
+        self._own = [place for place, column in enumerate(taken) if not column.key and not column.header]
+        """Where the columns of the row stand that are not its key."""
+        self._bits = [shape.places[index] for index in shape.taken]
+        self._place_of = {
+            name: place
+            for place, column in enumerate(taken)
+            for name in ("change_oper", "change_mask")
+            if column.is_called(name)
+        }
         self._preparer = connection.dialect.identifier_preparer
 
     def run(self) -> list[Refused]:
@@ -50,7 +72,11 @@ class Filling:
             return
         middle = self._between(start, end)
         if middle is None:
-            yield self._positions[start], why
+            now = self._without_former(self._rows[start:end])
+            if now and self._try(now) is None:
+                yield Refused(self._positions[start], f"{why}; {FORMER}", partial=True)
+            else:
+                yield Refused(self._positions[start], why)
             return
         yield from self._inserted(start, middle)
         yield from self._inserted(middle, end)
@@ -64,6 +90,37 @@ class Filling:
             if positions[index] is not positions[index - 1]:
                 return index
         return None
+
+    def _without_former(self, rows: Rows) -> Rows | None:
+        """The rows of one change without what its row was before; None where they say nothing of that.
+
+        The change that brought it was refused too, so all that is known now counts as changed.
+        """
+        names, own = self._place_of, self._own
+        if "change_oper" not in names:
+            return None
+        letters = [row[names["change_oper"]] for row in rows]
+        if letters == ["D"]:
+            [row] = rows
+            return [tuple([None if place in own else cell for place, cell in enumerate(row)])]
+        if letters != ["B", "U"]:
+            return None
+        before, after = map(list, rows)
+        if "change_mask" in names:
+            after[names["change_mask"]] = self._widen_mask(after)
+        if all(before[place] == after[place] for place in self._keys):
+            return [tuple(after)]
+        return [tuple([None if place in own else cell for place, cell in enumerate(before)]), tuple(after)]
+
+    def _widen_mask(self, after: Sequence[Any]) -> str | bytes:
+        """Make a mask of all that is known of a row: of all columns, where more stand there than changed."""
+        mask = after[self._place_of["change_mask"]]
+        bits = bits_of(mask)
+        there = [place for place in self._own if after[place] is not None]
+        whole = any(not bits >> self._bits[place] & 1 for place in there)
+        for place in self._own if whole else there:
+            bits |= 1 << self._bits[place]
+        return bits_to_hex(bits) if isinstance(mask, str) else bits_to_bytes(bits)
 
     def _try(self, rows: Rows) -> str | None:
         """Why the target refuses one of the rows; None when they are in."""

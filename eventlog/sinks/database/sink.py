@@ -17,16 +17,15 @@ from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from eventlog.core.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
-from eventlog.core.model import Document, Outcome, Position
-from eventlog.core.rules.meaning import refusals
+from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.qlik.change_seq import moment_of
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.database.attrep import ENDED, RUNNING, Attrep
-from eventlog.sinks.database.control import SERVER, Control, TaskState
+from eventlog.sinks.database.control import SERVER, Control, RefusedEvent, TaskState
 from eventlog.sinks.database.evolve import BlockShape, Evolution
-from eventlog.sinks.database.fill import Filling, message_of
+from eventlog.sinks.database.fill import Filling, Refused, message_of
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
 from eventlog.sql.access import find_losses, in_our_words, is_lasting, make_durable
@@ -42,7 +41,7 @@ HELD_SECONDS = 60.0
 so long.
 """
 
-Refusals = list[tuple[str, Position, str]]
+Refusals = list[RefusedEvent]
 
 
 class DatabaseSink:
@@ -219,7 +218,7 @@ class DatabaseSink:
                 self._attrep.suspend(connection, whose, shape)
             else:
                 self._attrep.resume(connection, whose)
-            self._attrep.exceptions(connection, [(whose, note) for _, _, note in not_taken])
+            self._attrep.exceptions(connection, [(whose, event.note) for event in not_taken])
             refused += not_taken
         self._control.refuse(connection, plan, document.id, refused)
         opened = {}
@@ -228,7 +227,7 @@ class DatabaseSink:
                 opened[block.target] = block.partition.name
         if opened:
             self._control.open_partitions(connection, opened, document.id)
-        return refusals((position, note) for _, position, note in refused)
+        return [event.outcome for event in refused]
 
     def _shapes(self, connection: Connection, document: RowsDocument) -> list[BlockShape | str]:
         """How each block gets in, after what had to be made or altered, or why it cannot."""
@@ -247,17 +246,21 @@ class DatabaseSink:
         The rows that do not get in are set aside, or end the work.
         """
         if isinstance(shape, str):  # why there is no table for it
-            return self._refused(block.target, [(positions, shape) for positions in block.positions])
+            return self._refused(block.target, [Refused(positions, shape) for positions in block.positions])
         return self._refused(block.target, Filling(connection, shape, block).run())
 
-    def _refused(self, target: str, rows: Sequence[tuple[tuple[Position, ...], str]]) -> Refusals:
-        if rows and self._settings.on_refused == "stop":
-            _, why = rows[0]
-            problem = f"The change table {target} does not take a row: {why}."
+    def _refused(self, target: str, changes: Sequence[Refused]) -> Refusals:
+        lost = [change.why for change in changes if not change.partial]
+        if lost and self._settings.on_refused == "stop":
+            problem = f"The change table {target} does not take a row: {lost[0]}."
             raise SinkError(problem, hint=SET_ASIDE, may_pass=False)
         # An event with two rows is refused once.
-        notes = {position: f"{target}: {why}." for positions, why in rows for position in positions}
-        return [(target, position, note) for position, note in notes.items()]
+        events = {
+            position: RefusedEvent(target, position, f"{target}: {change.why}.", change.partial)
+            for change in changes
+            for position in change.positions
+        }
+        return list(events.values())
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
