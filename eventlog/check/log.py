@@ -24,6 +24,7 @@ from eventlog.check.server import time_points
 from eventlog.check.triggers import (
     gap_points,
     image_points,
+    key_points,
     loopback_points,
     owner_points,
     transaction_points,
@@ -90,6 +91,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("loopback", lambda: loopback_points(engine, log, config))
     yield from points("triggers", lambda: trigger_points(engine, log))
     yield from points("triggers", lambda: gap_points(engine, log))
+    yield from points("keys", lambda: key_points(engine, log))
     future = config.publisher.handle_future_events
     yield from points("images", lambda: image_points(engine, log, config))
     yield from transaction_points(dialect_of(engine), log, config)

@@ -32,6 +32,7 @@ from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.history import latest, read_history
 from eventlog.sql.log import Log
+from eventlog.sql.loose_keys import find_loose_key
 from eventlog.sql.names import LogNames
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
@@ -160,6 +161,21 @@ def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
             yield warning("images", message, mend)
     if classes and all(table.images for table in classes):
         yield ok("images", f"the triggers of {counted(len(classes), 'table')} log whole rows")
+
+
+def key_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """Report keys of which a table takes several spellings for one row, and the log two objects.
+
+    Our triggers write a key as it stands in the table; who else writes rows of the log has to do so too.
+    """
+    with engine.connect() as connection:
+        for table in tracked(connection, with_schema(connection, names)):
+            types = {column.name.casefold(): column.type for column in table.columns}
+            loose = find_loose_key(connection, table.name, table.schema, table.key, types)
+            if loose is not None:
+                column, collation = loose
+                message = f"{table.whole}.{column} takes different texts for one row ({collation})"
+                yield ok("keys", f"{message}: a row of the log that no trigger writes must spell it as the table does")
 
 
 def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
