@@ -29,7 +29,7 @@ from eventlog.compare.texts import (
     string_text,
 )
 from eventlog.core.schema import Column, Made, Table
-from eventlog.core.sql_types import EXACT_TYPES, Category, category, type_name
+from eventlog.core.sql_types import EXACT_TYPES, Category, bare_type, category, type_name
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import qlik_type
 from eventlog.sql.access import fetched, in_text, moment, transaction
@@ -328,6 +328,8 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
         # Without the hash of a long text, which costs time for each row.
         if _is_short(dialect, column):
             kind = "short"
+    elif kind == "float" and bare_type(column.type) in dialect.type_texts:
+        value = value_text(dialect, column, name)
     elif column.category is Category.STRING and not dialect.embedded:
         # Such as a number in a column of texts, which a cast might refuse.
         return string_sql(dialect, name, column)

@@ -16,12 +16,14 @@ from msgspec import Struct
 
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.limits import ColumnLimits
-from eventlog.qlik.readings import Reading, is_whole_text
+from eventlog.core.sql_types import Category, category
+from eventlog.qlik.readings import Reading, is_whole_text, reading_of
 from eventlog.qlik.typemap import DECIMAL_DIGITS, qlik_type
 
 _largest_single: Final = 3.4028235677973366e38
 """Half a step above the largest number of single precision, which is what rounds to infinity."""
 _WHOLE_BITS: Final = {"integer": 32, "bigint": 64}
+_FAR: Final = frozenset({Category.DATE, Category.TIME, Category.TIMESTAMP, Category.STATE})
 Quick = Callable[[Reading], Reading]
 
 
@@ -48,13 +50,48 @@ class Limit(Struct, frozen=True):
         return self.quick(read_checked)
 
 
+def reading_within(sql_type: str, limits: ColumnLimits | None) -> Reading:
+    """Read what a column of this type holds there: also a value that Python lacks, where the target has it."""
+    read = reading_of(sql_type)
+    if limits is None:
+        return read
+    bound = limit_of(sql_type, limits)
+    if bound is not None:
+        read = bound.checked(read)
+    far = _far_reading(sql_type, limits)
+    if far is None:
+        return read
+
+    def read_also_far(cell: Any) -> Any:
+        try:
+            return read(cell)
+        except ExpressionError:
+            value = far(str(cell)) if isinstance(cell, str | int | Decimal) else None
+            if value is None:
+                raise
+            return value
+
+    return read_also_far
+
+
+def _far_reading(sql_type: str, limits: ColumnLimits) -> Callable[[str], Any] | None:
+    """What reads the values of a type that Python lacks; None where the target has none."""
+    kind, beyond = category(sql_type), limits.beyond
+    if kind in _FAR and beyond is not None:
+        return lambda text: beyond(sql_type, kind, text)
+    # A whole number with more digits than a BIGINT's is an exact one there.
+    if limits.exact_nan and kind is Category.INT and qlik_type(sql_type).forms.sql == "decimal":
+        return {"NaN": Decimal("NaN")}.get
+    return None
+
+
 @lru_cache(maxsize=4096)
 def limit_of(sql_type: str, limits: ColumnLimits) -> Limit | None:
     """What a column of this type holds there; None where that is every value of the type."""
     kind = qlik_type(sql_type)
     word = kind.forms.sql
     if word == "text":
-        return _TEXT
+        return _TEXT if limits.nul else _TEXT_WITHOUT_NUL
     if word in ("real", "double"):
         return _fraction(limits, single=word == "real" and limits.single)
     if not limits.sized:
@@ -143,21 +180,27 @@ def _fraction(limits: ColumnLimits, *, single: bool) -> Limit | None:
     return Limit(holds, problem)
 
 
-def _problem_of_text(value: str) -> str | None:
-    return None if is_whole_text(value) else "text with half a character, which UTF-8 cannot carry; correct the value"
+def _text(*, nul: bool) -> Limit:
+    def problem(value: str) -> str | None:
+        if not nul and "\0" in value:
+            return "text with a NUL, which the target cannot hold"
+        if is_whole_text(value):
+            return None
+        return "text with half a character, which UTF-8 cannot carry; correct the value"
+
+    def holds(values: Sequence[str | None]) -> bool:
+        return problem("".join(filter(None, values))) is None
+
+    def quick(read: Reading) -> Reading:
+        def read_text(cell: Any) -> Any:
+            if type(cell) is str and cell.isascii() and (nul or "\0" not in cell):
+                return cell
+            return read(cell)
+
+        return read_text
+
+    return Limit(holds, problem, quick)
 
 
-def _are_whole(values: Sequence[str | None]) -> bool:
-    return is_whole_text("".join(filter(None, values)))
-
-
-def _quick_text(read: Reading) -> Reading:
-    def read_text(cell: Any) -> Any:
-        if type(cell) is str and cell.isascii():
-            return cell
-        return read(cell)
-
-    return read_text
-
-
-_TEXT: Final = Limit(_are_whole, _problem_of_text, _quick_text)
+_TEXT: Final = _text(nul=True)
+_TEXT_WITHOUT_NUL: Final = _text(nul=False)

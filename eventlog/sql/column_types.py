@@ -38,6 +38,8 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     timestamp: Callable[[bool], ColumnType] = lambda zoned: sa.DateTime(timezone=zoned)
     """For times to the microsecond, with a zone or without; in UTC where no type has a zone."""
     time: ColumnType = sa.Time()
+    truth: ColumnType = sa.Boolean()
+    """For truth values, and whatever else such a column of the same database may hold."""
     keyed: Callable[[ColumnType], ColumnType] = lambda kind: kind
     """The type where the column is a part of a primary key."""
     limits: ColumnLimits = ColumnLimits()
@@ -47,6 +49,8 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     A writer pays a twentieth of a table's CHECK for its condition.
     """
     log_number: ColumnType = sa.BigInteger()
+    log_identity: ColumnType | None = None
+    """What numbers the log's rows, where it is another type than that of other numbers."""
     log_time: ColumnType = sa.DateTime()
     """When an event took place."""
     log_moment: ColumnType = sa.DateTime()

@@ -189,6 +189,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Whether a pooler, which gives each transaction another session, is behind a driver's connection."""
     prepare: Callable[[Any], None] | None = None
     """Teaches an engine what its driver does not know."""
+    read_far: Callable[[Any, BaseException], bool] | None = None
+    """Has a driver's session read values that Python has not as texts, after this error; says whether that may help."""
     refusals: tuple[str, ...] = ()
     """Words with which a server turns somebody away, where its driver has no number for that."""
     latin_driver: str | None = None

@@ -10,9 +10,9 @@ such that the column's index is used.
 from __future__ import annotations
 
 import binascii
-import datetime as dt
 import math
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from functools import lru_cache
@@ -24,7 +24,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
-from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.databases.lookups import (
@@ -37,6 +36,7 @@ from eventlog.databases.lookups import (
     text_of,
     truth_of,
 )
+from eventlog.databases.mysql.times import read_date, read_datetime, read_span
 from eventlog.databases.mysql.types import LONG_TYPES, mysql_value
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect, statement
@@ -44,12 +44,8 @@ from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
 # BIGINT UNSIGNED has up to 20 digits.
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch
-# TIME is a length there: below zero too, and up to 838 hours.
-_time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch
 # DECIMAL has at most 65 digits there.
 _number = re.compile(r"[+-]?[0-9]{1,80}(?:\.[0-9]{0,80})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
-# MySQL takes dates with zeros, such as 2024-00-00, and Python does not.
-_zero_date = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d:\d\d:\d\d(?:\.\d{1,6})?)0{0,3})?", re.ASCII).fullmatch
 _type = re.compile(
     r"([a-z][a-z0-9 ]*?)\s*(?:\(([0-9, ]*)\)\s*)?( unsigned)?(?: zerofill)?(?: character set .*| collate .*)?"
 )
@@ -207,48 +203,19 @@ def _decimal_form(precision: int, places: int) -> MysqlKeyForm:
     return MysqlKeyForm(bound=f"DECIMAL({precision},{places})", read=reader_of(read))
 
 
+def _single(written: str) -> str | None:
+    """The number of single precision that a text means, as the server compares it: with double precision."""
+    if not _number(written):
+        return None
+    (kept,) = struct.unpack("<f", struct.pack("<f", float(written)))
+    return repr(kept)
+
+
 def _double(written: str) -> str | None:
     if not _number(written):
         return None
     value = float(written)
     return repr(value) if math.isfinite(value) else None
-
-
-def _date(written: str) -> str | None:
-    try:
-        return dt.date.fromisoformat(written).isoformat()
-    except ValueError:
-        return _zero(written, with_clock=False)
-
-
-def _moment(written: str) -> str | None:
-    try:
-        value = read_moment(written)
-    except ValueError:
-        return _zero(written, with_clock=True)
-    return value.isoformat(" ") if value.tzinfo is None else None
-
-
-def _zero(written: str, *, with_clock: bool) -> str | None:
-    """A date of which parts are 0, which Python does not have; other dates that it does not have
-    are none.
-    """
-    match = _zero_date(written)
-    if match is None or (match[4] is not None and not with_clock):
-        return None
-    year, month, day = map(int, match.groups()[:3])
-    if year and month and day:
-        return None
-    # ValueError where there is no such day; 2000 was a leap year, as the year 0 may be.
-    dt.date(2000 if year == 0 else year, month or 1, day or 1)
-    read_clock(match[4] or "00:00")
-    date = f"{match[1]}-{match[2]}-{match[3]}"
-    return f"{date} {match[4]}" if match[4] else date
-
-
-def _clock_time(written: str) -> str | None:
-    match = _time(written)
-    return match[1] if match else None
 
 
 def _base64(written: str) -> str | None:
@@ -270,18 +237,20 @@ _AS_TEXT: Final = MysqlKeyForm(
 _SIGNED: Final = MysqlKeyForm(bound="BIGINT", read=reader_of(_signed))
 _UNSIGNED: Final = MysqlKeyForm(bound="BIGINT UNSIGNED", read=reader_of(_unsigned))
 _OCTETS: Final = MysqlKeyForm(bound=_LONGTEXT, read=_base64, match="{column} = FROM_BASE64({key})")
-_MOMENT: Final = MysqlKeyForm(bound="DATETIME(6)", read=reader_of(_moment))
+_MOMENT: Final = MysqlKeyForm(bound="DATETIME(6)", read=reader_of(read_datetime))
 _DOUBLE: Final = MysqlKeyForm(bound="DOUBLE", read=reader_of(_double))
+_FLOAT: Final = MysqlKeyForm(bound="DOUBLE", read=reader_of(_single))
 _INTEGERS: Final = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "bool", "boolean", "year"}
 )
 _FORMS: Final[Mapping[str, MysqlKeyForm]] = {
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _TEXT),
     **dict.fromkeys(("double", "double precision", "real"), _DOUBLE),
+    "float": _FLOAT,
     **dict.fromkeys(("datetime", "timestamp"), _MOMENT),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _OCTETS),
-    "date": MysqlKeyForm(bound="DATE", read=reader_of(_date)),
-    "time": MysqlKeyForm(bound="TIME(6)", read=reader_of(_clock_time)),
+    "date": MysqlKeyForm(bound="DATE", read=reader_of(read_date)),
+    "time": MysqlKeyForm(bound="TIME(6)", read=reader_of(read_span)),
     "uuid": MysqlKeyForm(bound="CHAR(36)", read=reader_of(lambda written: str(UUID(written)))),
     "bit": _UNSIGNED,
 }

@@ -5,8 +5,9 @@
 -- text_of_string: a text as it is
 CONVERT(/* value */NEW.fname USING utf8mb4);
 
--- text_of_shape: a geometry in words
-ST_AsText(/* value */NEW.place);
+-- text_of_shape: a geometry in words, after the number of its reference system where that is not 0
+CONCAT(IF(ST_SRID(/* value */NEW.place) = 0, '', CONCAT('SRID=', ST_SRID(/* value */NEW.place), ';')),
+  ST_AsText(/* value */NEW.place));
 
 -- text_of_octet: binary as Base64 without line breaks
 REPLACE(TO_BASE64(/* value */NEW.photo), CHAR(10 USING utf8mb4), '');
@@ -19,6 +20,10 @@ CAST(/* value */NEW.active + 0 AS CHAR);
 
 -- text_of_number: a number as the server writes it
 CAST(/* value */NEW.share AS CHAR);
+
+-- text_of_single: a number of single precision: six digits, as the server writes it, where they say which one it is
+CASE WHEN ABS(CAST(/* value */NEW.ratio AS CHAR) - /* value */NEW.ratio) <= ABS(/* value */NEW.ratio) * 2.98e-8
+THEN CAST(/* value */NEW.ratio AS CHAR) ELSE CAST(/* value */NEW.ratio + 0e0 AS CHAR) END;
 
 -- text_of_padded: a number of a type with ZEROFILL that is no whole one, without the zeros before it
 REGEXP_REPLACE(CAST(/* value */NEW.share AS CHAR), '^0+(?=[0-9])', '');

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from sqlalchemy.ext.compiler import compiles
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
+from eventlog.databases.mysql.times import read_beyond
 from eventlog.sql.column_types import ColumnType, ColumnTypes, KeyText, general_text
 
 LONGEST_CHARACTERS: Final = 255
@@ -58,15 +60,36 @@ def _key_text(element: KeyText, compiler: Any, **_given: Any) -> str:
     return f"VARCHAR({element.length}) CHARACTER SET utf8mb4 COLLATE {exact}"
 
 
+class SpanTime(mysql.TIME):
+    """A TIME, which goes beyond a day and below zero: what is no time of day is read as a text."""
+
+    cache_ok = True
+
+    def result_processor(self, _dialect: Any, _coltype: Any) -> Any:
+        def read(value: Any) -> Any:
+            if not isinstance(value, dt.timedelta) or dt.timedelta() <= value < _DAY:
+                return value if not isinstance(value, dt.timedelta) else (dt.datetime.min + value).time()
+            seconds, micros = divmod(abs(value) // dt.timedelta(microseconds=1), 1_000_000)
+            sign, fraction = "-" if value < dt.timedelta() else "", f".{micros:06}" if micros else ""
+            return f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
+
+        return read
+
+
+_DAY: Final = dt.timedelta(days=1)
+
 TYPES: Final = ColumnTypes(
-    limits=ColumnLimits(nan=False, infinite=False, single=False),
+    limits=ColumnLimits(nan=False, infinite=False, single=False, beyond=read_beyond),
     text=_text,
     # VARBINARY beyond a row's 65,535 bytes is refused, and nobody knows how many there will be.
     binary=lambda length: mysql.LONGBLOB() if length is None else mysql.VARBINARY(length),
     decimal=lambda digits, scale: sa.Numeric(65, 30) if digits is None else sa.Numeric(digits, scale),
     timestamp=lambda _zoned: mysql.DATETIME(fsp=6),
-    time=mysql.TIME(fsp=6),
+    time=SpanTime(fsp=6),
+    truth=mysql.TINYINT(1),
     keyed=_keyed,
+    # No CHECK may speak of a column that numbers itself; it takes 0 for the next number.
+    log_identity=mysql.BIGINT(unsigned=True),
     log_time=mysql.DATETIME(fsp=6),
     log_moment=mysql.DATETIME(fsp=6),
     log_name=sa.String(400),
@@ -92,5 +115,6 @@ def mysql_value(name: str, column: Column) -> str:
     if kind == "vector":
         return f"REPLACE(TO_BASE64({name}), CHAR(10 USING utf8mb4), '')"
     if kind in SHAPES:
-        return f"ST_AsText({name})"
+        # A geometry of another reference system than 0 has it before its words.
+        return f"CONCAT(IF(ST_SRID({name}) = 0, '', CONCAT('SRID=', ST_SRID({name}), ';')), ST_AsText({name}))"
     return name

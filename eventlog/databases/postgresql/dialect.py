@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from eventlog.databases.postgresql.any_bytes import read_any_bytes
 from eventlog.databases.postgresql.keys import ArrayLookup, fetched_at_once
 from eventlog.databases.postgresql.pooled import is_behind_pooler
+from eventlog.databases.postgresql.times import read_far_times
 from eventlog.databases.postgresql.types import TYPES
 from eventlog.sql.dialect import Dialect
 
@@ -55,6 +56,7 @@ POSTGRESQL = Dialect(
     fetch_at_once=fetched_at_once,
     behind_pooler=is_behind_pooler,
     prepare=read_any_bytes,
+    read_far=read_far_times,
     denied_codes=frozenset({"42501"}),
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     later="({now} + INTERVAL '{seconds} seconds')",

@@ -7,7 +7,6 @@ is not listed is compared as text.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 import struct
@@ -20,7 +19,6 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 from sqlalchemy.sql.elements import TextClause
 
-from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category
 from eventlog.databases.lookups import (
@@ -36,6 +34,7 @@ from eventlog.databases.lookups import (
     truth_of,
 )
 from eventlog.databases.postgresql.any_bytes import keeps_any_bytes
+from eventlog.databases.postgresql.times import read_date, read_time, read_timestamp, read_timestamptz
 from eventlog.databases.postgresql.types import READ_AS_TEXT
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect, statement
@@ -44,16 +43,7 @@ from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 MANY_KEYS: Final = 100
 """Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""
 
-LAST_YEARS: Final = {"date": 5_874_897, "timestamp": 294_276}
-FIRST_DAY: Final = (-4712, 11, 24)
-"""What PostgreSQL's dates and times reach; the years before Christ are counted from 0 down."""
-
 _NO_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
-_ENDLESS: Final = frozenset({"infinity", "-infinity"})
-# PostgreSQL has years that Python has not: beyond 9999, and before Christ.
-_far_moment = re.compile(r"(\d{4,7})-(\d\d)-(\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?))?( BC)?", re.ASCII).fullmatch
-# PostgreSQL takes 24:00 for the end of a day.
-_midnight = re.compile(r"24:00(?::00(?:\.0{1,9})?)?", re.ASCII).fullmatch
 # NUMERIC has up to 131,072 digits before the point, and 16,383 behind it.
 _long_number = re.compile(r"-?[0-9]{0,131072}(?:\.[0-9]{0,16383})?").fullmatch
 # BIGINT has up to 19 digits.
@@ -168,70 +158,13 @@ def _real(written: str, form: str) -> float | None:
     return value if math.isfinite(kept) and bool(kept) == bool(value) else None
 
 
-def _time(written: str) -> str | None:
-    # Python has no hour 24, which is a time of its own here.
-    if _midnight(written):
-        return "24:00:00"
-    clock = read_clock(written)
-    return clock.isoformat() if clock.tzinfo is None else None
-
-
-def _day(written: str) -> str | None:
-    try:
-        return dt.date.fromisoformat(written).isoformat()
-    except ValueError:
-        return _far(written, LAST_YEARS["date"])
-
-
-def _plain_moment(written: str) -> str | None:
-    try:
-        moment = read_moment(written)
-    except ValueError:
-        return _far(written, LAST_YEARS["timestamp"])
-    return moment.isoformat(" ") if moment.tzinfo is None else None
-
-
-def _moment(written: str) -> str | None:
-    """Without a zone a time is in UTC, as our triggers write it."""
-    try:
-        moment = read_moment(written)
-    except ValueError:
-        return _far(written, LAST_YEARS["timestamp"], "+00")
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return moment.isoformat(" ")
-
-
-def _far(written: str, last: int, zone: str = "") -> str | None:
-    """A time beyond the years of Python, as PostgreSQL reads it; its calendar repeats itself every
-    400 years.
-    """
-    if written in _ENDLESS:
-        return written
-    match = _far_moment(written)
-    if match is None:
-        return None
-    year, month, day, clock, before_christ = match.groups()
-    # 1 BC is the year 0.
-    number = 1 - int(year) if before_christ else int(year)
-    dt.date(number % 400 + 2000, int(month), int(day))  # ValueError where there is no such day
-    read_clock(clock or "00:00")
-    # Nobody writes a year 0: before the year 1 comes 1 BC.
-    if int(year) == 0 or not FIRST_DAY <= (number, int(month), int(day)) <= (last, 12, 31):
-        return None
-    date = f"{year}-{month}-{day}"
-    if clock or zone:
-        date = f"{date} {clock or '00:00:00'}{zone}"
-    return f"{date}{before_christ or ''}"
-
-
 _TEXT: Final = PostgresqlKeyForm(bound="text", read=_text_without_nul)
 _AS_TEXT: Final = PostgresqlKeyForm(bound="text", read=_text_without_nul, as_text=True)
 _WHOLE: Final = PostgresqlKeyForm(bound="bigint", read=_whole)
 _NUMERIC: Final = PostgresqlKeyForm(bound="numeric", read=_numeric)
-_TIMESTAMP: Final = PostgresqlKeyForm(bound="timestamp", read=reader_of(_plain_moment))
-_TIMESTAMPTZ: Final = PostgresqlKeyForm(bound="timestamptz", read=reader_of(_moment))
-_TIME: Final = PostgresqlKeyForm(bound="time", read=reader_of(_time))
+_TIMESTAMP: Final = PostgresqlKeyForm(bound="timestamp", read=reader_of(read_timestamp))
+_TIMESTAMPTZ: Final = PostgresqlKeyForm(bound="timestamptz", read=reader_of(read_timestamptz))
+_TIME: Final = PostgresqlKeyForm(bound="time", read=reader_of(read_time))
 _DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader_of(partial(_real, form="<d")))
 _REAL: Final = PostgresqlKeyForm(bound="real", read=reader_of(partial(_real, form="<f")))
 
@@ -248,7 +181,7 @@ FORMS: Final = {
     **dict.fromkeys(("time", "time without time zone"), _TIME),
     **dict.fromkeys(("timestamp", "timestamp without time zone"), _TIMESTAMP),
     **dict.fromkeys(("timestamptz", "timestamp with time zone"), _TIMESTAMPTZ),
-    "date": PostgresqlKeyForm(bound="date", read=reader_of(_day)),
+    "date": PostgresqlKeyForm(bound="date", read=reader_of(read_date)),
     "uuid": PostgresqlKeyForm(bound="uuid", read=reader_of(UUID)),
     "bytea": PostgresqlKeyForm(bound="bytea", read=octets_of),
 }

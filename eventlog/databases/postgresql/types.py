@@ -8,6 +8,7 @@ from sqlalchemy.dialects import postgresql
 
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.sql_types import Category
+from eventlog.databases.postgresql.times import read_beyond
 from eventlog.sql.column_types import ColumnTypes
 
 READ_AS_TEXT: Final = frozenset({Category.STRING, Category.NUMBER, Category.DATE, Category.TIME, Category.TIMESTAMP})
@@ -16,7 +17,7 @@ its other types are text to a consumer.
 """
 
 TYPES: Final = ColumnTypes(
-    limits=ColumnLimits(exact_nan=True),
+    limits=ColumnLimits(exact_nan=True, nul=False, beyond=read_beyond),
     # The migration makes the domain by itself, with its condition.
     domain=lambda name, base, schema: postgresql.DOMAIN(name, base, schema=schema, create_type=False),
 )

@@ -49,7 +49,9 @@ class SqliteLookup:
         left = [number for number, key in enumerate(keys) if number not in there and _may_be_there(question, key)]
         if not left:
             return answers
-        texts = [[keys[number][index] for number in left] for index in range(len(question.matched))]
+        texts = [
+            [_written(column)(keys[number][index]) for number in left] for index, column in enumerate(question.matched)
+        ]
         by_text = {**holes, "match": _as_text(dialect, question)}
         answers += _listed(connection, dialect, by_text, left, texts)
         return sorted(answers, key=itemgetter(0))
@@ -57,6 +59,8 @@ class SqliteLookup:
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
             return value_text(dialect, column, name)
+        if column.category is Category.OCTET:  # a text there has the bytes that a trigger writes
+            return f"CAST({name} AS blob)"
         if not _is_untyped(column):
             return name
         # A real number of a column without a type has the text that a trigger makes of it.
@@ -116,7 +120,9 @@ def _as_text(dialect: Dialect, question: Question) -> str:
     for index, column in enumerate(question.matched):
         name, key = f"found.{dialect.quoted(column.name)}", f"asked.k{index}"
         listed = ", ".join([form.format(key=key) for form in _FORMS.get(column.category, _USUAL_FORMS)])
-        conditions.append(f"{name} IN ({listed}) AND {value_text(dialect, column, name)} = {key}")
+        is_octet = column.category is Category.OCTET
+        same = f"CAST({name} AS blob)" if is_octet else value_text(dialect, column, name)
+        conditions.append(f"{name} IN ({listed}) AND {same} = {key}")
     return " AND ".join([*conditions, *nobody(question)])
 
 
@@ -127,11 +133,12 @@ _USUAL_FORMS: Final = ("{key}", "CAST({key} AS blob)", "CAST({key} AS numeric)",
 # A second with up to nine digits: the point alone makes no time.
 _LENGTHS: Final = (19, *range(21, 30))
 _FORMS: Final = {
+    Category.OCTET: ("{key}", "CAST({key} AS text)", "CAST(CAST({key} AS text) AS numeric)"),
     Category.TIMESTAMP: (
         *_USUAL_FORMS,
         *[f"substr({{key}}, 1, {length})" for length in _LENGTHS],
         *[f"replace(substr({{key}}, 1, {length}), ' ', 'T')" for length in _LENGTHS],
-    )
+    ),
 }
 """A time has nine digits of a second in a key, however many it has in its table."""
 
@@ -139,6 +146,11 @@ _FORMS: Final = {
 def _is_untyped(column: Column) -> bool:
     """Without a declared type SQLite compares nothing with text but text."""
     return column.type.strip().lower() in ("", "null")
+
+
+def _written(column: Column) -> Callable[[str], Any]:
+    """What a key that was not met is bound as: its text, or the bytes of it."""
+    return octets_of if column.category is Category.OCTET else str
 
 
 def _reader(column: Column) -> Callable[[str], Any]:

@@ -3,9 +3,9 @@
 -- text_of_string: a text as it is
 CAST(/* value */NEW.fname AS TEXT);
 
--- text_of_octet: binary as Base64, three bytes at a time; json_each counts, for a trigger may not use WITH
-CASE typeof(/* value */NEW.photo)
-WHEN 'blob' THEN (
+-- text_of_octet: binary as Base64, three bytes at a time; json_each counts, for a trigger may not use WITH. A text or a
+-- number has the bytes of its text: as it is it could be read as Base64 of others
+CASE WHEN /* value */NEW.photo IS NOT NULL THEN (
   SELECT coalesce(group_concat(
     substr('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', ((triple >> 18) & 63) + 1, 1)
     || substr('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', ((triple >> 12) & 63) + 1, 1)
@@ -18,13 +18,12 @@ WHEN 'blob' THEN (
       + (instr('123456789ABCDEF', substr(six, 3, 1)) << 12) + (instr('123456789ABCDEF', substr(six, 4, 1)) << 8)
       + (instr('123456789ABCDEF', substr(six, 5, 1)) << 4) + instr('123456789ABCDEF', substr(six, 6, 1)) AS triple, missing
     FROM (
-      SELECT substr(hex(substr(/* value */NEW.photo, 3 * key + 1, 3)) || '0000', 1, 6) AS six,
-        max(0, 3 * key + 3 - length(/* value */NEW.photo)) AS missing
-      FROM json_each('[0' || replace(hex(zeroblob((length(/* value */NEW.photo) - 1) / 3)), '00', ',0') || ']')
-      WHERE length(/* value */NEW.photo) > 0
+      SELECT substr(hex(substr(CAST(/* value */NEW.photo AS BLOB), 3 * key + 1, 3)) || '0000', 1, 6) AS six,
+        max(0, 3 * key + 3 - length(CAST(/* value */NEW.photo AS BLOB))) AS missing
+      FROM json_each('[0' || replace(hex(zeroblob((length(CAST(/* value */NEW.photo AS BLOB)) - 1) / 3)), '00', ',0') || ']')
+      WHERE length(CAST(/* value */NEW.photo AS BLOB)) > 0
       LIMIT -1 OFFSET 0)
-    LIMIT -1 OFFSET 0))
-ELSE CAST(/* value */NEW.photo AS TEXT) END;
+    LIMIT -1 OFFSET 0)) END;
 
 -- text_of_int: a whole number
 CAST(/* value */NEW.idu AS TEXT);

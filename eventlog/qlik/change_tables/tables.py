@@ -27,10 +27,9 @@ from eventlog.qlik.change_tables.rows import (
     transaction_id,
 )
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
-from eventlog.qlik.limits import limit_of
+from eventlog.qlik.limits import limit_of, reading_within
 from eventlog.qlik.masks import MOST_COLUMNS, KeptMasks, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer
-from eventlog.qlik.readings import reading
 from eventlog.qlik.values import NEVER, TableValues, Teller
 
 _NO_SEQUENCE = HEADERS[1:]
@@ -90,10 +89,7 @@ class ChangeTable:
         self._seen: tuple[object, str] = (None, "")
         """The last transaction and its 32 digits, which neighbours mostly share."""
         bounds = [limit_of(column.type, limits) if limits else None for column in self.values.columns]
-        readings = [reading(column) for column in self.values.columns]
-        readings = [
-            read if bound is None else bound.checked(read) for read, bound in zip(readings, bounds, strict=True)
-        ]
+        readings = [reading_within(column.type, limits) for column in self.values.columns]
         self._teller = Teller(self.values, [(NEVER, read) for read in readings], None)
         self._layout = Layout(
             self.values,
@@ -210,6 +206,8 @@ class ChangeTables:
         """Why a change has no rows, or not with all its values; and its rows without them."""
         if table is None:
             return refused(change, error), ()
+        if change.created:  # also one of which no value can be written is there
+            change = replace(change, op=Op.ADD)
         refusal, rows = written_otherwise(change, error, table.sayer, self.settings.on_value, table.rows)
         return refusal, rows or ()
 

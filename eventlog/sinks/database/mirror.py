@@ -34,6 +34,7 @@ from eventlog.qlik.change_tables.folding import (
 from eventlog.qlik.masks import bits_of
 from eventlog.sinks.database.control import Control, Record, add_columns, change_types
 from eventlog.sinks.database.mirror_keys import refuse_loose_key
+from eventlog.sinks.database.mirror_rows import one_nan, read_rows
 from eventlog.sinks.database.types import target_type
 from eventlog.sinks.database.widening import wider
 from eventlog.sql.access import transaction
@@ -63,6 +64,8 @@ class Origin(Struct, frozen=True, kw_only=True):
         cells = dict(zip(self.names, row, strict=True))
         headers = set(self.headers.values())
         values = {name: cell for name, cell in cells.items() if name not in headers}
+        for name in self.key:
+            values[name] = one_nan(values[name])
         oper = cells[self.headers["change_oper"]]
         return ChangeRow(oper=oper, values=values, changed=self._changed(cells, values, oper))
 
@@ -348,7 +351,7 @@ class Mirrors:
         # Both rows of an update have one change_seq, and B comes before U by its letter.
         query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper)
         query = query.limit(self._piece)
-        rows = connection.execute(query).all()
+        rows = read_rows(connection, query)
         index = source.names.index(source.headers["change_seq"])
         last = rows[-1][index] if rows else None
         # The last one may go on behind the piece; alone it is a change of many rows, taken as it is.
@@ -492,7 +495,7 @@ class Carrier:
                     same.append(sa.and_(*parts))
                 condition = sa.or_(*same)
             query = sa.select(*columns).where(condition)
-            existing |= {tuple(row) for row in self._connection.execute(query)}
+            existing |= {tuple(map(one_nan, row)) for row in read_rows(self._connection, query)}
         return existing
 
     def _matched(self) -> list[Any]:

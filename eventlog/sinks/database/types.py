@@ -19,7 +19,6 @@ TEXT_CHARACTERS: Final = 4000
 """What every database takes as a text of bounded length; Oracle's limit is the lowest."""
 MASK_BYTES: Final = 256
 _GENERAL: Final = {
-    "boolean": "Boolean",
     "integer": "Integer",
     "bigint": "BigInteger",
     "real": "REAL",  # which a database takes for double precision where single would lose digits
@@ -45,6 +44,8 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
         return there.timestamp(is_zoned(sql_type))
     if word == "time":
         return there.time
+    if word == "boolean":
+        return there.truth
     made: TypeEngine[Any] = getattr(sa, _GENERAL[word])()
     return made
 
@@ -76,10 +77,15 @@ def as_stored(sql_type: str, made: TypeEngine[Any]) -> Callable[[Any], Any] | No
     # Times without a zone are UTC, and so is a zone's time where the column has none.
     zone = dt.UTC if getattr(made, "timezone", False) else None
     if kind is Category.TIMESTAMP and is_zoned(sql_type) != (zone is not None):
-        return lambda value: value.replace(tzinfo=zone)
+        return _unless_far(lambda value: value.replace(tzinfo=zone))
     if kind is Category.DATE and isinstance(made, sa.DateTime):
-        return lambda value: dt.datetime.combine(value, dt.time(), zone)
+        return _unless_far(lambda value: dt.datetime.combine(value, dt.time(), zone))
     return None
+
+
+def _unless_far(store: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A time that Python lacks is a text, which goes as it is."""
+    return lambda value: value if type(value) is str else store(value)
 
 
 def _plain(value: Any) -> str:

@@ -12,7 +12,7 @@ import pytest
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.schema import Column
 from eventlog.qlik.change_seq import read_time
-from eventlog.qlik.limits import _are_whole, _exact, _fraction, _problem_of_text, _quick_text, limit_of
+from eventlog.qlik.limits import _exact, _fraction, _text, limit_of
 from eventlog.qlik.messages.jsonvalues import _ready_date, _ready_instant
 from eventlog.qlik.readings import read_column
 
@@ -65,11 +65,19 @@ def test_what_a_column_of_fractions_holds() -> None:
 
 
 def test_what_a_column_of_texts_holds() -> None:
-    assert _problem_of_text("é") is None
-    assert "half a character" in str(_problem_of_text("\ud800"))
-    assert (_are_whole(["a", None]), _are_whole(["\ud800"])) == (True, False)
-    read = _quick_text(lambda _: "long")
-    assert (read("a"), read("é"), read(1)) == ("a", "long", "long")
+    limit = _text(nul=True)
+    assert (limit.problem("é"), limit.problem("\0")) == (None, None)
+    assert "half a character" in str(limit.problem("\ud800"))
+    assert (limit.holds(["a", None, "\0"]), limit.holds(["\ud800"])) == (True, False)
+    read = limit.quick(lambda _: "long")
+    assert (read("a"), read("é"), read("\0"), read(1)) == ("a", "long", "\0", "long")
+
+
+def test_a_text_with_a_nul_is_refused_before_postgresql_does() -> None:
+    limit = _text(nul=False)
+    assert "NUL" in str(limit.problem("a\0"))
+    assert (limit.holds(["a"]), limit.holds(["a\0"])) == (True, False)
+    assert limit.quick(lambda _: "long")("a\0") == "long"
 
 
 def test_an_exact_number_is_read_shortly_where_it_has_the_digits_of_its_column() -> None:

@@ -1,0 +1,385 @@
+"""Random tables of every database with extreme and special values, in values and in keys, captured in every style: a mirror
+and files of rows have what the source has, or a note says what they have not and why. The judge reads all sides through
+the drivers or as JSON, and by nothing of eventlog's.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine, text
+
+from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.core.tablekey import TableKey
+from eventlog.daemon import Publisher
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.sinks.database.mirror import Mirrors
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.outputs import FilesOutput
+from tests.support.daily import of_today
+
+Types = dict[str, tuple[str, ...]]
+Cells = dict[str, Any]
+Rows = dict[tuple[Any, ...], Cells]
+EVERYWHERE: Final[Types] = {
+    "INTEGER": ("0", "-1", "2147483647", "-2147483648"),
+    "SMALLINT": ("32767", "-32768"),
+    "BIGINT": ("9223372036854775807", "-9223372036854775808"),
+    "NUMERIC(10,2)": ("0", "1.5", "-99999999.99", "0.01"),
+    "NUMERIC(38,0)": ("1", "99999999999999999999999999999999999999"),
+    "DOUBLE PRECISION": ("0.1", "-1e300", "1e-300"),
+    "VARCHAR(20)": ("''", "'a'", "'A'", "'ä😀'", "' b '", "'+=\"\\'", "'''x'", "'NaN'"),
+    "CHAR(5)": ("'ab'", "''"),
+    "DATE": ("'2024-02-29'", "'0001-01-01'", "'9999-12-31'"),
+}
+MYSQL: Final[Types] = EVERYWHERE | {
+    "DATE": ("'0000-00-00'", "'2024-00-00'", "'2024-02-29'", "'9999-12-31'"),
+    "TIME(3)": ("'838:59:59'", "'-838:59:59'", "'24:00:00'", "'10:57:19.25'", "'-00:00:01'"),
+    "DATETIME(6)": ("'0000-00-00 00:00:00'", "'2024-02-29 12:00:00.000001'", "'9999-12-31 23:59:59.999999'"),
+    "TIMESTAMP NULL": ("'2024-02-29 12:00:00'",),
+    "TINYINT(1)": ("0", "1", "5", "-128"),
+    "FLOAT": ("0.5", "0.1", "16777216", "-16777215", "3.4028234e38", "1e-40"),
+    "BIGINT UNSIGNED": ("18446744073709551615", "0"),
+    "DECIMAL(38,10)": ("1.5", "-9999999999999999999999999999.9999999999"),
+    "YEAR": ("2024", "1901"),
+    "BIT(12)": ("b'101'",),
+    "VARBINARY(9)": ("x'00ff'", "''"),
+    "LONGTEXT": ("'x'", "REPEAT('é', 3000)"),
+    "ENUM('good','Bad')": ("'Bad'",),
+    "POINT": ("ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(1 2)', 4326)"),
+}
+TYPES: Final[dict[str, Types]] = {
+    "postgresql": EVERYWHERE
+    | {
+        "NUMERIC": ("'NaN'", "1.50", "1e30", "-1e-10", "'Infinity'"),
+        "NUMERIC(10,2)": ("'NaN'", "1.5", "-99999999.99"),
+        "NUMERIC(38,0)": ("'NaN'", "99999999999999999999999999999999999999"),
+        "REAL": ("0.1", "16777216", "'NaN'", "'Infinity'"),
+        "DOUBLE PRECISION": ("'NaN'", "'-Infinity'", "0.1"),
+        "DATE": ("'infinity'", "'-infinity'", "'0044-03-15 BC'", "'99999-01-01'", "'2024-02-29'"),
+        "TIME": ("'24:00'", "'00:00'", "'23:59:59.999999'"),
+        "TIMESTAMP": ("'infinity'", "'0044-03-15 10:00 BC'", "'99999-01-01'", "'2024-02-29 12:00:00.000001'"),
+        "TIMESTAMPTZ": (
+            "'-infinity'",
+            "'0044-03-15 10:00+00 BC'",
+            "'2024-02-29 12:00:00+02'",
+            "'12024-01-01 00:00+00'",
+        ),
+        "BOOLEAN": ("true", "false"),
+        "UUID": ("'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'",),
+        "BYTEA": ("'\\x00ff'", "''"),
+        "INET": ("'10.0.0.1'", "'10.0.0.0/8'", "'::1'"),
+        "VARCHAR(4)[]": ("'{a,NULL,abcd}'", "'{}'"),
+        "JSONB": ("'{\"a\": 1}'", "'null'"),
+        "INTERVAL": ("'1 year 2 days'", "'-3 hours'"),
+        "BIT(3)": ("B'101'",),
+        "MONEY": ("'12.34'", "'-92233720368547758.07'"),
+    },
+    "mariadb": MYSQL,
+    "mysql": MYSQL,
+    "sqlite": EVERYWHERE
+    | {
+        "INTEGER": ("0", "9223372036854775807", "'text'", "1.5"),
+        "NUMERIC(10,2)": ("1.5", "'NaN'", "123456789012.345"),
+        "REAL": ("0.1", "9e999", "1"),
+        "BLOB": ("x'00ff'", "'text'", "'dGV4dA=='", "1234", "x''", "''"),
+        "TEXT": ("''", "'x'", "1"),
+        "TIMESTAMP": ("'2024-02-29 12:00:00'", "'infinity'"),
+        "BOOLEAN": ("1", "0", "5"),
+    },
+}
+KEYS: Final = {
+    "postgresql": (
+        "NUMERIC(10,2)",
+        "VARCHAR(20)",
+        "CHAR(5)",
+        "DATE",
+        "TIMESTAMP",
+        "TIMESTAMPTZ",
+        "TIME",
+        "REAL",
+        "NUMERIC",
+    ),
+    "mariadb": ("NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "TIME(3)", "DATETIME(6)", "TINYINT(1)", "FLOAT"),
+    "mysql": ("NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "TIME(3)", "DATETIME(6)", "TINYINT(1)", "FLOAT"),
+    "sqlite": ("INTEGER", "NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "BLOB", "REAL", "TIMESTAMP"),
+}
+INEXACT: Final = frozenset({"DOUBLE PRECISION", "inexact"})
+"""Types whose values have many texts; SQLite keeps numbers with a fraction and long ones so, whatever their type is."""
+ROUNDS: Final = 2
+CHANGES: Final = 12
+"""So many statements are run between two turns of the publisher."""
+
+
+@pytest.mark.parametrize("target", ["own", "sqlite", "json"])
+@pytest.mark.parametrize("seed", of_today(range(10)))
+def test_a_target_has_what_the_source_has_or_a_note_says_why_not(
+    engine: Engine, tmp_path: Path, target: str, seed: int
+) -> None:
+    name = engine.dialect.name
+    dice, types = Random(f"{seed} {target}"), TYPES[name]
+    chosen = {"k0": dice.choice(KEYS[name]), "k1": "INTEGER"}
+    chosen |= {f"c{number}": kind for number, kind in enumerate(dice.sample(sorted(types), 8))}
+    install(engine)
+    with _judging(engine) as source, _target(engine, tmp_path, target) as (output, place):
+        for style in Style:
+            columns = [f"{column} {kind}{' NOT NULL' if column[0] == 'k' else ''}" for column, kind in chosen.items()]
+            source.execute(text(f"CREATE TABLE {_table(style)} ({', '.join(columns)}, PRIMARY KEY (k0, k1))"))
+            source.commit()
+            track(engine, [_table(style)], TriggerOptions(style=style))
+        url = engine.url.render_as_string(hide_password=False)
+        config = Config(source=SourceConfig(url=url), publisher=PublisherConfig(allow_loopback=True), output=(output,))
+        with Publisher(config) as publisher:
+            for _ in range(ROUNDS):
+                for _ in range(CHANGES):
+                    statement = _statement(dice, types, chosen)
+                    for style in Style:
+                        _run(source, statement.format(table=_table(style)).replace("%", "%%"))
+                for _ in range(3):
+                    publisher.run_once()
+        assert source.exec_driver_sql("SELECT COUNT(*) FROM event_log WHERE status = 'N'").scalar() == 0
+        for style in Style:
+            kinds = {
+                column: "inexact" if name == "sqlite" and "NUMERIC" in kind else kind for column, kind in chosen.items()
+            }
+            expected = _read(source, name, _table(style), kinds)
+            got = _read_files(place, _table(style), kinds) if target == "json" else _mirrored(place, style, kinds)
+            _judge(kinds, expected, got, _told(source, _table(style)))
+
+
+def _table(style: Style) -> str:
+    return f"t_{style.value.replace('-', '_')}"
+
+
+@contextmanager
+def _judging(engine: Engine) -> Iterator[Connection]:
+    """A connection that takes any value, and shows times in UTC."""
+    name, arguments = engine.dialect.name, {}
+    if name in ("mysql", "mariadb"):
+        mode = "'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'"
+        arguments = {"init_command": f"SET SESSION sql_mode = {mode}, time_zone = '+00:00'"}
+    judge = create_engine(engine.url, connect_args=arguments)
+    with judge.connect() as connection:
+        if name == "postgresql":
+            connection.exec_driver_sql("SET SESSION timezone TO 'UTC'")
+        if name == "sqlite":
+            connection.exec_driver_sql("PRAGMA synchronous = OFF")
+        yield connection
+    judge.dispose()
+
+
+@contextmanager
+def _target(engine: Engine, folder: Path, target: str) -> Iterator[tuple[Any, Any]]:
+    """An output, and where the judge finds what came of it."""
+    name = engine.dialect.name
+    if target == "json":
+        settings = ChangeTableSettings(mask="hex")
+        place = folder / "files"
+        yield FilesOutput(path=str(place), format="change-tables", file_format="json", change_tables=settings), place
+        return
+    url, schema = engine.url, None
+    if target == "sqlite" or name == "sqlite":
+        url = create_engine(f"sqlite:///{folder / 'rows.db'}").url
+    elif name == "postgresql":
+        schema = "copy"
+        with engine.begin() as connection:
+            connection.execute(text("CREATE SCHEMA copy"))
+    else:
+        url = url.set(database=f"{url.database}_copy")
+        with engine.begin() as connection:
+            connection.execute(text(f"CREATE DATABASE {url.database} CHARACTER SET utf8mb4"))
+    there = create_engine(url)
+    try:
+        yield DatabaseOutput(url=url.render_as_string(hide_password=False), schema=schema), (there, schema)
+    finally:
+        there.dispose()
+        if url.database != engine.url.database and name in ("mysql", "mariadb") and target == "own":
+            with engine.begin() as connection:
+                connection.execute(text(f"DROP DATABASE {url.database}"))
+
+
+def _statement(dice: Random, types: Types, chosen: dict[str, str]) -> str:
+    """A change of some rows; what the database refuses, as a key that is there, is none."""
+
+    def literal(column: str) -> str:
+        written = "NULL" if column[0] == "c" and dice.random() < 0.2 else dice.choice(types[chosen[column]])
+        return written.replace("{", "{{").replace("}", "}}")
+
+    where = f"k1 % 3 = {dice.randrange(3)}"
+    columns = dice.sample([column for column in chosen if column[0] == "c"], 3)
+    if dice.random() < 0.15:
+        columns = ["k0"]
+    sets = ", ".join(f"{column} = {literal(column)}" for column in columns)
+    values = ", ".join(str(dice.randrange(6)) if column == "k1" else literal(column) for column in chosen)
+    insert, update = f"INSERT INTO {{table}} VALUES ({values})", f"UPDATE {{table}} SET {sets} WHERE {where}"
+    return dice.choices([insert, update, f"DELETE FROM {{table}} WHERE {where}"], [6, 4, 1])[0]
+
+
+def _run(connection: Connection, statement: str) -> None:
+    try:
+        connection.exec_driver_sql(statement)
+        connection.commit()
+    except Exception:  # noqa: BLE001  # each driver refuses in its own way
+        connection.rollback()
+
+
+def _read(connection: Connection, name: str, table: str, chosen: dict[str, str], *, mirror: bool = False) -> Rows:
+    """What a table has: texts, where a driver has no value for all of a type."""
+    read = ", ".join([_shown(name, column, kind, mirror=mirror) for column, kind in chosen.items()])
+    rows = connection.exec_driver_sql(f"SELECT {read} FROM {table}").all()
+    return _keyed(chosen, [dict(zip(chosen, row, strict=True)) for row in rows])
+
+
+def _shown(name: str, column: str, kind: str, *, mirror: bool) -> str:
+    if name == "sqlite":
+        return f"CAST({column} AS BLOB)" if kind == "BLOB" else column
+    if name == "postgresql":
+        if kind == "INET" and not mirror:  # as the type writes it, which its cast does not
+            return f"CASE WHEN {column} IS NOT NULL THEN concat({column}) END"
+        return f"{column}::numeric::text" if kind == "MONEY" else f"{column}::text"
+    if kind == "POINT" and not mirror:
+        return f"CONCAT(IF(ST_SRID({column}), CONCAT('SRID=', ST_SRID({column}), ';'), ''), ST_AsText({column}))"
+    if kind.startswith(("DATE", "TIME")):
+        return f"CAST({column} AS CHAR)"
+    if kind in ("BIT(12)", "FLOAT"):  # a FLOAT is shown by six digits
+        return f"{column} + 0e0" if kind == "FLOAT" else f"{column} + 0"
+    return column
+
+
+def _keyed(chosen: dict[str, str], rows: list[Cells]) -> Rows:
+    plain = [{column: _plain(row[column], kind) for column, kind in chosen.items()} for row in rows]
+    return {(row["k0"], row["k1"]): row for row in plain}
+
+
+def _mirrored(place: tuple[Engine, str | None], style: Style, chosen: dict[str, str]) -> Rows:
+    there, schema = place
+    mirrors = create_engine(there.url)
+    Mirrors(mirrors, schema, schema).apply([_table(style)])
+    mirrors.dispose()
+    table = f"{schema}.{_table(style)}__mirror" if schema else f"{_table(style)}__mirror"
+    with _judging(there) as connection:
+        # A file of SQLite has no type but those of its own.
+        own = {column: "BLOB" if "BLOB" in kind else kind for column, kind in chosen.items()}
+        return _read(connection, there.dialect.name, table, own, mirror=True)
+
+
+def _read_files(folder: Path, table: str, chosen: dict[str, str]) -> Rows:
+    """What files of rows amount to, one row after the other."""
+    told = [json.loads(line) for file in folder.rglob("*.json") for line in file.read_text().splitlines()]
+    rows: Rows = {}
+    headers = ("change_seq", "change_oper", "change_mask")
+    mine = [row for row in told if f"header__{headers[0]}" in row and row.get("k1") is not None]
+    for row in sorted(mine, key=lambda row: str(row["header__change_seq"])):
+        [(key, cells)] = _keyed(chosen, [row]).items()
+        oper, names = row["header__change_oper"], list(row)
+        if oper == "D":
+            rows.pop(key, None)
+        elif oper == "I":
+            rows[key] = cells
+        elif oper == "U":
+            bits = int(row["header__change_mask"], 16)
+            changed = {name for index, name in enumerate(names) if bits >> index & 1 and name in chosen}
+            former = rows.setdefault(key, dict.fromkeys(chosen) | {"k0": key[0], "k1": key[1]})
+            former.update({name: cells[name] for name in changed})
+    return rows
+
+
+Told = list[tuple[TableKey, str, str, int]]
+
+
+def _told(connection: Connection, table: str) -> Told:
+    """What notes say of the rows of a table's objects."""
+    rows = connection.exec_driver_sql(
+        "SELECT l.table_key, o.status, o.note, l.event_type FROM event_log l"
+        f" JOIN event_log_outcome o ON o.record_id = l.record_id WHERE o.status <> 'S' AND l.table_name LIKE '%%{table}'"
+    ).all()
+    return [(TableKey.parse(key), status, note or "", kind) for key, status, note, kind in rows]
+
+
+def _judge(chosen: dict[str, str], source: Rows, target: Rows, told: Told) -> None:
+    for key in source.keys() | target.keys():
+        about = [(status, note, kind) for parsed, status, note, kind in told if _key_of(parsed, chosen) == key]
+        if key not in source:
+            assert any(status == "E" and event == 4 for status, _, event in about), (
+                f"{key} of {chosen['k0']} stays; told {about}"
+            )
+            continue
+        if key not in target:
+            assert any(status == "E" for status, _, _ in about), f"{key} of {chosen['k0']} is missing; told {about}"
+            continue
+        for column, kind in chosen.items():
+            if target[key][column] != source[key][column]:
+                said = [note for status, note, _ in about if status == "E" or _speaks_of(note, column)]
+                what = f"{column} {kind} of {key}: {source[key][column]!r} became {target[key][column]!r}"
+                assert said, f"{what}; told {about}"
+
+
+def _speaks_of(note: str, column: str) -> bool:
+    return f"'{column}'" in note or f"column {column}" in note
+
+
+def _key_of(parsed: TableKey, chosen: dict[str, str]) -> tuple[Any, ...]:
+    texts = {name.casefold(): value for name, value in parsed.columns.items()}
+    first = texts["k0"]
+    if chosen["k0"] == "BLOB":
+        import base64
+
+        first = base64.b64decode(first).hex()
+    return _plain(first, chosen["k0"]), _plain(texts["k1"], "INTEGER")
+
+
+def _plain(value: Any, kind: str) -> Any:
+    """A value as one text: of numbers and times there are many."""
+    if value is None:
+        return None
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    written = str(int(value)) if isinstance(value, bool) else str(value)
+    if kind in ("BYTEA", "BLOB", "VARBINARY(9)"):
+        return written.removeprefix("\\x").lower()
+    if kind in ("FLOAT", "REAL") and not written.startswith("'"):
+        return _single(written) if kind == "FLOAT" else _number(written, exact=False)
+    if kind == "BOOLEAN":
+        return {"true": "1", "false": "0"}.get(written.lower(), written)
+    if kind.startswith(("DATE", "TIME")):
+        return _time(written)
+    if kind.startswith("CHAR"):
+        return written.rstrip(" ")
+    if kind in INEXACT:
+        return _number(written, exact=False)
+    return _number(written) if not kind.startswith(("VARCHAR", "TEXT", "LONGTEXT", "ENUM")) else written
+
+
+def _number(written: str, *, exact: bool = True) -> str:
+    try:
+        number = Decimal(written) if exact else Decimal(repr(float(written)))
+    except (InvalidOperation, ValueError):
+        return written
+    if not number.is_finite():
+        return str(number)
+    return format(abs(number) if not number else number.normalize(), "f")
+
+
+def _single(written: str) -> str:
+    """The number of single precision that a text means."""
+    return str(struct.unpack("f", struct.pack("f", float(written)))[0])
+
+
+def _time(written: str) -> str:
+    """A time without what adds nothing to it: a T, zeros of a fraction, a midnight, the zone UTC."""
+    bc = " BC" if written.endswith(" BC") else ""
+    written = written.removesuffix(" BC").replace("T", " ").removesuffix("+00")
+    if "." in written:
+        written = written.rstrip("0").rstrip(".")
+    return written.removesuffix(" 00:00:00") + bc
