@@ -19,7 +19,7 @@ from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import library_journal
 from eventlog.sql.names import LogNames
-from eventlog.web.door import open_page
+from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 
 if TYPE_CHECKING:

@@ -28,6 +28,9 @@ PAGE_ROWS: Final = 50
 REACH_ROWS: Final = 10_000
 """Rows that are looked through at once."""
 
+FARTHEST_TIMES: Final = 16
+"""So many times as many are looked through at once where that is quick and little is found."""
+
 PATIENCE_SECONDS: Final = 0.1
 """Seconds after which no further stretch is begun."""
 
@@ -96,12 +99,14 @@ class Cursor(Struct, frozen=True, kw_only=True):
 class Listing(Struct, frozen=True, kw_only=True):
     """A page of rows; `further` is where to go on, None at the end.
 
-    `ordered`: no row of another page is newer.
+    `ordered`: no row of another page is newer. `searches`: the page is not full, and rows further back were not looked
+    at yet.
     """
 
     rows: tuple[LogRow, ...]
     further: Cursor | None
     ordered: bool = True
+    searches: bool = False
 
 
 class _Stretch(Struct, frozen=True, kw_only=True):
@@ -121,6 +126,7 @@ def listing(
     *,
     numbered: bool,
     limit: int = PAGE_ROWS,
+    width: int = WIDTH_CHARACTERS,
 ) -> Listing:
     """A page of the rows that are asked for; `numbered` says that the log has an index of its
     numbers.
@@ -128,30 +134,35 @@ def listing(
     by_block = not (numbered or filters.waiting) and reads_by_block(log)
     page: list[LogRow] = []
     end = monotonic() + PATIENCE_SECONDS
+    far = 1
     further: Cursor | None = cursor
     with log.transaction() as connection:
         while further is not None and len(page) < limit:
-            wanted = limit - len(page)
+            wanted, began = limit - len(page), monotonic()
             if by_block:
                 stretch = _by_block(log, connection, further)
             else:
                 # Where every row is meant, no more need be looked through than the page still
                 # lacks.
-                reach = wanted if filters == Filters() else REACH_ROWS
+                reach = wanted if filters == Filters() else far * REACH_ROWS
                 stretch = _by_number(log, connection, filters, further, reach)
             if stretch is None:
                 further = None
                 break
             before = further.before
-            rows = _rows(log, connection, filters, stretch, before=before, limit=wanted, width=WIDTH_CHARACTERS)
+            rows = _rows(log, connection, filters, stretch, before=before, limit=wanted, width=width)
             page += rows
             further = stretch.behind
             if len(rows) == wanted:  # the stretch may have more of them
                 further = Cursor(before=rows[-1].record_id, block=stretch.block)
             # The page is shown with what there is, and says where to look further.
-            if monotonic() >= end:
+            now = monotonic()
+            if now >= end:
                 break
-    return Listing(rows=tuple(page), further=further, ordered=not by_block)
+            if now - began < PATIENCE_SECONDS / 4:
+                far = min(2 * far, FARTHEST_TIMES)
+    searches = further is not None and len(page) < limit
+    return Listing(rows=tuple(page), further=further, ordered=not by_block, searches=searches)
 
 
 def newest(

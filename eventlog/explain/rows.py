@@ -52,12 +52,19 @@ class ExplainedRow(Struct, frozen=True, kw_only=True):
     note: str | None
 
 
+class FormerDocument(Struct, frozen=True, kw_only=True):
+    """The document that the object had before, and the first row in it."""
+
+    record_id: int
+    document: str
+
+
 class Explanation(Struct, frozen=True, kw_only=True):
     """The row, what was recorded about it, the rows it is read with, and the document that it
     gives.
 
     `refused` says why there is no document, or what was left out of it; `policies` say what outputs
-    get that have any.
+    get that have any. `first` is the first row in the document, `former` the object's document before it.
     """
 
     record_id: int
@@ -66,7 +73,16 @@ class Explanation(Struct, frozen=True, kw_only=True):
     rows: tuple[ExplainedRow, ...]
     document: str | None
     refused: tuple[str, ...] = ()
+    settled_at: str | None = None
+    first: int | None = None
+    former: FormerDocument | None = None
     policies: tuple[PolicyResult, ...] = ()
+
+    def as_former(self, before: int) -> FormerDocument | None:
+        """Return its document as a former one of a document that begins with a later row."""
+        if self.document is None or self.first is None or self.first >= before:
+            return None
+        return FormerDocument(record_id=self.first, document=self.document)
 
 
 def explain(
@@ -103,6 +119,7 @@ def explain(
     document, refused = _document(parts, record_id, config, mask)
     # What policies make of the change.
     changes, tables, _ = _change(parts, record_id, FormerNames.ONLY_NEW)
+    first = min([position[0] for change in changes for position in change.positions], default=None)
     return Explanation(
         record_id=record_id,
         status=str(status),
@@ -110,6 +127,9 @@ def explain(
         rows=tuple(_row(row, outcomes[row.event.position]) for row in shown),
         document=document,
         refused=refused,
+        settled_at=recorded[0][3] if recorded else None,
+        first=first,
+        former=None if first is None else _former(parts, first, config, mask),
         policies=tuple(results(config, tables, changes, mask)),
     )
 
@@ -254,6 +274,17 @@ def _document(
     if shown.only:
         notes.append(f"Only the output {shown.only} gets it.")
     return document, tuple(notes)
+
+
+def _former(parts: Sequence[Part], first: int, config: Config, mask: Mask | None) -> FormerDocument | None:
+    """Write the last document of the object before the one that begins with the row `first`."""
+    changes = [change for part in parts for change in part.decision.changes]
+    before = [change.positions[0][0] for change in changes if max(change.positions)[0] < first]
+    if not before:
+        return None
+    number = max(before)
+    document, _ = _document(parts, number, config, mask)
+    return None if document is None else FormerDocument(record_id=number, document=document)
 
 
 def _change(

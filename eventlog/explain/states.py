@@ -86,12 +86,13 @@ class RowStage(Struct, frozen=True, kw_only=True):
     """Where a waiting row is for one output.
 
     Of a parked one `reason` says why, `attempts` how often it was offered, `due` when it may go,
-    and `behind` after which row of its object; of one that is over, `reason` and `note` are what
-    the output answered.
+    and `behind` after which row of its object; of one that is over, `status`, `reason` and `note` are
+    what the output answered.
     """
 
     output: str
     stage: Stage
+    status: str | None = None
     reason: str | None = None
     note: str | None = None
     attempts: int = 0
@@ -138,9 +139,9 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
     memory = read_memory(connection, log, "", seen=False)
     parked = _parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
     run = {"first": record, "last": record}
-    answers: dict[str, tuple[str, str | None]] = {}
-    for _, output, _, reason, note in log.rows(connection, log.query("said_read"), run):
-        answers[str(output)] = (str(reason), note)
+    answers: dict[str, tuple[str, str, str | None]] = {}
+    for _, output, status, reason, note in log.rows(connection, log.query("said_read"), run):
+        answers[str(output)] = (str(status), str(reason), note)
     sealed = bool(parked or answers) or record in memory.taken
     stages: list[RowStage] = []
     for name, row in memory.outputs.items():
@@ -156,8 +157,8 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
         elif any(record in records for records in ahead):
             stages.append(RowStage(output=name, stage="ahead", paused=paused))
         else:
-            reason, note = answers.get(name, (None, None))
-            stages.append(RowStage(output=name, stage="over", reason=reason, note=note))
+            status, reason, note = answers.get(name, (None, None, None))
+            stages.append(RowStage(output=name, stage="over", status=status, reason=reason, note=note))
     return stages
 
 

@@ -7,25 +7,30 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from importlib.resources import files
 from time import monotonic, time
 from typing import Final
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
 from eventlog.core.errors import DataError, EventlogError, UsageError, shortened
-from eventlog.web import desk, pages
-from eventlog.web.acts import Act, Fields, OutputAct, TableAct, read_act, read_done, read_row
+from eventlog.core.table_names import write_name
+from eventlog.web import pages
+from eventlog.web.actions import Act, Fields, OutputAct, TableAct, read_act, read_done, read_number, read_row
 from eventlog.web.collector import Collector
-from eventlog.web.desk import Reception
+from eventlog.web.csv_export import write_csv
+from eventlog.web.drawing import Viewer
 from eventlog.web.guard import AccessRefused, Guard, RequestFacts, Visitor
+from eventlog.web.log_opener import LogOpener
+from eventlog.web.log_pages import known_as, read_query
+from eventlog.web.navigation import NO_STATE, PageState, page_state
 from eventlog.web.reading import range_named
 from eventlog.web.refused_logins import RefusedLogins
 
@@ -53,6 +58,9 @@ WORKING_CONNECTIONS: Final = 24
 PROVED: Final = "eventlog.proved"
 """What a request's scope has when it came from a visitor."""
 
+EXPORTS: Final = 2
+"""Lists that are written as CSV at once."""
+
 PATIENCE_SECONDS: Final = 10.0
 """How long a form may be on its way."""
 
@@ -63,13 +71,14 @@ HEARTBEAT_SECONDS: Final = 15.0
 class App:
     """The page as an ASGI application; `closing` ends the streams."""
 
-    def __init__(self, reception: Reception, guard: Guard, journal: BoundLogger) -> None:
-        self._reception = reception
+    def __init__(self, opener: LogOpener, guard: Guard, journal: BoundLogger) -> None:
+        self._opener = opener
         self.guard = guard
         self.closing = False
         self._journal = journal
         self.refused_logins = RefusedLogins(journal)
         self._streams = 0
+        self._exports = 0
         self._at_work = 0
         static = files("eventlog.web").joinpath("static")
         self._assets = {name: static.joinpath(name).read_bytes() for name in ("style.css", "live.js", "rows.js")}
@@ -79,7 +88,10 @@ class App:
         self.routes = [
             Route("/", self._guarded(self._overview)),
             Route("/events", self._guarded(self._events)),
+            Route("/state", self._guarded(self._state)),
+            Route("/find", self._guarded(self._find)),
             Route("/rows", self._guarded(self._rows)),
+            Route("/rows.csv", self._guarded(self._export)),
             Route("/rows/{number}", self._guarded(self._row)),
             Route("/output", self._guarded(self._output)),
             Route("/tables", self._guarded(self._tables)),
@@ -153,59 +165,93 @@ class App:
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
         # In a thread: whoever comes first opens the database, and others must not wait for that.
-        open_desk = await run_in_threadpool(self._reception.desk)
+        log_pages = await run_in_threadpool(self._opener.pages)
         span = range_named(request.query_params.get("range", ""))
-        return _html(pages.overview_page(open_desk.collector.reading(), self._look(visitor), span))
+        return _html(pages.draw_overview(log_pages.collector.reading(), self._look(visitor), span))
 
     async def _output(self, request: Request, visitor: Visitor) -> Response:
         query = request.query_params
-        open_desk = await run_in_threadpool(self._reception.desk)
-        output, span = open_desk.output(query.get("name", "")), range_named(query.get("range", ""))
+        log_pages = await run_in_threadpool(self._opener.pages)
+        output, span = log_pages.output(query.get("name", "")), range_named(query.get("range", ""))
         done, look = read_done(query.get("done", "")), self._look(visitor)
-        return _html(pages.output_page(open_desk.collector.reading(), output, look, span, done))
+        return _html(pages.draw_output(log_pages.collector.reading(), output, look, span, done))
 
     async def _tables(self, _request: Request, visitor: Visitor) -> Response:
-        open_desk = await run_in_threadpool(self._reception.desk)
-        return _html(pages.tables_page(open_desk.collector.reading(), self._look(visitor)))
+        log_pages = await run_in_threadpool(self._opener.pages)
+        return _html(pages.draw_tables(log_pages.collector.reading(), self._look(visitor)))
 
     async def _table(self, request: Request, visitor: Visitor) -> Response:
         schema, name, done = (request.query_params.get(field, "") for field in ("schema", "name", "done"))
         look = self._look(visitor)
-        return _html(await run_in_threadpool(lambda: self._reception.desk().table(schema, name, look, done)))
+        return _html(await run_in_threadpool(lambda: self._opener.pages().table(schema, name, look, done)))
 
     async def _document(self, request: Request, visitor: Visitor) -> Response:
         number, look = read_row(request.path_params["number"]), self._look(visitor)
-        return _html(await run_in_threadpool(lambda: self._reception.desk().document(number, look)))
+        return _html(await run_in_threadpool(lambda: self._opener.pages().document(number, look)))
 
     async def _rows(self, request: Request, visitor: Visitor) -> Response:
-        query, done = desk.read_query(_fields(request)), request.query_params.get("done", "")
+        query, done = read_query(_fields(request)), request.query_params.get("done", "")
         look = self._look(visitor)
-        return _html(await run_in_threadpool(lambda: self._reception.desk().rows(query, look, done)))
+        return _html(await run_in_threadpool(lambda: self._opener.pages().rows(query, look, done)))
+
+    async def _find(self, request: Request, _visitor: Visitor) -> Response:
+        """Lead to what somebody looks for."""
+        text = request.query_params.get("q", "")
+        to = await run_in_threadpool(lambda: self._opener.pages().find(text))
+        return RedirectResponse(to, status_code=303)
+
+    async def _state(self, _request: Request, _visitor: Visitor) -> Response:
+        """Say how the log and its outputs are: for pages that do not come anew by themselves."""
+        return _html(pages.draw_state(self._page_state()))
+
+    async def _export(self, request: Request, _visitor: Visitor) -> Response:
+        """Write the rows of a list, or the chosen ones, as CSV."""
+        if self._exports >= EXPORTS:
+            raise UsageError(f"{EXPORTS} lists are written just now.", hint="Ask again in a moment.")
+        fields = _fields(request)
+        query = read_query(fields)
+        numbers = [number for text in fields.get("id", ()) if (number := read_number(text)) is not None]
+        log_pages = await run_in_threadpool(self._opener.pages)
+        parts = write_csv(log_pages.export(query, numbers))
+        headers = {"Content-Disposition": 'attachment; filename="rows.csv"'}
+        return StreamingResponse(self._exported(parts), media_type="text/csv; charset=utf-8", headers=headers)
+
+    async def _exported(self, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Write the parts one by one, in threads, until the browser or we go."""
+        self._exports += 1
+        try:
+            async for part in iterate_in_threadpool(parts):
+                if self.closing:
+                    break
+                yield part
+        finally:
+            self._exports -= 1
 
     async def _row(self, request: Request, visitor: Visitor) -> Response:
         number = read_row(request.path_params["number"])
         done, look = request.query_params.get("done", ""), self._look(visitor)
-        return _html(await run_in_threadpool(lambda: self._reception.desk().row(number, look, done)))
+        return _html(await run_in_threadpool(lambda: self._opener.pages().row(number, look, done)))
 
     async def _confirm(self, request: Request, visitor: Visitor) -> Response:
         act, look = read_act(_fields(request)), self._look(visitor)
-        return _html(await run_in_threadpool(lambda: self._reception.desk().question(act, look)))
+        return _html(await run_in_threadpool(lambda: self._opener.pages().question(act, look)))
 
     async def _act(self, request: Request, visitor: Visitor) -> Response:
         form = await _form(request)
         refused = self.guard.may_act(visitor, asked(request), _single(form))
         if refused is not None:
             return self._says(visitor, refused.status, "This was not done", refused.why)
-        act, by = read_act(form), desk.known_as(visitor.name)
+        act, by = read_act(form), known_as(visitor.name)
         # Who reloads the page that comes then does nothing a second time.
-        to, count = await run_in_threadpool(lambda: self._reception.desk().act(act, by))
+        to, count = await run_in_threadpool(lambda: self._opener.pages().act(act, by))
         self._enter(act, visitor, count)
         return RedirectResponse(to, status_code=303)
 
     def _enter(self, act: Act, visitor: Visitor, count: int) -> None:
         """Tells the journal what was done, and by whom."""
         if isinstance(act, TableAct):
-            self._journal.info(f"table_{act.action}", by=visitor.name, table=act.table, new=bool(count))
+            name = write_name(*act.place)
+            self._journal.info(f"table_{act.action}", by=visitor.name, table=name, new=bool(count))
             return
         why = {"why": act.why} if act.why else {}
         if isinstance(act, OutputAct):
@@ -217,19 +263,19 @@ class App:
     async def _events(self, request: Request, visitor: Visitor) -> Response:
         if self._streams >= STREAM_CONNECTIONS or self.closing:
             return Response(status_code=503)
-        open_desk = await run_in_threadpool(self._reception.desk)
+        log_pages = await run_in_threadpool(self._opener.pages)
         span = range_named(request.query_params.get("range", ""))
-        output, table = (request.query_params.get(name, "") for name in ("output", "table"))
+        output, schema, table = (request.query_params.get(name, "") for name in ("output", "schema", "table"))
 
         def drawn() -> str:
-            reading = open_desk.collector.reading()
+            reading = log_pages.collector.reading()
             if table:
-                return open_desk.live_table(table)
+                return log_pages.live_table((schema or None, table)) + pages.draw_state(self._page_state())
             if output:
-                return pages.live_output(reading, open_desk.output(output), span)
-            return pages.live(reading, span, acts=self._look(visitor).acts)
+                return pages.draw_live_output(reading, log_pages.output(output), span)
+            return pages.draw_live_overview(reading, span, acts=self._look(visitor).acts)
 
-        stream = self._stream(open_desk.collector, drawn, visitor)
+        stream = self._stream(log_pages.collector, drawn, visitor)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def _stream(
@@ -270,14 +316,14 @@ class App:
         if self.guard.settings.token is None:
             return _secured(RedirectResponse("/", status_code=303))
         if not sends:
-            return _secured(_html(pages.login_page(self._look(None), wrong=False)))
+            return _secured(_html(pages.draw_login(self._look(None), wrong=False)))
         try:
             token = _single(await _form(request)).get("token", "")
         except DataError as error:
             return _secured(Response(f"{error}\n", 400, media_type="text/plain"))
         if not self.guard.knows(token):
             self.refused_logins.count(facts.peer)
-            return _secured(_html(pages.login_page(self._look(None), wrong=True), 401))
+            return _secured(_html(pages.draw_login(self._look(None), wrong=True), 401))
         response = RedirectResponse("/", status_code=303)
         self._give_session(request, response, self.guard.new_session("token", time()))
         return _secured(response)
@@ -301,9 +347,9 @@ class App:
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
 
-    def _look(self, visitor: Visitor | None) -> pages.Viewer:
-        return pages.Viewer(
-            log=self._reception.config.source.log,
+    def _look(self, visitor: Visitor | None) -> Viewer:
+        return Viewer(
+            log=self._opener.config.source.log,
             visitor="" if visitor is None else visitor.name,
             acts=visitor is not None and not self.guard.settings.read_only,
             style=self._at["style.css"],
@@ -311,7 +357,13 @@ class App:
             rows_script=self._at["rows.js"],
             leaves=visitor is not None and visitor.name == "token",
             proof="" if visitor is None else self.guard.proof(visitor),
+            state=NO_STATE if visitor is None else self._page_state(),
         )
+
+    def _page_state(self) -> PageState:
+        """Say how the log is, if it is open; a page that tells why it is not has no state."""
+        opened = self._opener.opened
+        return NO_STATE if opened is None else page_state(opened.collector.reading())
 
     def _refuse(self, request: Request, refused: AccessRefused) -> Response:
         if refused.login and request.method == "GET" and "text/html" in request.headers.get("accept", ""):
@@ -322,7 +374,7 @@ class App:
         return response
 
     def _says(self, visitor: Visitor, status: int, title: str, sentence: str) -> Response:
-        return _html(pages.message_page(title, sentence, self._look(visitor)), status)
+        return _html(pages.draw_message(title, sentence, self._look(visitor)), status)
 
     def _give_session(self, request: Request, response: Response, session: str) -> None:
         # Anybody can send this header, so only a proxy that is believed may say so.

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Reason
 from eventlog.core.plural import counted, duration
+from eventlog.core.table_names import read_name
 from eventlog.sources.log.flow import OutputLag
-from eventlog.web.acts import OutputAction
+from eventlog.web.actions import OutputAction
 from eventlog.web.reading import OutputView, PageReading, UnreadTable
 from eventlog.web.words import output_state
 
@@ -55,6 +56,8 @@ class Banner(Struct, frozen=True, kw_only=True):
     """In the words of whoever met it."""
     output: str = ""
     acts: tuple[OutputAction, ...] = ()
+    choose: Mapping[str, str] = {}
+    """The fields of a form that asks for an action on rows."""
 
     @property
     def do(self) -> str:
@@ -72,12 +75,14 @@ def banners(reading: PageReading) -> Iterator[Banner]:
     flow = reading.flow
     if flow is not None and flow.parts.held:
         rows = counted(flow.parts.held)
+        others = " All others are published." if flow.state == "held" and flow.publishing else ""
         yield Banner(
             state="held",
             what=rows,
             to=("rows", {"status": "N", "reason": "held"}),
-            sentence=(f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it."),
+            sentence=f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it.{others}",
             cause=reading.held or "",
+            choose={"action": "release", "all": "1", "status": "N", "reason": "held"},
             section="EventlogHeld",
         )
 
@@ -96,7 +101,7 @@ def of_table(table: str, wait: UnreadTable) -> Banner:
     return Banner(
         state="suspended",
         what=f"the table {table}",
-        to=("rows", {"status": "N", "table": table}),
+        to=("table", {"schema": read_name(table)[0], "name": read_name(table)[1]}),
         since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
         sentence=f"{UNREAD[wait.reason]}, so its rows wait. All others are published.",
         cause=wait.note,

@@ -1,6 +1,4 @@
-"""Charts: where the parts of a curve over a range of time stand; templates/charts.html draws them
-as SVG. Pure.
-"""
+"""Charts: where the parts of a curve over a range of time stand; templates/charts.html draws them as SVG. Pure."""
 
 from __future__ import annotations
 
@@ -28,11 +26,13 @@ DAY_SECONDS: Final = 86_400
 LONG_SECONDS: Final = 120
 """From here on a time is shown in minutes, hours or days."""
 
-WIDTH_PIXELS: Final = 400
-HEIGHT_PIXELS: Final = 150
-LEFT_PIXELS: Final = 48
-BOTTOM_PIXELS: Final = 26
-TOP_PIXELS: Final = 8
+WIDTH: Final = 400
+HEIGHT: Final = 100
+"""Of the drawing, which is stretched to its card: what is written stands beside it, in letters of one size."""
+
+EDGE: Final = 1
+"""Above and below the curve, so that its line is not cut."""
+
 GAP_SECONDS: Final = 120.0
 """Seconds without a sample that break the curve: nobody measured then."""
 
@@ -44,15 +44,6 @@ MOST_VALUES: Final = 240
 
 Points = Sequence[tuple[float, float]]
 """Moments in seconds since 1970, and values."""
-
-
-class Label(Struct, frozen=True, kw_only=True):
-    """A text beside an axis."""
-
-    text: str
-    x: float
-    y: float
-    anchor: str
 
 
 class CurvePart(Struct, frozen=True, kw_only=True):
@@ -73,31 +64,23 @@ class Chart(Struct, frozen=True, kw_only=True):
     title: str
     summary: str
     span: ChartRange
-    levels: tuple[float, ...]
-    labels: tuple[Label, ...]
+    levels: tuple[tuple[str, float], ...]
+    """What stands beside the lines of the scale, from the top down, and how high they are drawn."""
+
     stretches: tuple[CurvePart, ...]
-    width: int = WIDTH_PIXELS
-    height: int = HEIGHT_PIXELS
-    left: int = LEFT_PIXELS
+    width: int = WIDTH
+    height: int = HEIGHT
 
 
 def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = RANGES[0]) -> Chart:
     points = [(at, value) for at, value in points if now - span.seconds <= at <= now]
     top = ceiling(unit, max((value for _, value in points), default=0.0))
-    heights = [(part * top, _y(part * top, top)) for part in (0.0, 0.5, 1.0)]
     parts = [_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]
     return Chart(
         title=title,
         summary=_in_words(unit, points),
         span=span,
-        levels=tuple([y for _, y in heights]),
-        labels=(
-            *(
-                Label(text=beside_axis(unit, value, top), x=LEFT_PIXELS - 6, y=y + 5, anchor="end")
-                for value, y in heights
-            ),
-            *_ticks(span),
-        ),
+        levels=tuple([(beside_axis(unit, part * top, top), _y(part * top, top)) for part in (1.0, 0.5, 0.0)]),
         stretches=tuple(parts),
     )
 
@@ -143,15 +126,6 @@ def _in_words(unit: str, points: Points) -> str:
     return f"now {in_full(unit, values[-1])}, highest {beside_axis(unit, max(values), max(values))}"
 
 
-def _ticks(span: ChartRange) -> Iterator[Label]:
-    # So that the first and the last stay inside of the chart.
-    anchors = {0: "start", len(span.ticks): "end"}
-    for index, text in enumerate((*span.ticks, "now")):
-        anchor = anchors.get(index, "middle")
-        x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * index / len(span.ticks)
-        yield Label(text=text, x=round(x, 1), y=HEIGHT_PIXELS - 4, anchor=anchor)
-
-
 def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, float]]]:
     """The points, parted where nobody measured; not more than a chart can show."""
     stretch: list[tuple[float, float]] = []
@@ -165,10 +139,10 @@ def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, f
         yield thinned(stretch)
 
 
-def thinned(points: Points) -> list[tuple[float, float]]:
-    """As many points as a chart can show: the highest of each few, and the last one always."""
+def thinned(points: Points, most: int = MOST_VALUES) -> list[tuple[float, float]]:
+    """Return as many points as a chart can show: the highest of each few, and the last one always."""
     # Rounded up, so that there are no more of them than that.
-    some = -(-len(points) // MOST_VALUES)
+    some = -(-len(points) // most)
     if some <= 1:
         return list(points)
     # The highest, not their mean: a peak of a minute is what somebody looks for.
@@ -188,7 +162,7 @@ def _stretch(
 ) -> CurvePart:
     places: list[tuple[float, float]] = []
     for at, value in points:
-        x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * (1 + (at - now) / seconds)
+        x = WIDTH * (1 + (at - now) / seconds)
         places.append((round(x, 1), _y(value, top)))
     # A line of one point cannot be seen.
     if len(places) == 1:
@@ -203,4 +177,4 @@ def _stretch(
 
 
 def _y(value: float, top: float) -> float:
-    return round(TOP_PIXELS + (HEIGHT_PIXELS - BOTTOM_PIXELS - TOP_PIXELS) * (1 - value / top), 1)
+    return round(EDGE + (HEIGHT - 2 * EDGE) * (1 - value / top), 1)

@@ -26,7 +26,7 @@ from eventlog.care.listing import one_row
 from eventlog.care.status import LastError, facts, publishing
 from eventlog.config.build import former_names_of, log_catalog_of, name_of
 from eventlog.config.outputs import OutputConfig, default_output, plugin_of
-from eventlog.config.settings import Config
+from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import loaded, offers
@@ -42,6 +42,7 @@ from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
+from eventlog.web.first_steps import command_options
 from eventlog.web.reading import (
     OLD_SECONDS,
     RANGES,
@@ -214,8 +215,13 @@ class Collector:
         self._file = HistoryFile(settings_of(config).history, database, self.log.name)
         self._documents: dict[str, tuple[float, int]] = {}
         self._sampled_failing: set[str] = set()
+        is_log, url = config.source.kind == LOG, config.source.url
         self._reading = PageReading(
-            log=self.log.name, database=database, now=time(), history=self._file.read() if history is None else history
+            log=self.log.name,
+            database=database,
+            now=time(),
+            history=self._file.read() if history is None else history,
+            commands=command_options(url, database) if is_log else None,
         )
         self.version = 0
         self._thread = Thread(target=self._run, name="eventlog-web-collector", daemon=True)
@@ -257,6 +263,11 @@ class Collector:
         now = newest(noted, {name: state for name, state in vitals.outputs.items() if name in noted})
         places = tuple(replace(view, standing=now[view.noted]) for view in reading.places)
         return replace(reading, flow=flow, loop=vitals, places=places)
+
+    @property
+    def named(self) -> tuple[OutputView, ...]:
+        """Return the outputs of the configuration, before anybody has looked how they stand."""
+        return self._outputs
 
     @property
     def outputs(self) -> list[str]:

@@ -41,7 +41,7 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     from eventlog.core.errors import ConfigError
     from eventlog.daemon.logging import journal
     from eventlog.daemon.signals import requests_by_signal
-    from eventlog.web.door import open_page, watched_only
+    from eventlog.web.open_page import open_page, watched_only
 
     def shown(config: Config) -> Config:
         return watched_only(config) if read_only else config

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from eventlog.capture.track import located
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.core.secrets import shown
+from eventlog.core.table_names import write_name
 from eventlog.refresh.loads import RefreshPace, loads
 from eventlog.refresh.ranges import read
 from eventlog.refresh.stretches import Refresh
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
-from eventlog.web.reading import bare_name
+from eventlog.web.reading import TablePlace
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -34,6 +35,12 @@ long.
 
 LOADED_TABLES: Final = 2
 """Tables that are loaded at the same time."""
+
+
+def logged_as(place: TablePlace, log_schema: str | None) -> str:
+    """Write what the log calls a table: by its bare name where it stands in the log's own schema."""
+    schema, name = place
+    return name if schema in (None, log_schema) else write_name(schema, name)
 
 
 class LoadView(Struct, frozen=True, kw_only=True):
@@ -73,26 +80,27 @@ class Loading:
         self._reader = reader
         self._tell = tell
         self._lock = Lock()
-        self._views: dict[str, LoadView] = {}
-        self._works: dict[str, Refresh] = {}
+        self._views: dict[TablePlace, LoadView] = {}
+        self._works: dict[TablePlace, Refresh] = {}
         self._threads: list[Thread] = []
-        self._stopping: set[str] = set()
+        self._stopping: set[TablePlace] = set()
         self._closed = False
 
-    def view(self, table: str) -> LoadView | None:
+    def view(self, place: TablePlace) -> LoadView | None:
         """How far the load of a table is; None where there is none. One that another process has
         left is `interrupted`.
         """
         with self._lock:
-            view = self._views.get(table)
-        return view or self._left(table)
+            view = self._views.get(place)
+        return view or self._left(place)
 
-    def begin(self, table: str, by: str) -> bool:
+    def begin(self, place: TablePlace, by: str) -> bool:
         """Begins the load of a table, or goes on with one that was broken off; whether it was not
         running already.
         """
         with self._lock:
             running = [view.table for view in self._views.values() if view.running]
+            table = write_name(*place)
             if table in running:
                 return False
             if len(running) >= LOADED_TABLES:
@@ -101,23 +109,23 @@ class Loading:
             if self._closed:
                 message = f"The page ends, so {table} is not loaded."
                 raise UsageError(message, hint="Begin it again on the next page.")
-            self._stopping.discard(table)
-            self._views[table] = LoadView(table=table, by=by)
-            thread = Thread(target=self._work, args=(table,), name="eventlog-web-refresh", daemon=True)
+            self._stopping.discard(place)
+            self._views[place] = LoadView(table=table, by=by)
+            thread = Thread(target=self._work, args=(place,), name="eventlog-web-refresh", daemon=True)
             # Those that have ended need not be waited for when the page does.
             self._threads = [former for former in self._threads if former.is_alive()]
             self._threads.append(thread)
             thread.start()
         return True
 
-    def stop(self, table: str) -> bool:
+    def stop(self, place: TablePlace) -> bool:
         """Ends a load after the stretch in hand; whether it was running."""
         with self._lock:
-            view, work = self._views.get(table), self._works.get(table)
+            view, work = self._views.get(place), self._works.get(place)
             if view is None or not view.running:
                 return False
             # It may not have begun its work yet, and looks there when it does.
-            self._stopping.add(table)
+            self._stopping.add(place)
         if work is not None:
             work.gate.close()
         return True
@@ -136,52 +144,52 @@ class Loading:
         for thread in self._threads:
             thread.join()
 
-    def _work(self, table: str) -> None:
+    def _work(self, place: TablePlace) -> None:
         try:
-            self._load(table)
+            self._load(place)
         except EventlogError as error:
-            self._now(table, state="failed", error=shown(str(error)))
+            self._now(place, state="failed", error=shown(str(error)))
         except Exception as error:  # noqa: BLE001  # it is shown; the page goes on
             reason = f"{type(error).__name__}, which is a fault of eventlog."
-            self._now(table, state="failed", error=reason)
+            self._now(place, state="failed", error=reason)
         finally:
             with self._lock:
-                self._works.pop(table, None)
+                self._works.pop(place, None)
 
-    def _load(self, table: str) -> None:
+    def _load(self, place: TablePlace) -> None:
         with self._engine.connect() as connection:
             names = located(connection, self._names)
-        [load] = loads(self._engine, names, [table], None, None)
+        [load] = loads(self._engine, names, [write_name(*place)], None, None)
         reading = reading_engine(self._engine, self._reader)
         work = Refresh(Log(self._engine, names), load, PACE, reading=reading)
         with self._lock:
-            self._works[table] = work
-            if self._closed or table in self._stopping:
+            self._works[place] = work
+            if self._closed or place in self._stopping:
                 work.gate.close()
         stands = {stand.place: stand for stand in work.begin()}
         order = tuple(stands.values())
         rows, total = sum(stand.rows for stand in order), sum(stand.total for stand in order)
-        self._now(table, rows=rows, total=total)
+        self._now(place, rows=rows, total=total)
         for stand in work.steps(order):
             stands[stand.place] = stand
-            self._now(table, rows=sum(other.rows for other in stands.values()))
+            self._now(place, rows=sum(other.rows for other in stands.values()))
         all_done = all(stand.done for stand in stands.values())
-        self._now(table, state="ended" if all_done else "stopped")
+        self._now(place, state="ended" if all_done else "stopped")
 
-    def _left(self, table: str) -> LoadView | None:
+    def _left(self, place: TablePlace) -> LoadView | None:
         log = Log(self._engine, self._names)
         with log.transaction() as connection:
             marks = Marks(log).all(connection)
         with self._engine.connect() as connection:
             # Its mark has the name that the log has for it: without the schema where that is the log's own.
-            called = bare_name(located(connection, self._names).schema, table)
+            called = logged_as(place, located(connection, self._names).schema)
         stands = read(called, marks)
         if stands is None:
             return None
         rows, total = sum(stand.rows for stand in stands), sum(stand.total for stand in stands)
-        return LoadView(table=table, rows=rows, total=total, state="interrupted")
+        return LoadView(table=write_name(*place), rows=rows, total=total, state="interrupted")
 
-    def _now(self, table: str, **news: object) -> None:
+    def _now(self, place: TablePlace, **news: object) -> None:
         with self._lock:
-            self._views[table] = replace(self._views[table], **news)
+            self._views[place] = replace(self._views[place], **news)
         self._tell()

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from eventlog.capture.installed import TriggerState
 from eventlog.care.flow import waiting_for
+from eventlog.care.listing import Filters
 from eventlog.care.status import Facts, Publishing
 from eventlog.core.model import Reason, Status
 from eventlog.core.plugins import PageTable
+from eventlog.core.table_names import read_name
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow, OutputLag
@@ -90,6 +92,11 @@ class History(Struct, frozen=True, kw_only=True):
     """
 
     levels: tuple[tuple[Sample, ...], ...] = ((),) * len(RANGES)
+
+    @property
+    def publishes(self) -> bool:
+        """Return whether a publisher works on the log, here or elsewhere."""
+        return self.loop is not None or (self.flow is not None and self.flow.publishing)
 
     @property
     def latest(self) -> Sample | None:
@@ -204,6 +211,13 @@ class PageReading(Struct, frozen=True, kw_only=True):
     trouble: str | None = None
     triggers: Sequence[TriggerState] = ()
     parts: Sequence[PagePart] = ()
+    commands: str | None = None
+    """What a command needs to find the log, for whoever comes first; None where its rows come from a stream."""
+
+    @property
+    def publishes(self) -> bool:
+        """Return whether a publisher works on the log, here or elsewhere."""
+        return self.loop is not None or (self.flow is not None and self.flow.publishing)
 
     @property
     def latest(self) -> Sample | None:
@@ -242,6 +256,22 @@ class PageReading(Struct, frozen=True, kw_only=True):
             return self.facts
         return replace(self.facts, rows={**self.facts.rows, Status.NEW: self.waiting})
 
+    def count_rows(self, filters: Filters) -> int | None:
+        """Say how many rows a list has, as they were counted; None where nobody has counted these."""
+        facts = self.rows
+        if facts is None or filters.table or filters.key or filters.text or filters.since:
+            return None
+        if filters.reason:
+            if not filters.letters or Status.NEW in filters.letters or filters.reason == Reason.PUBLISHED:
+                return None
+            return sum(
+                one.rows
+                for one in self.reasons
+                if one.reason == filters.reason and one.status is not None and one.status in filters.letters
+            )
+        every = {**facts.rows, **facts.ignored}
+        return sum(count for letter, count in every.items() if not filters.letters or letter in filters.letters)
+
     def output(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""
         return next((output for output in self.places if output.noted == noted), None)
@@ -259,6 +289,7 @@ def tables_of(triggers: Sequence[TriggerState]) -> Mapping[TablePlace, Sequence[
     return by_table
 
 
-def bare_name(schema: str | None, whole: str) -> str:
-    """A table's name without the schema that it has."""
-    return whole.removeprefix(f"{schema}.") if schema else whole
+def owner_place(trigger: TriggerState) -> TablePlace:
+    """Return the class that a trigger belongs to, which may have another schema than the trigger."""
+    schema, name = read_name(trigger.owner)
+    return schema or None, name

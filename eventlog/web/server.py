@@ -26,9 +26,9 @@ from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.web.app import PROVED, App
-from eventlog.web.desk import Reception
 from eventlog.web.endpoint import HEAD_BYTES, PATIENCE_SECONDS, cannot_listen, health, is_late, leaving, ready
 from eventlog.web.guard import Guard, is_open_door
+from eventlog.web.log_opener import LogOpener
 from eventlog.web.metrics import CONTENT_TYPE, metrics
 from eventlog.web.refused_logins import RefusedLogins
 from eventlog.web.settings import settings_of
@@ -130,16 +130,16 @@ class PageServer:
     def __init__(
         self,
         address: str,
-        reception: Reception,
+        opener: LogOpener,
         journal: BoundLogger,
         vitals: PublisherHealth | None = None,
     ) -> None:
         host, port = read_address(address)
-        refuse_open_door(host, reception.config)
-        self._reception = reception
+        refuse_open_door(host, opener.config)
+        self._opener = opener
         self._host = host
         self._journal = journal
-        self._app = App(reception, Guard(settings_of(reception.config)), journal)
+        self._app = App(opener, Guard(settings_of(opener.config)), journal)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # Here and not in the server's thread, so that a port that is taken is an error of the command.
         try:
@@ -156,7 +156,7 @@ class PageServer:
             daemon=True,
         )
         # Both after the port is ours: an address that is taken leaves no thread behind.
-        reception.start()
+        opener.start()
         self._thread.start()
         end = monotonic() + START_SECONDS
         # uvicorn shows by this attribute alone that it listens.
@@ -174,7 +174,7 @@ class PageServer:
             self._journal.error("page_reload_failed", error=str(error))
             # The log changes all the same; only who may come does not.
             config = replace(config, tables={**config.tables, "web": former})
-        self._reception.adopt(config)
+        self._opener.adopt(config)
         # Sessions that somebody has ended stay ended.
         settings = settings_of(config)
         if settings != former:
@@ -190,7 +190,7 @@ class PageServer:
         self._thread.join()
         self._app.refused_logins.write()
         self._socket.close()
-        self._reception.close()
+        self._opener.close()
 
     def wait(self, between: Callable[[], None]) -> None:
         """Until it ends; what is asked for by a signal is done between."""

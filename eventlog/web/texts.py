@@ -6,7 +6,10 @@ where they meet HTML.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
+
+from eventlog.web.addresses import address
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -79,11 +82,49 @@ def short_id(text: str | int) -> str:
     return f"…{digits if len(digits) <= SHORT_CHARACTERS else digits[-END_CHARACTERS:]}"
 
 
-def code(text: str) -> Markup:
-    """A sentence of ours in which commands stand between backquotes."""
+_fraction = re.compile(r"(\d\d:\d\d:\d\d)[.,]\d+")
+_links = re.compile(
+    r"`(?P<command>[^`]+)`|(?P<row>\b[Rr]ow (?P<number>[0-9]{1,19}))\b|(?P<page>\b(?:page (?:Rows|Tables|Errors)|[Oo]verview)\b)"
+)
+_pages: Final = {"rows": ("rows",), "tables": ("tables",), "overview": ()}
+
+
+def moment(text: str | None) -> Markup | str:
+    """Write a time to the second; whoever points at it sees it whole."""
+    from markupsafe import Markup
+
+    if text is None:
+        return ""
+    short_text = _fraction.sub(r"\1", text)
+    if short_text == text:
+        return value(text)
+    return Markup('<bdi title="{}">{}</bdi>').format(shown(text), shown(short_text))
+
+
+def linked(text: str | None) -> Markup | str:
+    """Write a sentence with links to the rows and pages that it names, commands as such, and times to the
+    second.
+
+    It may have words of the database in it: all of it is escaped, and links lead to this page only.
+    """
     from markupsafe import Markup, escape
 
-    parts = [escape(part) for part in text.split("`")]
-    return Markup("").join(
-        Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in enumerate(parts)
-    )
+    if text is None:
+        return ""
+    parts, at, whole = [], 0, _fraction.sub(r"\1", shown(text))
+    for found in _links.finditer(whole):
+        parts += [escape(whole[at : found.start()]), _link(found)]
+        at = found.end()
+    return Markup("").join([*parts, escape(whole[at:])])
+
+
+def _link(found: re.Match[str]) -> Markup:
+    from markupsafe import Markup
+
+    if found["command"]:
+        return Markup("<code>{}</code>").format(found["command"])
+    if found["row"]:
+        return Markup('<a href="{}">{}</a>').format(address("rows", found["number"]), found["row"])
+    name = found["page"].lower().removeprefix("page ")
+    to = address("rows", status="EF") if name == "errors" else address(*_pages[name])
+    return Markup('<a href="{}">{}</a>').format(to, found["page"])

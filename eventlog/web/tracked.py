@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from eventlog.config.settings import LOG
 from eventlog.core.plugins import PageCell, PageOrder, PagePlugin, PageTable
 from eventlog.core.table_names import write_name
-from eventlog.web.pages import address
+from eventlog.web.addresses import table_address
 from eventlog.web.reading import tables_of
 from eventlog.web.words import trigger_state, word_of
 
@@ -34,7 +34,7 @@ def tracked_tables(triggers: Sequence[TriggerState], empty: str = "No table is t
         look = next(kind for kind in WORST_FIRST if any(word.kind == kind for word in words))
         rows.append(
             (
-                PageCell(text=write_name(*place), to=address("table", schema=place[0], name=place[1])),
+                PageCell(text=write_name(*place), to=table_address(place)),
                 PageCell(text=", ".join(styles) or "unknown"),
                 PageCell(text=str(len(its_triggers))),
                 PageCell(text=", ".join(word.text for word in words), look=look),

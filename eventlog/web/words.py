@@ -29,7 +29,7 @@ class StateWord(Struct, frozen=True):
 
 _TEXTS: Final[Mapping[Kind, str]] = {
     "good": "flowing, up to date, publishing, works elsewhere, CURRENT, ended",
-    "calm": "waiting, ready, not due, resuming, standby, starting, running",
+    "calm": "new, not started, waiting, ready, not due, resuming, standby, starting, running",
     "warn": "held, retrying, lagging, suspended, slow, paused, stopping, stopped, interrupted,"
     " OUTDATED, MISSING, STRAY, DISABLED, not tracked, no publisher, not configured, look here",
     "bad": "stuck, failing, failed, not read",

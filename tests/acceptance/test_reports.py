@@ -132,7 +132,7 @@ def test_the_pages_address_may_be_a_port(
     def opened(address: str, *_: object) -> None:
         raise ConfigError(f"asked for {address}")
 
-    monkeypatch.setattr("eventlog.web.door.open_page", opened)
+    monkeypatch.setattr("eventlog.web.open_page.open_page", opened)
     ok("install", *where)
     assert exit_code(["web", *option, *where]) == EX_CONFIG
     assert capsys.readouterr().err == "eventlog: asked for 8781\n"

@@ -17,7 +17,7 @@ from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import HttpOutput
-from eventlog.web.door import open_page
+from eventlog.web.open_page import open_page
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import settled, site, until, url_of
 from tests.integration.scripted_server import ScriptedServer, answer

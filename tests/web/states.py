@@ -24,25 +24,28 @@ from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import loaded, offers
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
-from eventlog.explain.rows import ExplainedRow, Explanation
+from eventlog.explain.rows import ExplainedRow, Explanation, FormerDocument
+from eventlog.explain.states import RowStage
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.version import VERSION
-from eventlog.web.acts import OutputAct, RowsAct
+from eventlog.web.actions import OutputAct, RowsAct
+from eventlog.web.differences import compare_documents
+from eventlog.web.drawing import SHOWN_CHARACTERS, Viewer
+from eventlog.web.life_line import life_line
+from eventlog.web.navigation import page_state
 from eventlog.web.pages import (
     NEAR_ROWS,
-    SHOWN_CHARACTERS,
-    Viewer,
-    document_page,
-    login_page,
-    message_page,
-    output_page,
-    output_question,
-    overview_page,
-    row_page,
-    rows_page,
-    rows_question,
-    table_page,
-    tables_page,
+    ask_output,
+    ask_rows,
+    draw_document,
+    draw_login,
+    draw_message,
+    draw_output,
+    draw_overview,
+    draw_row,
+    draw_rows,
+    draw_table,
+    draw_tables,
 )
 from eventlog.web.reading import (
     RANGES,
@@ -179,6 +182,47 @@ ACCIDENTS = {
 }
 
 
+EMPTY = replace(READING, history=History(), flow=Flow(), places=(PLACE,), commands="", facts=replace(FACTS, rows={}))
+"""A log that was installed just now."""
+
+STATES: Final[Mapping[str, PageReading]] = {
+    "empty": EMPTY,
+    "flowing": replace(
+        READING,
+        triggers=triggers({"usr_insert": "CURRENT"}),
+        flow=replace(FLOW, parts=WaitingParts(), oldest=None, lag=0.0, ready_lag=0.0),
+        places=(replace(QUICK, standing=OutputState(document="0042", position=(42,), at=NOW - 5)), SLOW),
+    ),
+    "lagging": ACCIDENTS["slow receiver"],
+    "dead": ACCIDENTS["dead output"],
+    "held": ACCIDENTS["held rows"],
+    "no right": ACCIDENTS["no right"],
+    "publisher gone": ACCIDENTS["publisher gone"],
+    "slow": replace(READING, places=(SLOW,), flow=replace(LATE, settled=120)),
+}
+"""The eight states in which a log is looked at."""
+
+OUTPUTS = (
+    OutputView(name="vault", noted="vault", format="xds"),
+    OutputView(name="archive", noted="archive", format="xds"),
+    OutputView(name="warehouse", noted="warehouse", format="change-tables"),
+)
+STAGES = (
+    RowStage(output="vault", stage="over"),
+    RowStage(output="archive", stage="parked", reason="behind", behind=5),
+    RowStage(
+        output="warehouse", stage="parked", reason="retry", attempts=6, due=int(NOW * 1000), note="no route to host"
+    ),
+)
+BEFORE, AFTER = (
+    f"""<modify class-name="usr" event-id="{number}">
+  <association>idu=1,table=usr</association>
+  <modify-attr attr-name="fname"><remove-all-values/><add-value><value type="string">{name}</value></add-value></modify-attr>
+</modify>"""
+    for number, name in ((3, "Jack"), (7, "John"))
+)
+DIFFERENCE = compare_documents(FormerDocument(record_id=3, document=BEFORE), AFTER)
+
 WIDE: Final = "rows that are wide or empty, of who only reads"
 """On a small screen this table is scrolled sideways."""
 
@@ -198,18 +242,39 @@ def _rows() -> dict[str, str]:
     some = Listing(rows=(behind, held, refused, ROW), further=Cursor(before=6))
     every = RowsAct(action="hold", filters=Filters(letters="N", table="usr"))
     return {
-        "rows": rows_page(some, Filters(letters="NX"), LOOK, first=False),
-        WIDE: rows_page(Listing(rows=(long, empty), further=None), Filters(), READS, first=True),
-        "rows of a key in a log without an index": rows_page(unordered, Filters(key="k"), LOOK, first=True),
-        "no rows": rows_page(nothing, Filters(), LOOK, first=True),
-        "no errors": rows_page(nothing, Filters(letters="EF"), LOOK, first=True),
-        "row that is held": row_page(held, explained(held, 2), LOOK),
-        "row that waits for a right": row_page(denied, explained(denied, 1, None), READS),
-        "row with much about it": row_page(much, explained(much, 3 * NEAR_ROWS, None), LOOK, "1 row is held now."),
-        "document": document_page(9, explained(held, 2), LOOK),
-        "question about two rows": rows_question(RowsAct(action="requeue", numbers=(3, 4)), [3, 4], LOOK),
-        "question about thirty rows": rows_question(RowsAct(action="hold", numbers=(*range(30),)), range(30), LOOK),
-        "question about a filter": rows_question(every, range(1, 2001), LOOK),
+        "rows": draw_rows(some, Filters(letters="NX"), LOOK, first=False),
+        WIDE: draw_rows(Listing(rows=(long, empty), further=None), Filters(), READS, first=True),
+        "rows of a key in a log without an index": draw_rows(unordered, Filters(key="k"), LOOK, first=True),
+        "no rows": draw_rows(nothing, Filters(), LOOK, first=True),
+        "no errors": draw_rows(nothing, Filters(letters="EF"), LOOK, first=True),
+        "row that is held": draw_row(held, explained(held, 2), LOOK, life=life_line(held, [], OUTPUTS, None)),
+        "row at three outputs": draw_row(
+            ROW, explained(ROW, 1, AFTER), LOOK, life=life_line(ROW, STAGES, OUTPUTS, None), difference=DIFFERENCE
+        ),
+        "row at three outputs, of who only reads": draw_row(
+            ROW, explained(ROW, 1, AFTER), READS, life=life_line(ROW, STAGES, OUTPUTS, None)
+        ),
+        "row that was refused": draw_row(
+            refused, explained(refused, 1, None), LOOK, life=life_line(refused, [], OUTPUTS, "2027-01-15 05:00:02.5")
+        ),
+        "row that is published": draw_row(
+            replace(ROW, status="S"),
+            explained(ROW, 1),
+            LOOK,
+            life=life_line(replace(ROW, status="S"), [], OUTPUTS, None),
+        ),
+        "row that waits for a right": draw_row(denied, explained(denied, 1, None), READS),
+        "row with much about it": draw_row(much, explained(much, 3 * NEAR_ROWS, None), LOOK, done="1 row is held now."),
+        "document": draw_document(9, explained(held, 2), LOOK),
+        "document beside the last one": draw_document(9, explained(held, 2, AFTER), LOOK, DIFFERENCE),
+        "rows of a search that goes on": draw_rows(
+            Listing(rows=(ROW,), further=Cursor(before=430_000), searches=True), Filters(key="idu=1"), LOOK, first=True
+        ),
+        "timeline near a row": draw_rows(some, Filters(table="usr", key="idu=1"), READS, first=False, around=7),
+        "rows that were counted": draw_rows(some, Filters(letters="S"), LOOK, first=True, total=1_000_000),
+        "question about two rows": ask_rows(RowsAct(action="requeue", numbers=(3, 4)), [3, 4], LOOK),
+        "question about thirty rows": ask_rows(RowsAct(action="hold", numbers=(*range(30),)), range(30), LOOK),
+        "question about a filter": ask_rows(every, range(1, 2001), LOOK),
     }
 
 
@@ -223,15 +288,15 @@ def _outputs() -> dict[str, str]:
     resumed = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=0, first=None, seconds=None)}))
     dead = ACCIDENTS["dead output"]
     return {
-        "output": output_page(reading, place, LOOK, RANGES[1], "It is paused now."),
-        "output, of who only reads": output_page(reading, place, READS, RANGES[0]),
-        "output that is paused": output_page(reading, paused, LOOK, RANGES[0]),
-        "output that is behind": output_page(behind, place, LOOK, RANGES[0]),
-        "output that was resumed": output_page(resumed, place, LOOK, RANGES[0]),
-        "output that is dead": output_page(dead, DEAD, LOOK, RANGES[0]),
-        "output that is dead, of who only reads": output_page(dead, DEAD, READS, RANGES[0]),
-        "output that is slow": output_page(ACCIDENTS["slow receiver"], SLOW, LOOK, RANGES[0]),
-        "question about an output": output_question(OutputAct(action="pause", output=PLACE.noted), PLACE.name, LOOK),
+        "output": draw_output(reading, place, LOOK, RANGES[1], "It is paused now."),
+        "output, of who only reads": draw_output(reading, place, READS, RANGES[0]),
+        "output that is paused": draw_output(reading, paused, LOOK, RANGES[0]),
+        "output that is behind": draw_output(behind, place, LOOK, RANGES[0]),
+        "output that was resumed": draw_output(resumed, place, LOOK, RANGES[0]),
+        "output that is dead": draw_output(dead, DEAD, LOOK, RANGES[0]),
+        "output that is dead, of who only reads": draw_output(dead, DEAD, READS, RANGES[0]),
+        "output that is slow": draw_output(ACCIDENTS["slow receiver"], SLOW, LOOK, RANGES[0]),
+        "question about an output": ask_output(OutputAct(action="pause", output=PLACE.noted), PLACE.name, LOOK),
     }
 
 
@@ -242,13 +307,13 @@ def _tables() -> dict[str, str]:
     unread = ACCIDENTS["no right"].unread["usr"]
     away = replace(READING, counted=None, trouble="the disk is gone.")
     return {
-        "tables": tables_page(replace(READING, triggers=found), LOOK),
-        "no tables": tables_page(READING, LOOK),
-        "tables that are being read": tables_page(replace(READING, counted=None), LOOK),
-        "tables that cannot be read": tables_page(away, LOOK),
-        "table whose triggers fail": table_page("usr", (fails,), (ROW,), LOOK),
-        "table without a right": table_page("usr", found, (ROW,), LOOK, unread=unread),
-        "table that nobody names": table_page("usr", (), (), LOOK),
+        "tables": draw_tables(replace(READING, triggers=found), LOOK),
+        "no tables": draw_tables(READING, LOOK),
+        "tables that are being read": draw_tables(replace(READING, counted=None), LOOK),
+        "tables that cannot be read": draw_tables(away, LOOK),
+        "table whose triggers fail": draw_table((None, "usr"), (fails,), (ROW,), LOOK),
+        "table without a right": draw_table((None, "usr"), found, (ROW,), LOOK, unread=unread),
+        "table that nobody names": draw_table((None, "usr"), (), (), LOOK),
     }
 
 
@@ -274,11 +339,16 @@ def _overviews() -> dict[str, str]:
         loop=VitalsReading(state="publishing", error=None, documents=1, last_document=NOW),
     )
     new = replace(READING, history=History(), flow=Flow(), parts=tables_part({}))
-    accidents = {name: overview_page(reading, LOOK) for name, reading in ACCIDENTS.items()}
+    accidents = {
+        name: draw_overview(reading, replace(LOOK, state=page_state(reading))) for name, reading in ACCIDENTS.items()
+    }
+    begun = replace(EMPTY, triggers=triggers({"usr_insert": "CURRENT"}), flow=Flow(publishing=True))
     return accidents | {
-        "overview": overview_page(full, replace(LOOK, leaves=True)),
-        "overview of a new log, of who only reads": overview_page(new, READS),
-        "overview with outputs that differ": overview_page(replace(READING, places=views, flow=outputs), LOOK),
+        "overview of a first visit": draw_overview(EMPTY, LOOK),
+        "overview of a first visit, two steps further": draw_overview(begun, LOOK),
+        "overview": draw_overview(full, replace(LOOK, leaves=True)),
+        "overview of a new log, of who only reads": draw_overview(new, READS),
+        "overview with outputs that differ": draw_overview(replace(READING, places=views, flow=outputs), LOOK),
     }
 
 
@@ -288,9 +358,9 @@ PAGES: Final[Mapping[str, str]] = (
     | _rows()
     | _tables()
     | {
-        "message": message_page("Oh", "no", LOOK),
-        "login": login_page(LOOK, wrong=False),
-        "login, again": login_page(LOOK, wrong=True),
+        "message": draw_message("Oh", "no", LOOK),
+        "login": draw_login(LOOK, wrong=False),
+        "login, again": draw_login(LOOK, wrong=True),
     }
 )
 

@@ -14,7 +14,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.web.door import open_page
+from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable

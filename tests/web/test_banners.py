@@ -22,7 +22,8 @@ from eventlog.publisher.flow import shares_of
 from eventlog.sources.log.flow import STATES as FLOW_STATES
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.web.banners import ADVICE, GUIDE
-from eventlog.web.pages import environment, live
+from eventlog.web.drawing import environment
+from eventlog.web.pages import draw_live_overview
 from eventlog.web.reading import History
 from eventlog.web.texts import short_id
 from eventlog.web.words import LETTERS, STATES, letter_word, trigger_state, word_of
@@ -76,13 +77,13 @@ BEHIND = replace(FLOW, lags={PLACE.noted: OutputLag(rows=2)})
 )
 def test_a_banner_says_what_since_when_and_why(changes: dict[str, Any], begin: str) -> None:
     """The banners of accidents stand in pages.txt, word for word."""
-    [words] = said(live(replace(READING, **changes)))
+    [words] = said(draw_live_overview(replace(READING, **changes)))
     assert words.startswith(begin)
 
 
 @pytest.mark.parametrize("changes", [{}, {"places": (replace(DEAD, paused="since then by ann"),)}])
 def test_what_needs_nobody_has_no_banner(changes: dict[str, Any]) -> None:
-    assert said(live(replace(READING, **changes))) == []
+    assert said(draw_live_overview(replace(READING, **changes))) == []
 
 
 def test_what_to_do_is_what_the_guide_says() -> None:
@@ -156,7 +157,7 @@ def test_the_figures_of_a_page_are_of_one_reading() -> None:
     """What waits is one figure, whenever rows by status were counted, and its parts are all of it."""
     parts = WaitingParts(ready=4000, held=700, retrying=20, suspended=3, lagging=1, not_due=0)
     reading = replace(READING, flow=replace(FLOW, parts=parts), facts=replace(FACTS, rows={"N": 9999, "S": 442}))
-    drawn = live(reading)
+    drawn = draw_live_overview(reading)
     [waiting] = re.findall(r"<dt>Waiting</dt><dd>(.*?)</dd>", drawn)
     total, *of_parts = figures(waiting)
     assert (total, sum(of_parts), of_parts) == (4724, 4724, [4000, 700, 20, 3, 1])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.web.chart import HEIGHT_PIXELS, MOST_VALUES, WIDTH_PIXELS, beside_axis, ceiling, short, thinned
+from eventlog.web.chart import HEIGHT, MOST_VALUES, WIDTH, beside_axis, ceiling, short, thinned
 from eventlog.web.chart import curve as curve_of
-from eventlog.web.pages import environment
+from eventlog.web.drawing import environment
 from eventlog.web.reading import RANGES, History, OutputSample, Sample
 
 HOUR_SECONDS = 3600.0
@@ -37,8 +37,8 @@ def test_every_point_lies_on_the_sheet(points: list[tuple[float, float]]) -> Non
     for found in re.findall(r'points="([^"]+)"', drawn):
         for pair in found.split():
             x, y = map(float, pair.split(","))
-            assert 0 <= x <= WIDTH_PIXELS
-            assert 0 <= y <= HEIGHT_PIXELS
+            assert 0 <= x <= WIDTH
+            assert 0 <= y <= HEIGHT
     assert "nan" not in drawn
     assert "inf" not in drawn
 
@@ -149,7 +149,7 @@ def test_a_chart_of_a_day_says_so() -> None:
     made = environment().from_string('{% import "charts.html" as charts %}{{ charts.curve(chart) }}')
     drawn = made.render(chart=curve_of("Lag", "s", [(NOW - 80_000, 3.0), (NOW - 79_950, 1.0)], NOW, RANGES[1]))
     assert "Lag, the last 24 hours: now 1 s, highest 3" in drawn
-    assert ">12 h</text>" in drawn
+    assert "<li>12 h</li>" in drawn
     assert 'data-values="3 s|1 s"' in drawn
 
 

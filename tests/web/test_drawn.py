@@ -12,9 +12,17 @@ from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
 from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.sources.log.flow import Flow, WaitingParts
-from eventlog.web.acts import done_sentence, possible
+from eventlog.web.actions import done_sentence, possible
 from eventlog.web.collector import parts_of
-from eventlog.web.pages import kind_name, live, live_output, live_table, output_page, overview_page, row_page
+from eventlog.web.drawing import kind_name
+from eventlog.web.pages import (
+    draw_live_output,
+    draw_live_overview,
+    draw_live_table,
+    draw_output,
+    draw_overview,
+    draw_row,
+)
 from eventlog.web.reading import RANGES, History
 from tests.support.plugins import Site, site
 from tests.web.states import FACTS, FLOW, LOOK, NOW, PAGES, READING, READS, ROW, SAMPLE, Told, explained, kept, triggers
@@ -77,7 +85,7 @@ TRACKED = triggers({"t": "CURRENT"})
     ],
 )
 def test_one_sentence_says_whether_it_flows(changes: dict[str, Any], kind: str, said: str) -> None:
-    drawn = " ".join(live(replace(READING, **changes)).split())
+    drawn = " ".join(draw_live_overview(replace(READING, **changes)).split())
     assert f'class="verdict {kind}"' in drawn
     assert said in drawn
 
@@ -103,7 +111,7 @@ def test_a_part_of_another_package_is_drawn_as_text_and_its_fault_stays_in_its_p
     site.install("eventlog-queues", {"page": points | {"odd": "eventlog_queues:STRANGE"}}, STRANGERS)
     parts = tuple(parts_of(PageOrder(config=Config(), engine=None, triggers=())))
     assert [part.title for part in parts] == ["Tables", "Broken", "Idle", "odd", "Queues"]
-    drawn = live(replace(READING, parts=parts))
+    drawn = draw_live_overview(replace(READING, parts=parts))
     assert '<th scope="row"><bdi>&lt;b&gt;</bdi></th>' in drawn, "what runs in a browser is no link"
     assert '<span class="good"><a href="https://a.example/?&lt;"><bdi>ok</bdi></a></span>' in drawn
     assert "failing of the package eventlog-queues 1.0 failed: ValueError: no route" in drawn
@@ -114,7 +122,7 @@ def test_a_part_of_another_package_is_drawn_as_text_and_its_fault_stays_in_its_p
 def test_an_hour_of_samples_makes_a_small_page() -> None:
     many = tuple(replace(SAMPLE, at=NOW - 3600 + 5 * step) for step in range(721))
     history = History(levels=(many, (), ()))
-    assert len(live(replace(READING, history=history)).encode()) < 60_000
+    assert len(draw_live_overview(replace(READING, history=history)).encode()) < 60_000
 
 
 @pytest.mark.parametrize(
@@ -139,9 +147,9 @@ def test_times_are_said_as_people_do(seconds: float | None, said: str) -> None:
 def test_what_can_be_done_depends_on_the_row(changes: dict[str, Any], acts: list[str]) -> None:
     row = replace(ROW, **changes)
     assert possible(row) == acts
-    drawn = row_page(row, explained(row, 1), LOOK)
+    drawn = draw_row(row, explained(row, 1), LOOK)
     assert [act for act in ("hold", "release", "requeue") if f'value="{act}"' in drawn] == acts
-    assert "<button" not in row_page(row, explained(row, 1), READS)
+    assert "<button" not in draw_row(row, explained(row, 1), READS)
 
 
 @pytest.mark.parametrize(
@@ -163,11 +171,11 @@ def test_event_types_have_names(number: str | None, said: str) -> None:
 
 
 def test_a_page_stays_of_today_with_javascript_and_without() -> None:
-    assert "<noscript><meta http-equiv=" in overview_page(READING, LOOK)
-    assert "/events?table=usr" in live_table("usr", None)
+    assert "<noscript><meta http-equiv=" in draw_overview(READING, LOOK)
+    assert "/events?table=usr" in draw_live_table((None, "usr"), None)
 
 
 @pytest.mark.parametrize("flow", [READING.flow, None])
 def test_what_changes_on_an_outputs_page_is_a_part_of_the_page(flow: Flow | None) -> None:
     reading, place = replace(READING, flow=flow), READING.places[0]
-    assert live_output(reading, place, RANGES[0]).strip() in output_page(reading, place, LOOK, RANGES[0])
+    assert draw_live_output(reading, place, RANGES[0]).strip() in draw_output(reading, place, LOOK, RANGES[0])

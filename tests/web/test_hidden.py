@@ -16,7 +16,7 @@ from eventlog.policies import steps
 from eventlog.policies.steps import Steps
 from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 from eventlog.sql.names import LogNames
-from eventlog.web.door import open_page
+from eventlog.web.open_page import open_page
 from tests.conformance.event_logs import LogTable, installed
 from tests.integration.publishing import until, url_of
 from tests.web.visiting import Visit

@@ -15,7 +15,9 @@ from eventlog.care.listing import Cursor, Filters, Listing
 from eventlog.care.rows import LogRow
 from eventlog.core.model import Status
 from eventlog.core.plural import counted
-from eventlog.web.pages import address, environment, live, message_page, row_page, rows_page
+from eventlog.web.addresses import address
+from eventlog.web.drawing import environment
+from eventlog.web.pages import draw_live_overview, draw_message, draw_row, draw_rows
 from eventlog.web.texts import short_id, shown
 from tests.support.examples import examples
 from tests.web.states import LOOK, READING, ROW, explained
@@ -47,7 +49,7 @@ TAGS = frozenset({"i", "a", "option", "p", "code", "b"})
 
 
 def _listed(row: LogRow, filters: Filters) -> str:
-    return rows_page(Listing(rows=(row,), further=Cursor(before=3)), filters, LOOK, first=False)
+    return draw_rows(Listing(rows=(row,), further=Cursor(before=3)), filters, LOOK, first=False)
 
 
 def _attributes(made: str) -> set[str]:
@@ -83,7 +85,7 @@ def test_nowhere_does_a_text_of_the_log_become_more_than_text(field: str, text: 
     filters = Filters(key=text, table=text, text=text, reason=text, letters=text)
     plainly = Filters(key="x", table="x", text="x", reason="x", letters="x")
     for made, expected in (
-        (row_page(row, explained(row, 2), LOOK), row_page(plain_row, explained(plain_row, 2), LOOK)),
+        (draw_row(row, explained(row, 2), LOOK), draw_row(plain_row, explained(plain_row, 2), LOOK)),
         (_listed(row, filters), _listed(plain_row, plainly)),
     ):
         assert {tag for tag, _ in Reader(made).tags} <= {tag for tag, _ in Reader(expected).tags} | TAGS
@@ -107,7 +109,7 @@ def test_what_cannot_be_seen_or_written_is_shown(text: str) -> None:
 def test_a_row_with_half_a_character_in_its_key_has_a_page(text: str) -> None:
     assert address("rows", text, key=text).isascii()
     row = replace(ROW, table_key=text)
-    assert row_page(row, explained(row, 1), LOOK).encode()
+    assert draw_row(row, explained(row, 1), LOOK).encode()
 
 
 @given(texts, texts)
@@ -135,10 +137,10 @@ def test_a_name_that_is_missing_is_an_error() -> None:
 
 
 def test_the_first_cell_of_a_row_names_it() -> None:
-    made = bare(live(READING))
+    made = bare(draw_live_overview(READING))
     assert (
         '<th scope="row"><a href="/output?name=files+%2Fsrv%2Fout"><bdi>files out</bdi></a></th><td><span class="good">up to date</span></td><td>…</td>'
         in made
     )
     assert "<caption>Where documents go</caption>" in made
-    assert "<p>no</p>" in message_page("Oh", "no", LOOK)
+    assert "<p>no</p>" in draw_message("Oh", "no", LOOK)

@@ -11,9 +11,9 @@ import pytest
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.web import desk
 from eventlog.web.collector import Collector
-from eventlog.web.door import open_page
+from eventlog.web.log_pages import LogPages
+from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
@@ -152,7 +152,7 @@ def test_a_fault_is_told_to_who_operates_and_not_to_who_looks(log: LogTable, mon
         raise ZeroDivisionError("hidden words")
 
     written = io.StringIO()
-    monkeypatch.setattr(desk.Desk, "rows", broken)
+    monkeypatch.setattr(LogPages, "rows", broken)
     monkeypatch.setattr(Collector, "_sample", broken)
     page = open_page(
         "127.0.0.1:0", Config(source=SourceConfig(url=str(log.engine.url))), journal("json", stream=written)

@@ -20,8 +20,8 @@ from eventlog.daemon.logging import journal, library_journal
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
 from eventlog.web.collector import SAMPLE_SECONDS, Collector
-from eventlog.web.desk import Reception
-from eventlog.web.door import open_page
+from eventlog.web.log_opener import LogOpener
+from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
@@ -134,7 +134,7 @@ def asked(port: int, path: str = "/") -> str:
     return body
 
 
-@pytest.mark.parametrize("whose", ["desk", "collector"])
+@pytest.mark.parametrize("whose", ["opener", "collector"])
 def test_an_end_that_comes_right_behind_another_wish_is_not_forgotten(
     log: LogTable, monkeypatch: pytest.MonkeyPatch, whose: str
 ) -> None:
@@ -149,7 +149,7 @@ def test_an_end_that_comes_right_behind_another_wish_is_not_forgotten(
 
     monkeypatch.setattr(f"eventlog.web.{whose}.Flag", Late)
     asked = config(log, "out")
-    thread = Reception(asked) if whose == "desk" else Collector(log.engine, log.names, asked)
+    thread = LogOpener(asked) if whose == "opener" else Collector(log.engine, log.names, asked)
     closing = Thread(target=thread.close, daemon=True)
     thread.start()
     until(lambda: closing.ident is not None, "the thread looks")

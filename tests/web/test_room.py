@@ -157,7 +157,7 @@ def test_a_flood_of_those_who_proved_nothing_ends_no_operators_connection(sqlite
 
 def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on = Flag()
-    monkeypatch.setattr("eventlog.web.desk.Desk.rows", lambda *_: goes_on.wait(60) and [])
+    monkeypatch.setattr("eventlog.web.log_pages.LogPages.rows", lambda *_: goes_on.wait(60) and [])
     with watching("page", sqlite, PublisherHealth(watched=True)) as there, ExitStack() as held:
         try:
             for _ in range(60):  # more than there are threads

@@ -17,7 +17,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import refused_logins
-from eventlog.web.door import open_page
+from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable

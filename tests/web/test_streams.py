@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig, from_settings
 from eventlog.daemon.logging import library_journal
-from eventlog.web.door import open_page
+from eventlog.web.open_page import open_page
 from tests.integration.publishing import publish_all, until, url_of
 from tests.integration.test_publisher_streams import SEED
 from tests.web.visiting import Visit, watched

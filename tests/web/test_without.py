@@ -15,8 +15,8 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.plugins import EndpointOrder, ServedEndpoint
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.web.door import ENDPOINT, open_page
 from eventlog.web.endpoint import Endpoint
+from eventlog.web.open_page import ENDPOINT, open_page
 from eventlog.web.server import PageServer
 
 

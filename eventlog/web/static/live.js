@@ -1,12 +1,32 @@
-// Puts the newest figures into the page as the server draws them, and shows the figure of a curve that one points at.
-// Without it, everything can be read all the same.
+// Puts the newest figures into the page as the server draws them, shows the figure of a curve that one points at, copies commands,
+// and finds what is pasted. Without it, everything can be read all the same.
 "use strict";
 (() => {
-  const live = () => document.getElementById("live");
-  const sign = document.getElementById("paused");
-  if (!live() || !sign) return;
+  document.documentElement.classList.add("js");
+  const named = (id) => document.getElementById(id);
+  const parsed = (text) => new DOMParser().parseFromString(text, "text/html");
+
+  // The state of the log stands in the title, in the icon, and beside the outputs.
+  const showState = (made) => {
+    const former = named("state");
+    const state = made.getElementById("state");
+    if (!former || !state) return;
+    // A stream knows nothing of which page this is.
+    const here = former.querySelector("[aria-current]")?.getAttribute("href");
+    for (const link of state.querySelectorAll("a")) {
+      if (link.getAttribute("href") === here) link.setAttribute("aria-current", "page");
+    }
+    const { state: word, icon } = state.dataset;
+    if (word) document.title = [word, ...document.title.split(" · ").slice(former.dataset.state ? 1 : 0)].join(" · ");
+    if (named("icon").getAttribute("href") !== icon) named("icon").setAttribute("href", icon);
+    // Who reads it with the keyboard is not interrupted.
+    if (former.contains(document.activeElement)) Object.assign(former.dataset, { state: word, icon });
+    else former.replaceWith(document.adoptNode(state));
+  };
 
   // Updates. Somebody who reads with the keyboard, marks a text or points at a curve is not interrupted, and told so.
+  const live = () => named("live");
+  const sign = named("paused");
   let waiting = null;
   let pointed = false;
   const busy = () => {
@@ -26,25 +46,27 @@
     }
     tell(waiting ? `Live updates are paused ${why}.` : "");
   };
-  if ("EventSource" in window) {
+  if (live() && sign && "EventSource" in window) {
     const source = new EventSource(live().dataset.stream);
     source.onmessage = (message) => {
-      waiting = new DOMParser().parseFromString(message.data, "text/html").getElementById("live");
+      const made = parsed(message.data);
+      showState(made);
+      waiting = made.getElementById("live");
       show();
     };
     source.onerror = () => tell("Live updates are paused: the page does not answer. These figures are old.");
     for (const event of ["focusout", "selectionchange", "pointerup"]) {
       document.addEventListener(event, () => waiting && setTimeout(show, 100));
     }
+  } else if (named("state")) {
+    setInterval(async () => {
+      if (document.hidden) return;
+      const answer = await fetch("/state").catch(() => null);
+      if (answer?.ok && !answer.redirected) showState(parsed(await answer.text()));
+    }, 15000);
   }
 
   // Curves: the nearest point to the pointer, its figure, and how long ago that was.
-  const drawn = (name, attributes, parent) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, entry] of Object.entries(attributes)) made.setAttribute(key, entry);
-    parent.append(made);
-    return made;
-  };
   const points = (chart) =>
     [...chart.querySelectorAll("polyline")].flatMap((line) => {
       const values = line.dataset.values.split("|");
@@ -57,8 +79,15 @@
     if (seconds < 7200) return `${Math.round(seconds / 60)} min ago`;
     return seconds < 172800 ? `${(seconds / 3600).toFixed(1)} h ago` : `${(seconds / 86400).toFixed(1)} d ago`;
   };
+  const figure = (chart) => chart.closest("figure").querySelector(".figure");
+  const clear = () =>
+    document.querySelectorAll(".cursor").forEach((cursor) => {
+      const text = figure(cursor);
+      text.textContent = text.dataset.text;
+      cursor.remove();
+    });
   const leave = () => {
-    document.querySelectorAll(".cursor").forEach((one) => one.remove());
+    clear();
     if (pointed) {
       pointed = false;
       if (waiting) show();
@@ -73,19 +102,40 @@
     const wanted = ((event.clientX - box.left) / box.width) * width;
     const [x, y, value] = found.reduce((best, one) =>
       Math.abs(one[0] - wanted) < Math.abs(best[0] - wanted) ? one : best);
-    const left = Number(chart.dataset.left);
-    const seconds = ((width - x) / (width - left)) * Number(chart.dataset.seconds);
-    document.querySelectorAll(".cursor").forEach((one) => one.remove());
+    clear();
     pointed = true;
-    const cursor = drawn("g", { class: "cursor" }, chart);
-    drawn("line", { x1: x, x2: x, y1: 0, y2: height - 26 }, cursor);
-    drawn("circle", { cx: x, cy: y, r: 4 }, cursor);
-    const right = x > width / 2;
-    const text = drawn("text", { x: right ? x - 8 : x + 8, y: 18, "text-anchor": right ? "end" : "start" }, cursor);
-    text.textContent = `${value}, ${ago(seconds)}`;
-    const around = text.getBBox();
-    const ground = { x: around.x - 4, y: around.y - 2, width: around.width + 8, height: around.height + 4, rx: 3 };
-    cursor.insertBefore(drawn("rect", ground, cursor), text);
+    const cursor = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    cursor.setAttribute("class", "cursor");
+    for (const [name, path] of [["line", `M${x} 0V${height}`], ["dot", `M${x} ${y}h0`]]) {
+      const drawn = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      drawn.setAttribute("class", name);
+      drawn.setAttribute("d", path);
+      cursor.append(drawn);
+    }
+    chart.append(cursor);
+    const text = figure(chart);
+    text.dataset.text = text.textContent;
+    text.textContent = `${value}, ${ago(((width - x) / width) * Number(chart.dataset.seconds))}`;
   });
   document.documentElement.addEventListener("pointerleave", leave);
+
+  // Commands are copied, and what is pasted anywhere is looked for.
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest?.("button[data-copy]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    } catch {
+      // Without TLS a browser lets no page write there: the command is marked instead.
+      document.getSelection().selectAllChildren(button.parentElement.querySelector("code"));
+    }
+  });
+  document.addEventListener("paste", (event) => {
+    const box = named("find");
+    const text = event.clipboardData?.getData("text/plain").trim();
+    if (!box || !text || event.target.closest?.("input, textarea, select")) return;
+    box.value = text.slice(0, box.maxLength);
+    box.form.requestSubmit();
+  });
 })();

@@ -20,7 +20,7 @@ from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher
 from eventlog.daemon.logging import library_journal
-from eventlog.web.door import open_page
+from eventlog.web.open_page import open_page
 from tests.hardening.quantity import scaled
 from tests.hardening.registry.forging import forged, marker
 from tests.hardening.registry.people import HIDDEN, LOG, People, documents, people

@@ -1,4 +1,4 @@
-"""The door of the page: opens it on an address, if it may be opened there and the extra is
+"""Opens the page on an address, if it may be opened there and the extra is
 installed.
 """
 
@@ -32,10 +32,10 @@ def open_page(
 ) -> PageServer:
     """The page on an address; ConfigError without the extra, or where everybody could see it."""
     require("The page", *PACKAGES)
-    from eventlog.web.desk import Reception
+    from eventlog.web.log_opener import LogOpener
     from eventlog.web.server import PageServer
 
-    return PageServer(address, Reception(config, vitals), journal, vitals)
+    return PageServer(address, LogOpener(config, vitals), journal, vitals)
 
 
 def watched_only(config: Config) -> Config:

@@ -28,10 +28,10 @@ from eventlog.refresh.loads import RefreshPace
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.web.acts import FILTERED_ROWS, WHY_CHARACTERS, OutputAct, RowsAct, read_act, read_done
+from eventlog.web.actions import FILTERED_ROWS, WHY_CHARACTERS, OutputAct, RowsAct, read_act, read_done
 from eventlog.web.collector import ENTRY_SECONDS, HistoryFile
-from eventlog.web.door import open_page
 from eventlog.web.loading import Loading
+from eventlog.web.open_page import open_page
 from eventlog.web.reading import RANGES, History, OutputSample, Sample
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
@@ -107,7 +107,7 @@ def test_all_errors_of_a_table_wait_again(page: PageServer, log: LogTable) -> No
 
 def test_too_many_rows_are_refused(page: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FILTERED_ROWS == 10_000
-    monkeypatch.setattr("eventlog.web.desk.FILTERED_ROWS", 20)
+    monkeypatch.setattr("eventlog.web.log_pages.FILTERED_ROWS", 20)
     refused = Visit(page).get("/confirm?action=hold&all=1")
     assert (refused.status, "more than 20 rows at once" in refused.body) == (400, True)
 
@@ -115,7 +115,7 @@ def test_too_many_rows_are_refused(page: PageServer, monkeypatch: pytest.MonkeyP
 def test_all_rows_of_a_list_are_found_among_more_than_one_act_may_mean(
     page: PageServer, log: LogTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.web.desk.FILTERED_ROWS", 20)
+    monkeypatch.setattr("eventlog.web.log_pages.FILTERED_ROWS", 20)
     visit = Visit(page)
     proof = visit.get("/confirm?action=hold&id=2").proof
     # Asked when 110 was the newest row: those that have come since count for nothing.
@@ -296,37 +296,37 @@ def test_a_refresh_that_is_stopped_goes_on_later(tracked: LogTable, monkeypatch:
     monkeypatch.setattr("eventlog.web.loading.PACE", RefreshPace(chunk=4))
 
     def after_one() -> None:
-        view = loading.view("usr")
+        view = loading.view((None, "usr"))
         assert view is not None
         told.append(f"{view.state} {view.rows} of {view.total}")
         if view.rows == 4:
-            loading.stop("usr")
+            loading.stop((None, "usr"))
 
     loading = Loading(tracked.engine, LogNames(), "", after_one)
-    assert loading.begin("usr", "ann")
+    assert loading.begin((None, "usr"), "ann")
     until(lambda: told[-1:] == ["stopped 4 of 11"], "it has stopped")
     loading.close()
     assert told == ["running 0 of 11", "running 4 of 11", "stopped 4 of 11"]
     again = Loading(tracked.engine, LogNames(), "", lambda: None)
-    left = again.view("usr")
+    left = again.view((None, "usr"))
     assert left is not None
     assert (left.state, left.rows) == ("interrupted", 4)
-    assert again.begin("usr", "ann")
-    until(lambda: (view := again.view("usr")) is not None and not view.running, "it has ended")
-    ended = again.view("usr")
+    assert again.begin((None, "usr"), "ann")
+    until(lambda: (view := again.view((None, "usr"))) is not None and not view.running, "it has ended")
+    ended = again.view((None, "usr"))
     assert ended is not None
     assert (ended.state, ended.rows) == ("ended", 11)
     again.close()
     with pytest.raises(UsageError, match="The page ends"):
-        again.begin("usr", "ann")
+        again.begin((None, "usr"), "ann")
 
 
 def test_a_refresh_that_fails_says_why(tracked: LogTable) -> None:
     loading = Loading(tracked.engine, LogNames(), "", lambda: None)
-    assert loading.view("nothing") is None
-    assert loading.begin("nothing", "ann")
-    until(lambda: (view := loading.view("nothing")) is not None and not view.running, "it has failed")
-    view = loading.view("nothing")
+    assert loading.view((None, "nothing")) is None
+    assert loading.begin((None, "nothing"), "ann")
+    until(lambda: (view := loading.view((None, "nothing"))) is not None and not view.running, "it has failed")
+    view = loading.view((None, "nothing"))
     loading.close()
     assert view is not None
     assert (view.state, "nothing" in view.error) == ("failed", True)

@@ -1,6 +1,4 @@
-"""What somebody may do through the page: read from a question or a form, and put in words.
-Pure.
-"""
+"""What somebody may do through the page: read from a question or a form, and put in words. Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +14,7 @@ from eventlog.care.rows import HELD_SINCE, MOST_LETTERS, PROCESSED, LogRow
 from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.core.model import LARGEST_NUMBER, Reason, Status
 from eventlog.core.plural import counted
+from eventlog.web.reading import TablePlace
 
 RowAction = Literal["hold", "release", "requeue"]
 OutputAction = Literal["pause", "resume", "try"]
@@ -93,10 +92,10 @@ class OutputAct(Struct, frozen=True, kw_only=True):
 
 
 class TableAct(Struct, frozen=True, kw_only=True):
-    """What is to be done with a table, by the name that its triggers have for it."""
+    """What is to be done with a table, by its schema and its name."""
 
     action: TableAction
-    table: str
+    place: TablePlace
 
 
 Act = RowsAct | OutputAct | TableAct
@@ -111,7 +110,8 @@ def read_act(fields: Fields) -> Act:
         output = _one(fields, "output", NAME_CHARACTERS)
         return OutputAct(action=cast("OutputAction", action), output=output, why=why)
     if action in TABLE_ACTIONS:
-        return TableAct(action=cast("TableAction", action), table=_one(fields, "table", NAME_CHARACTERS))
+        schema, name = (_one(fields, field, NAME_CHARACTERS) for field in ("schema", "table"))
+        return TableAct(action=cast("TableAction", action), place=(schema or None, name))
     if action in ACTIONS:
         return _of_rows(cast("RowAction", action), fields, why)
     raise UsageError(f"There is no such action; there are {', '.join((*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS))}.")

@@ -1,0 +1,143 @@
+"""The way of one row: written, taken, and where it is at each output, with what may be done about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.care.ages import utc_text
+from eventlog.care.rows import HELD_SINCE, LogRow
+from eventlog.core.model import TABLE_FAULTS, Reason, Status
+from eventlog.core.plural import counted
+from eventlog.explain.states import RowStage
+from eventlog.web.addresses import address
+from eventlog.web.reading import OutputView
+from eventlog.web.words import Kind, letter_word
+
+Fields = Mapping[str, str]
+
+MARKS: Final[Mapping[Kind, str]] = {"good": "✓", "calm": "…", "warn": "‖", "bad": "✗", "": "–"}
+
+BUTTONS: Final = {"release": "Release…", "requeue": "Requeue…", "try": "Try now…", "resume": "Resume…"}
+"""What the buttons of a step say."""
+
+
+class LifeStep(Struct, frozen=True, kw_only=True):
+    """A step: its name, how it stands in a word and a colour, a sentence about it, where it leads, and actions with the
+    fields of their forms.
+    """
+
+    name: str
+    kind: Kind
+    word: str = ""
+    sentence: str = ""
+    to: str = ""
+    actions: tuple[tuple[str, Fields], ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """Return the sign that says the same as the colour."""
+        return MARKS[self.kind]
+
+
+def life_line(
+    row: LogRow, stages: Sequence[RowStage], outputs: Sequence[OutputView], settled_at: str | None
+) -> tuple[LifeStep, ...]:
+    """Follow a row from being written to each output, or to its letter."""
+    written = LifeStep(name="written", kind="good", word=row.event_time or "")
+    if row.status == Status.NEW:
+        return (written, _taken(row, stages), *_of_outputs(stages, outputs))
+    if row.status not in set(Status):
+        return (written, LifeStep(name="ignored", kind="", word=f"its status is {row.status}"))
+    taken = LifeStep(name="taken", kind="good")
+    return (written, taken, *_delivered(row, outputs), _ended(row, settled_at))
+
+
+def _taken(row: LogRow, stages: Sequence[RowStage]) -> LifeStep:
+    if row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE):
+        actions = (("release", _of_row("release", row)),)
+        sentence = f"It is {row.note or 'held'}"
+        return LifeStep(name="held", kind="warn", word="by somebody", sentence=sentence, actions=actions)
+    if any(stage.stage != "unsealed" for stage in stages):
+        return LifeStep(name="taken", kind="good")
+    return LifeStep(name="taken", kind="calm", word="not yet")
+
+
+def _of_outputs(stages: Sequence[RowStage], outputs: Sequence[OutputView]) -> list[LifeStep]:
+    """List where the row is at each output: those of the configuration first."""
+    by_name = {stage.output: stage for stage in stages}
+    steps = []
+    for output in outputs:
+        names = (output.noted, *output.former_names)
+        stage = next((by_name.pop(name) for name in names if name in by_name), None)
+        steps.append(_at_output(stage or RowStage(output=output.noted, stage="unsealed"), output))
+    for name, stage in by_name.items():
+        steps.append(_at_output(stage, OutputView(name=name, noted=name, format="")))
+    return steps
+
+
+def _at_output(stage: RowStage, output: OutputView) -> LifeStep:
+    return _over(stage, output) if stage.stage == "over" else _waiting(stage, output)
+
+
+def _over(stage: RowStage, output: OutputView) -> LifeStep:
+    to = address("output", name=output.noted)
+    if stage.reason in (None, Reason.PUBLISHED):
+        return LifeStep(name=output.name, kind="good", word="delivered", to=to)
+    word = letter_word(stage.status)
+    kind = word.kind if word.kind != "calm" else ""
+    sentence = f"{output.name}: {stage.note}" if stage.note else ""
+    return LifeStep(name=output.name, kind=kind, word=stage.reason or word.text, sentence=sentence, to=to)
+
+
+def _waiting(stage: RowStage, output: OutputView) -> LifeStep:
+    to, name = address("output", name=output.noted), output.name
+    retry = (("try", {"action": "try", "output": output.noted}),)
+    if stage.paused or output.paused is not None:
+        resume = (("resume", {"action": "resume", "output": output.noted}),)
+        pause = f"{name} is paused {output.paused}" if output.paused else f"{name} is paused."
+        return LifeStep(name=name, kind="warn", word="paused", sentence=pause, to=to, actions=resume)
+    sentence = f"{name}: {stage.sentence}"
+    if stage.stage == "parked" and stage.attempts:
+        due = "" if not stage.due else f" The next is due at {utc_text(stage.due / 1000)} UTC."
+        why = f" {stage.note}" if stage.note else ""
+        tries = counted(stage.attempts, "try", "tries")
+        return LifeStep(name=name, kind="bad", word=tries, sentence=f"{sentence}{due}{why}", to=to, actions=retry)
+    if stage.stage == "parked" and stage.behind is not None:
+        return LifeStep(name=name, kind="warn", word=f"behind row {stage.behind}", sentence=sentence, to=to)
+    if stage.stage == "parked" and stage.reason not in (None, "behind", "new"):
+        is_fault = stage.reason in {str(fault) for fault in TABLE_FAULTS}
+        kind: Kind = "bad" if is_fault else "warn"
+        return LifeStep(name=name, kind=kind, word=str(stage.reason), sentence=sentence, to=to)
+    if output.standing.is_failing:
+        cause = f"{name} fails: {output.standing.error}"
+        return LifeStep(name=name, kind="bad", word="failing", sentence=cause, to=to, actions=retry)
+    if stage.stage == "planned":
+        return LifeStep(name=name, kind="calm", word="being delivered", to=to)
+    return LifeStep(name=name, kind="calm", word="waits", to=to)
+
+
+def _delivered(row: LogRow, outputs: Sequence[OutputView]) -> list[LifeStep]:
+    """List the outputs that have the row: all of them, once it is published."""
+    if row.status != Status.SUCCESS or row.reason not in (None, Reason.PUBLISHED):
+        return []
+    return [
+        LifeStep(name=output.name, kind="good", word="delivered", to=address("output", name=output.noted))
+        for output in outputs
+    ]
+
+
+def _ended(row: LogRow, settled_at: str | None) -> LifeStep:
+    """Say how a row has ended; what is an error can be tried again."""
+    word = letter_word(row.status)
+    name = f"{row.status} {row.reason or word.text}"
+    again = row.status in (Status.ERROR, Status.FATAL)
+    actions = (("requeue", _of_row("requeue", row)),) if again else ()
+    at = f"{settled_at}" if settled_at else ""
+    return LifeStep(name=name, kind=word.kind, word=at, sentence=row.note or "", actions=actions)
+
+
+def _of_row(action: str, row: LogRow) -> Fields:
+    return {"action": action, "id": str(row.record_id)}
