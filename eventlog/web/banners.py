@@ -162,7 +162,7 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
         elif taken:
             since = f"the last document, {_moment(reading.now, max(taken))}"
         yield Banner(
-            state="no publisher",
+            state="nobody for long" if flow.state == "stuck" else "no publisher",
             what="this log",
             since=since,
             sentence=f"{counted(flow.parts.total, 'row waits', 'rows wait')}.",

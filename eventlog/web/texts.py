@@ -84,7 +84,7 @@ def short_id(text: str | int) -> str:
 
 _fraction = re.compile(r"(\d\d:\d\d:\d\d)[.,]\d+")
 _links = re.compile(
-    r"`(?P<command>[^`]+)`|(?P<row>\b[Rr]ow (?P<number>[0-9]{1,19}))\b|(?P<page>\b(?:page (?:Rows|Tables|Errors)|[Oo]verview)\b)"
+    r"`(?P<command>[^`]+)`|(?P<row>(?<!no )\b[Rr]ow (?P<number>[0-9]{1,19}))\b|(?P<page>\b(?:page (?:Rows|Tables|Errors)|[Oo]verview)\b)"
 )
 _pages: Final = {"rows": ("rows",), "tables": ("tables",), "overview": ()}
 

@@ -39,6 +39,7 @@ STATES: Final[Mapping[str, StateWord]] = (
     {text: StateWord(text, kind) for kind, texts in _TEXTS.items() for text in texts.split(", ")}
     | {
         "in step": StateWord("up to date", "good"),
+        "nobody for long": StateWord("no publisher", "bad"),
         "unpublished": StateWord("no publisher", "warn"),
         "old": StateWord("not known", "warn"),
         "untracked": StateWord("not tracked", "warn"),

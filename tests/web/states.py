@@ -379,7 +379,7 @@ class Told(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.said = ""
+        self.said, self.on_axis = "", False
         self.feed(page.replace(f"eventlog {VERSION}", "eventlog"))
         self.close()
         short = REPEATED.sub(lambda found: f"{found[1]}×{len(found[0])}", self.said)
@@ -388,7 +388,9 @@ class Told(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        begin = "\n" if tag in LINES else " | " if tag in ("td", "th") else ""
+        if tag == "ol":
+            self.on_axis = given.get("class") in ("heights", "moments")
+        begin = "\n" if tag in LINES and not (tag == "li" and self.on_axis) else " | " if tag in ("td", "th") else ""
         marks = [f"{colour}:" for colour in given.get("class", "").split() if colour in COLOURS]
         marks += [f"[{given['href']}]"] if tag == "a" else []
         marks += [f"({tag} {given.get('name', '')}={given.get('value', '')})"] if tag in ("input", "button") else []

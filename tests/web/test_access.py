@@ -18,7 +18,7 @@ from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
-from tests.web.visiting import Visit, opened, watched
+from tests.web.visiting import Visit, buttons, opened, watched
 
 TOKEN = "the-token-that-nobody-guesses"
 
@@ -48,9 +48,9 @@ def test_another_site_cannot_make_a_browser_act(
 def test_a_page_that_only_shows_has_no_buttons_and_does_nothing(log: LogTable) -> None:
     with opened(log.engine, WebConfig(read_only=True)) as page:
         visit = Visit(page)
-        assert "<button" not in visit.get("/rows/3").body
+        assert buttons(visit.get("/rows/3").body) == []
         assert 'type="checkbox"' not in visit.get("/rows").body
-        assert "<button" not in visit.get("/output?name=files+out").body
+        assert buttons(visit.get("/output?name=files+out").body) == []
         proof = visit.get("/confirm?action=requeue&id=3").proof
         assert visit.post("/act", {"action": "requeue", "id": 3, "proof": proof}).status == 403
     assert log.statuses()[3] == "E"
@@ -109,7 +109,7 @@ def test_programs_ask_the_same_port_as_ever(log: LogTable) -> None:
         assert "version=0.0.4" in program.get("/metrics").headers["content-type"]
         vitals.failed(ConfigError("it is broken"))
         body = Visit(page, Authorization=f"Bearer {TOKEN}").get("/").body
-        assert "The publisher fails: it is broken" in body
+        assert "it is broken" in body
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"])

@@ -38,7 +38,7 @@ GUIDE_PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/runbook.md"
 
 def said(drawn: str) -> list[str]:
     """The banners of a page, as they are read."""
-    found = re.findall(r'<div class="banner \w+">(.*?)\n  </div>', drawn, re.DOTALL)
+    found = re.findall(r'<div class="banner \w+"(?: role="status")?>(.*?)\n  </div>', drawn, re.DOTALL)
     return [" ".join(Reader(re.sub("<(p|button|blockquote)", r" <\1", one)).text.split()) for one in found]
 
 

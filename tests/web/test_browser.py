@@ -11,16 +11,19 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
 from eventlog.capture.track import track
+from eventlog.web.navigation import ICONS, page_state
+from eventlog.web.pages import draw_overview
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
 from tests.support.servers import absent, found
-from tests.web.states import PAGES, WIDE
+from tests.web.states import LOOK, PAGES, STATES, WIDE
 from tests.web.visiting import HOSTILE, Visit, opened
 
 if TYPE_CHECKING:
@@ -38,8 +41,8 @@ POINT = """() => {
   const at = {bubbles: true, clientX: box.right - 1, clientY: box.top + 20};
   document.querySelector("svg.chart").dispatchEvent(new PointerEvent("pointermove", at));
 }"""
-OVERLAPS = """() => [...document.querySelectorAll("svg.chart")].flatMap((chart) => {
-  const boxes = [...chart.querySelectorAll("text")].map((one) => [one.textContent, one.getBoundingClientRect()]);
+OVERLAPS = """() => [...document.querySelectorAll("figure.card")].flatMap((chart) => {
+  const boxes = [...chart.querySelectorAll(".plot li, figcaption")].map((one) => [one.textContent, one.getBoundingClientRect()]);
   return boxes.flatMap(([said, a], at) => boxes.slice(at + 1)
     .filter(([, b]) => a.left < b.right && b.left < a.right && a.top + 4 < b.bottom && b.top + 4 < a.bottom)
     .map(([other]) => `${said} and ${other}`));
@@ -47,6 +50,18 @@ OVERLAPS = """() => [...document.querySelectorAll("svg.chart")].flatMap((chart) 
 SIDEWAYS = "Math.max(0, ...[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth))"
 """How much of its widest table a page hides until somebody scrolls."""
 
+PASTE = """(text) => {
+  const data = new DataTransfer();
+  data.setData("text/plain", text);
+  document.body.dispatchEvent(new ClipboardEvent("paste", {bubbles: true, clipboardData: data}));
+}"""
+ROW_PAGES = (
+    "row at three outputs",
+    "row that is held",
+    "document beside the last one",
+    "rows",
+    "rows of a search that goes on",
+)
 WIDTHS = (360, 900, 1400)
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -111,7 +126,8 @@ def test_the_first_page_draws_its_charts_and_figures_come_without_loading_it_aga
 ) -> None:
     page, faults = watched_page(context)
     page.goto(server.url)
-    assert page.title() == "Overview · event_log · eventlog"
+    until(lambda: page.title() == "No publisher · Overview · event_log", "the title says the state")
+    assert page.locator("#icon").get_attribute("href") == ICONS["bad"]
     charts = page.locator("svg.chart")
     assert charts.count() == 3
     # The page puts new charts in the place of old ones while this looks, and one that is just gone has no box.
@@ -132,7 +148,8 @@ def test_updates_wait_while_somebody_points_at_a_curve_and_the_page_says_so(
     sign = page.locator("#paused")
     until(lambda: page.locator("svg.chart polyline.line").count() > 0, "there is a curve")
     page.evaluate(POINT)
-    assert "rows, " in page.locator("svg.chart .cursor text").inner_html()
+    assert "rows, " in page.locator(".figure").first.inner_text()
+    assert page.locator(".cursor").count() == 1
     log.write_all(range(100, 120))
     until(lambda: sign.inner_text() == "Live updates are paused while you point at a curve.", "it says so")
     assert page.get_by_role("link", name="21 rows").count() == 0
@@ -147,9 +164,10 @@ def test_all_rows_of_a_page_are_chosen_at_once(server: PageServer, context: Brow
     page.goto(f"{server.url}rows?status=E")
     page.get_by_label("Choose all rows of this page").check()
     count = 1 + len(HOSTILE)
-    assert page.locator(".chosen").inner_text() == f"{count} of {count} rows chosen"
+    assert page.locator(".chosen").inner_text() == f"{count} chosen"
     page.get_by_label("Row 3", exact=True).uncheck()
-    assert page.locator(".chosen").inner_text() == f"{count - 1} of {count} rows chosen"
+    assert page.locator(".chosen").inner_text() == f"{count - 1} chosen"
+    assert page.locator(".bar").get_by_role("button", name="CSV of the chosen").is_visible()
     page.get_by_role("button", name="Requeue", exact=True).click()
     page.get_by_role("heading", name=f"Requeue {count - 1} rows?").wait_for()
     assert faults == []
@@ -248,13 +266,102 @@ def test_long_names_do_not_make_the_page_wider(sqlite: Engine, browser: Browser)
     context.close()
 
 
-@pytest.mark.in_turn
-def test_no_page_is_cut_off_in_any_state(browser: Browser) -> None:
+def drawn(page: str) -> str:
+    """A page with its style in it, as if it came from a server."""
     style = files("eventlog.web").joinpath("static", "style.css").read_text(encoding="utf-8")
+    return page.replace('<link rel="stylesheet" href="/s.css">', f"<style>{style}</style>")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_any_of_the_eight_states(
+    browser: Browser, axe: str, scheme: Literal["light", "dark"]
+) -> None:
+    """Nothing at all, at three widths, and on the pages of rows too."""
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme)
+    page = context.new_page()
+    looks = {name: draw_overview(reading, replace(LOOK, state=page_state(reading))) for name, reading in STATES.items()}
+    looks |= {name: PAGES[name] for name in ROW_PAGES}
+    for name, look in looks.items():
+        page.set_content(drawn(look))
+        page.evaluate(axe)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 740})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            found = page.evaluate("async () => (await axe.run()).violations")
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], (name, width)
+    context.close()
+
+
+def test_letters_of_a_chart_are_of_one_size_however_wide_it_is(browser: Browser) -> None:
     context = browser.new_context()
     page = context.new_page()
-    for name, drawn in PAGES.items():
-        page.set_content(drawn.replace('<link rel="stylesheet" href="/s.css">', f"<style>{style}</style>"))
+    page.set_content(drawn(draw_overview(STATES["flowing"], LOOK)))
+    sizes = set()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 740})
+        boxes = [one.bounding_box() for one in page.locator(".plot li").all()]
+        sizes |= {round(box["height"]) for box in boxes if box is not None}
+    assert len(sizes) == 1
+    context.close()
+
+
+def test_a_search_goes_on_by_itself_until_it_has_found(
+    sqlite: Engine, context: BrowserContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(sqlite)
+    log = LogTable(sqlite)
+    log.write(3, "idu=nothing at all", status="E")
+    monkeypatch.setattr("eventlog.care.listing.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("eventlog.care.listing.REACH_ROWS", 100)
+    log.write_all(range(1000, 2000))
+    with opened(log.engine) as server:
+        page, faults = watched_page(context)
+        page.goto(f"{server.url}rows")
+        page.get_by_label("Find a row").fill("idu=nothing at all")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="3", exact=True).wait_for()
+        page.get_by_text("The whole log was looked through.").wait_for()
+        page.get_by_label("Choose all rows of this page").check()
+        assert page.locator(".chosen").inner_text() == "1 chosen"
+        page.goto(f"{server.url}rows?text=nothing-is-so")
+        page.get_by_text("The whole log was looked through.").wait_for()
+        assert page.locator("#empty").inner_text() == "No such rows."
+    assert faults == []
+
+
+def test_a_key_is_found_by_pasting_it_anywhere(server: PageServer, context: BrowserContext) -> None:
+    page, faults = watched_page(context)
+    page.goto(f"{server.url}tables")
+    page.evaluate(PASTE, "usr.idu=1")
+    page.wait_for_url("**/rows?table=usr&key=idu%3D1")
+    page.evaluate(PASTE, "3")
+    page.wait_for_url("**/rows/3")
+    assert faults == []
+
+
+def test_actions_stay_in_sight_while_one_scrolls(log: LogTable, context: BrowserContext) -> None:
+    log.write_all(range(1000, 1100))
+    with opened(log.engine) as server:
+        page, _ = watched_page(context)
+        page.goto(f"{server.url}rows")
+        bar = page.locator(".bar")
+        for height in (0, 400):
+            page.evaluate(f"window.scrollTo(0, {height})")
+            box, view = bar.bounding_box(), page.viewport_size
+            assert box is not None
+            assert view is not None
+            assert 0 < box["y"] <= view["height"] - box["height"]
+        with page.expect_download() as started:
+            page.get_by_role("link", name="CSV of all").click()
+        assert started.value.suggested_filename == "rows.csv"
+
+
+@pytest.mark.in_turn
+def test_no_page_is_cut_off_in_any_state(browser: Browser) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    for name, look in PAGES.items():
+        page.set_content(drawn(look))
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 740})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)

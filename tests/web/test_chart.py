@@ -56,7 +56,7 @@ def test_a_pause_in_measuring_breaks_the_line() -> None:
     assert curve("a", "rows", steady, NOW).count("<polyline") == 1
     broken = [(NOW - 900 + step, 1.0) for step in range(0, 60, 10)] + steady
     assert curve("a", "rows", broken, NOW).count("<polyline") == 2
-    assert "<circle" in curve("a", "rows", [(NOW, 1.0)], NOW)
+    assert 'class="dot"' in curve("a", "rows", [(NOW, 1.0)], NOW)
 
 
 def test_a_chart_says_in_words_what_it_shows() -> None:

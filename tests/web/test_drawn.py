@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from eventlog.web.pages import (
 from eventlog.web.reading import RANGES, History
 from tests.support.plugins import Site, site
 from tests.web.states import FACTS, FLOW, LOOK, NOW, PAGES, READING, READS, ROW, SAMPLE, Told, explained, kept, triggers
+from tests.web.visiting import buttons
 
 __all__ = ["site"]
 ANEW = (
@@ -60,11 +62,11 @@ TRACKED = triggers({"t": "CURRENT"})
         ({"history": History(), "flow": None}, "warn", "Nothing has been measured yet."),
         ({"trouble": "the disk is gone."}, "bad", "The log cannot be read: the disk is gone."),
         ({"trouble": "it is gone.", "now": NOW + 60}, "bad", "it is gone. The figures below are 60 s old."),
-        ({"loop": loop("failing", "no route")}, "bad", "The publisher fails: no route"),
-        ({"loop": loop("failing")}, "bad", "it does not say why"),
-        ({"flow": replace(FLOW, lag=900.0, ready_lag=900.0)}, "bad", "has waited for 15 min."),
-        ({"flow": replace(FLOW, lag=None, ready_lag=None, publishing=False)}, "bad", "No publisher works on this log."),
-        ({"flow": replace(FLOW, publishing=False)}, "calm", "Rows wait. No publisher works on this log."),
+        ({"loop": loop("failing", "no route")}, "bad", "<bdi>no route</bdi>"),
+        ({"loop": loop("failing")}, "bad", "<bdi>the publisher</bdi>"),
+        ({"flow": replace(FLOW, lag=900.0, ready_lag=900.0)}, "warn", "(15 min)"),
+        ({"flow": replace(FLOW, lag=None, ready_lag=None, publishing=False)}, "bad", "<strong>No publisher:</strong>"),
+        ({"flow": replace(FLOW, publishing=False)}, "warn", "<strong>No publisher:</strong>"),
         ({"facts": replace(FACTS, rows={"E": 1, "F": 1})}, "warn", "Not published: 2 rows."),
         ({"facts": replace(FACTS, triggers={"t": "MISSING"})}, "warn", "Not current: 1 trigger."),
         ({"facts": replace(FACTS, failing={"t": "usr", "u": "usr"})}, "bad", "Every write to usr fails"),
@@ -72,8 +74,8 @@ TRACKED = triggers({"t": "CURRENT"})
         ({"flow": EMPTY, "triggers": TRACKED}, "good", "<strong>Flowing.</strong> Nothing is stuck."),
         ({"flow": EMPTY}, "warn", "<strong>Not tracked.</strong> No trigger of eventlog writes this log"),
         ({"flow": replace(EMPTY, settled=5)}, "good", "<strong>Flowing.</strong>"),
-        ({"flow": NOBODY, "triggers": TRACKED}, "warn", "<strong>No publisher.</strong>"),
-        ({"flow": HELD}, "warn", "2 rows are held or behind held ones; row 9 is the first."),
+        ({"flow": NOBODY, "triggers": TRACKED}, "warn", "<strong>No publisher:</strong>"),
+        ({"flow": HELD}, "warn", '2 rows</bdi></a>. <a href="/rows/9">Row 9</a> is the first.'),
         ({"flow": TRIED}, "warn", "1 row is offered again"),
         ({"flow": replace(TRIED, lag=900.0)}, "warn", 'The oldest, <a href="/rows/4">row 4</a>, has'),
         ({"flow": replace(EMPTY, parts=WaitingParts(suspended=3))}, "warn", "can read their table"),
@@ -86,7 +88,8 @@ TRACKED = triggers({"t": "CURRENT"})
 )
 def test_one_sentence_says_whether_it_flows(changes: dict[str, Any], kind: str, said: str) -> None:
     drawn = " ".join(draw_live_overview(replace(READING, **changes)).split())
-    assert f'class="verdict {kind}"' in drawn
+    assert re.search(f'class="(verdict|banner) {kind}" role="status"', drawn)
+    assert drawn.count('role="status"') == 1
     assert said in drawn
 
 
@@ -149,7 +152,7 @@ def test_what_can_be_done_depends_on_the_row(changes: dict[str, Any], acts: list
     assert possible(row) == acts
     drawn = draw_row(row, explained(row, 1), LOOK)
     assert [act for act in ("hold", "release", "requeue") if f'value="{act}"' in drawn] == acts
-    assert "<button" not in draw_row(row, explained(row, 1), READS)
+    assert buttons(draw_row(row, explained(row, 1), READS)) == []
 
 
 @pytest.mark.parametrize(
@@ -178,4 +181,8 @@ def test_a_page_stays_of_today_with_javascript_and_without() -> None:
 @pytest.mark.parametrize("flow", [READING.flow, None])
 def test_what_changes_on_an_outputs_page_is_a_part_of_the_page(flow: Flow | None) -> None:
     reading, place = replace(READING, flow=flow), READING.places[0]
-    assert draw_live_output(reading, place, RANGES[0]).strip() in draw_output(reading, place, LOOK, RANGES[0])
+    drawn = draw_output(reading, place, LOOK, RANGES[0])
+    live, _, state = draw_live_output(reading, place, RANGES[0]).partition("<nav id=")
+    assert live.strip() in drawn
+    assert 'state"' in state
+    assert "aria-current" in state

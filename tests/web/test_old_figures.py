@@ -42,7 +42,7 @@ def test_a_verdict_that_is_old_says_so_and_loses_its_green(age: float, kind: str
 def test_what_is_bad_stays_bad_when_it_is_old() -> None:
     stuck = replace(measured(120), flow=Flow(publishing=False, oldest=1, lag=900.0))
     found = headline(stuck)
-    assert word_of(found.state).kind == "warn"
+    assert word_of(found.state).kind == "bad"
     assert "ago, and not since" in found.age
 
 

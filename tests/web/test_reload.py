@@ -134,9 +134,9 @@ def asked(port: int, path: str = "/") -> str:
     return body
 
 
-@pytest.mark.parametrize("whose", ["opener", "collector"])
+@pytest.mark.parametrize("module", ["log_opener", "collector"])
 def test_an_end_that_comes_right_behind_another_wish_is_not_forgotten(
-    log: LogTable, monkeypatch: pytest.MonkeyPatch, whose: str
+    log: LogTable, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     class Late(Event):
         """The end comes just before the thread forgets what it was woken for."""
@@ -147,9 +147,9 @@ def test_an_end_that_comes_right_behind_another_wish_is_not_forgotten(
                 until(self.is_set, "the end is asked for")
             super().clear()
 
-    monkeypatch.setattr(f"eventlog.web.{whose}.Flag", Late)
+    monkeypatch.setattr(f"eventlog.web.{module}.Flag", Late)
     asked = config(log, "out")
-    thread = LogOpener(asked) if whose == "opener" else Collector(log.engine, log.names, asked)
+    thread = LogOpener(asked) if module == "log_opener" else Collector(log.engine, log.names, asked)
     closing = Thread(target=thread.close, daemon=True)
     thread.start()
     until(lambda: closing.ident is not None, "the thread looks")

@@ -39,6 +39,12 @@ def bare(page: str) -> str:
     return re.sub(r' data-column="[^"]*"', "", page)
 
 
+def buttons(page: str) -> list[str]:
+    """The buttons that do something: not those that look for a text or copy one."""
+    found = re.findall(r"<button[^>]*>([^<]*)", page)
+    return [text for text in found if text not in ("Find", "Copy")]
+
+
 class Answered(Struct, frozen=True, kw_only=True):
     """What the page answered."""
 
@@ -108,11 +114,17 @@ def watched(engine: Engine) -> LogTable:
 
 @contextmanager
 def opened(
-    engine: Engine, web: WebConfig | None = None, vitals: PublisherHealth | None = None, address: str = "127.0.0.1:0"
+    engine: Engine,
+    web: WebConfig | None = None,
+    vitals: PublisherHealth | None = None,
+    address: str = "127.0.0.1:0",
+    log: str = "event_log",
 ) -> Iterator[PageServer]:
     """The page, until the block ends."""
     config = Config(
-        source=SourceConfig(url=url_of(engine)), output=(FilesOutput(path="out"),), tables={"web": web or WebConfig()}
+        source=SourceConfig(url=url_of(engine), log=log),
+        output=(FilesOutput(path="out"),),
+        tables={"web": web or WebConfig()},
     )
     page = open_page(address, config, library_journal(), vitals)
     try:
