@@ -65,7 +65,8 @@ def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[ComparedLine
             elif left is None or right is None:
                 yield ComparedLine(former=_whole(left), present=_whole(right))
             else:
-                yield ComparedLine(**dict(zip(("former", "present"), _pieces(left, right), strict=True)))
+                former, present = _pieces(left, right)
+                yield ComparedLine(former=former, present=present)
 
 
 def _steps(before: Sequence[str], after: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:

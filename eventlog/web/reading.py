@@ -94,11 +94,6 @@ class History(Struct, frozen=True, kw_only=True):
     levels: tuple[tuple[Sample, ...], ...] = ((),) * len(RANGES)
 
     @property
-    def publishes(self) -> bool:
-        """Return whether a publisher works on the log, here or elsewhere."""
-        return self.loop is not None or (self.flow is not None and self.flow.publishing)
-
-    @property
     def latest(self) -> Sample | None:
         return self.levels[0][-1] if self.levels[0] else None
 

@@ -21,8 +21,8 @@ from eventlog.daemon import Publisher
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import VERIFIED
-from eventlog.web.open_page import open_page
 from eventlog.web.metrics import metrics
+from eventlog.web.open_page import open_page
 from tests.integration.publishing import Process, in_thread, until
 from tests.integration.test_verify import Circle
 from tests.web.visiting import Visit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from html import unescape
 from urllib.parse import urlencode
 
@@ -61,6 +62,10 @@ def follow(visit: Visit, place: str) -> str:
     return visit.post("/act", fields).headers["location"]
 
 
+def is_refreshed(visit: Visit, place: str) -> bool:
+    return "Ended." in visit.get(place).body
+
+
 @pytest.mark.parametrize("schema", ["public", "audit"])
 def test_a_table_of_any_name_is_shown_and_refreshed_wherever_the_log_stands(postgresql: Engine, schema: str) -> None:
     """The log in a schema of its own too; names have dots and quotes; a class has a table in another schema."""
@@ -87,7 +92,7 @@ def test_a_table_of_any_name_is_shown_and_refreshed_wherever_the_log_stands(post
             assert changed(visit.get(address).body) == {f"idu={number}"}, "its last changes"
             led = follow(visit, address)
             assert led.startswith(address), led
-            until(lambda at=address: "Ended." in visit.get(at).body, "it was refreshed")
+            until(partial(is_refreshed, visit, address), "it was refreshed")
 
 
 def test_a_table_of_a_class_leads_to_the_class_in_its_own_schema(postgresql: Engine) -> None:
