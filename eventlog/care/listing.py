@@ -28,7 +28,7 @@ PAGE_ROWS: Final = 50
 REACH_ROWS: Final = 10_000
 """Rows that are looked through at once."""
 
-FARTHEST_TIMES: Final = 16
+REACH_PIECES: Final = 16
 """So many times as many are looked through at once where that is quick and little is found."""
 
 PATIENCE_SECONDS: Final = 0.1
@@ -160,7 +160,7 @@ def listing(
             if now >= end:
                 break
             if now - began < PATIENCE_SECONDS / 4:
-                far = min(2 * far, FARTHEST_TIMES)
+                far = min(2 * far, REACH_PIECES)
     searches = further is not None and len(page) < limit
     return Listing(rows=tuple(page), further=further, ordered=not by_block, searches=searches)
 

@@ -58,7 +58,7 @@ WORKING_CONNECTIONS: Final = 24
 PROVED: Final = "eventlog.proved"
 """What a request's scope has when it came from a visitor."""
 
-EXPORTS: Final = 2
+EXPORT_CONNECTIONS: Final = 2
 """Lists that are written as CSV at once."""
 
 PATIENCE_SECONDS: Final = 10.0
@@ -206,8 +206,8 @@ class App:
 
     async def _export(self, request: Request, _visitor: Visitor) -> Response:
         """Write the rows of a list, or the chosen ones, as CSV."""
-        if self._exports >= EXPORTS:
-            raise UsageError(f"{EXPORTS} lists are written just now.", hint="Ask again in a moment.")
+        if self._exports >= EXPORT_CONNECTIONS:
+            raise UsageError(f"{EXPORT_CONNECTIONS} lists are written just now.", hint="Ask again in a moment.")
         fields = _fields(request)
         query = read_query(fields)
         numbers = [number for text in fields.get("id", ()) if (number := read_number(text)) is not None]

@@ -26,11 +26,11 @@ DAY_SECONDS: Final = 86_400
 LONG_SECONDS: Final = 120
 """From here on a time is shown in minutes, hours or days."""
 
-WIDTH: Final = 400
-HEIGHT: Final = 100
+WIDTH_PIXELS: Final = 400
+HEIGHT_PIXELS: Final = 100
 """Of the drawing, which is stretched to its card: what is written stands beside it, in letters of one size."""
 
-EDGE: Final = 1
+EDGE_PIXELS: Final = 1
 """Above and below the curve, so that its line is not cut."""
 
 GAP_SECONDS: Final = 120.0
@@ -68,8 +68,8 @@ class Chart(Struct, frozen=True, kw_only=True):
     """What stands beside the lines of the scale, from the top down, and how high they are drawn."""
 
     stretches: tuple[CurvePart, ...]
-    width: int = WIDTH
-    height: int = HEIGHT
+    width: int = WIDTH_PIXELS
+    height: int = HEIGHT_PIXELS
 
 
 def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = RANGES[0]) -> Chart:
@@ -162,7 +162,7 @@ def _stretch(
 ) -> CurvePart:
     places: list[tuple[float, float]] = []
     for at, value in points:
-        x = WIDTH * (1 + (at - now) / seconds)
+        x = WIDTH_PIXELS * (1 + (at - now) / seconds)
         places.append((round(x, 1), _y(value, top)))
     # A line of one point cannot be seen.
     if len(places) == 1:
@@ -177,4 +177,4 @@ def _stretch(
 
 
 def _y(value: float, top: float) -> float:
-    return round(EDGE + (HEIGHT - 2 * EDGE) * (1 - value / top), 1)
+    return round(EDGE_PIXELS + (HEIGHT_PIXELS - 2 * EDGE_PIXELS) * (1 - value / top), 1)

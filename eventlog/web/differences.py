@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from eventlog.explain.rows import FormerDocument
 
-MOST_LINES: Final = 400
+MOST_ROWS: Final = 400
 """Of a document that is compared; a longer one is shown as it is."""
 
 Pieces = tuple[tuple[str, bool], ...]
@@ -32,21 +32,21 @@ class ComparedLine(Struct, frozen=True, kw_only=True):
     is_changed: bool = True
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class DocumentDifference(Struct, frozen=True, kw_only=True):
     """The former document's first row, and both documents line by line."""
 
     row: int
     lines: tuple[ComparedLine, ...]
 
 
-def compare_documents(former: FormerDocument | None, present: str | None) -> Difference | None:
+def compare_documents(former: FormerDocument | None, present: str | None) -> DocumentDifference | None:
     """Compare two documents of an object; None where there are not two, or one is very long."""
     if former is None or present is None:
         return None
     before, after = spread(former.document), spread(present)
-    if max(len(before), len(after)) > MOST_LINES:
+    if max(len(before), len(after)) > MOST_ROWS:
         return None
-    return Difference(row=former.record_id, lines=tuple(_lines(before, after)))
+    return DocumentDifference(row=former.record_id, lines=tuple(_lines(before, after)))
 
 
 def spread(document: str) -> list[str]:

@@ -38,7 +38,7 @@ from eventlog.web.actions import (
 )
 from eventlog.web.addresses import address, list_address, table_address
 from eventlog.web.collector import Collector
-from eventlog.web.differences import Difference, compare_documents
+from eventlog.web.differences import DocumentDifference, compare_documents
 from eventlog.web.drawing import Viewer
 from eventlog.web.finding import Sought, read_sought
 from eventlog.web.life_line import LifeStep, life_line
@@ -191,7 +191,7 @@ class LogPages:
         outputs = reading.places or self.collector.named
         return life_line(row, stages, outputs, explained.settled_at)
 
-    def _difference(self, row: LogRow, explained: Explanation) -> Difference | None:
+    def _difference(self, row: LogRow, explained: Explanation) -> DocumentDifference | None:
         """Compare the row's document with the one before it: of the rows that are read with it, else of the row of the
         same key before them.
         """

@@ -14,8 +14,8 @@ from eventlog.web.reading import RANGES, OutputView, PageReading
 from eventlog.web.verdict import headline
 from eventlog.web.words import Kind, StateWord, output_state, word_of
 
-SPARK_WIDTH: Final = 100
-SPARK_HEIGHT: Final = 20
+SPARK_WIDTH_PIXELS: Final = 100
+SPARK_HEIGHT_PIXELS: Final = 20
 SPARK_VALUES: Final = 60
 """As many values as a curve of a few centimetres can show."""
 
@@ -95,7 +95,10 @@ def _spark(rates: list[tuple[float, float]], now: float, top: float) -> str:
     recent = [(at, rate) for at, rate in rates if now - seconds <= at <= now]
     points = thinned(recent, SPARK_VALUES)
     places = [
-        (round(SPARK_WIDTH * (1 + (at - now) / seconds), 1), round((SPARK_HEIGHT - 2) * (1 - rate / top) + 1, 1))
+        (
+            round(SPARK_WIDTH_PIXELS * (1 + (at - now) / seconds), 1),
+            round((SPARK_HEIGHT_PIXELS - 2) * (1 - rate / top) + 1, 1),
+        )
         for at, rate in points
     ]
     # A line of one point cannot be seen.

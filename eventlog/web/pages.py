@@ -14,7 +14,7 @@ from eventlog.explain.rows import Explanation
 from eventlog.web.actions import ACTIONS, OutputAct, RowsAct, TableAct, letters_for, possible
 from eventlog.web.addresses import address, list_address, table_address
 from eventlog.web.banners import of_table
-from eventlog.web.differences import Difference
+from eventlog.web.differences import DocumentDifference
 from eventlog.web.drawing import Viewer, draw_page, draw_part
 from eventlog.web.life_line import LifeStep
 from eventlog.web.navigation import PageState, page_state
@@ -120,7 +120,9 @@ def ask_table(act: TableAct, look: Viewer) -> str:
     return draw_page("confirm_table.html", title, look, act=act, name=name, back=table_address(act.place))
 
 
-def draw_document(number: int, explanation: Explanation, look: Viewer, difference: Difference | None = None) -> str:
+def draw_document(
+    number: int, explanation: Explanation, look: Viewer, difference: DocumentDifference | None = None
+) -> str:
     """Draw the document that a row is part of beside the object's last one, the rows in it, and what outputs with
     policies get.
     """
@@ -176,7 +178,7 @@ def draw_row(
     look: Viewer,
     *,
     life: Sequence[LifeStep] = (),
-    difference: Difference | None = None,
+    difference: DocumentDifference | None = None,
     done: str = "",
 ) -> str:
     """Draw a row: where it is at each output, what it says, what the rules decide and why, its document."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.web.chart import HEIGHT, MOST_VALUES, WIDTH, beside_axis, ceiling, short, thinned
+from eventlog.web.chart import HEIGHT_PIXELS, MOST_VALUES, WIDTH_PIXELS, beside_axis, ceiling, short, thinned
 from eventlog.web.chart import curve as curve_of
 from eventlog.web.drawing import environment
 from eventlog.web.reading import RANGES, History, OutputSample, Sample
@@ -37,8 +37,8 @@ def test_every_point_lies_on_the_sheet(points: list[tuple[float, float]]) -> Non
     for found in re.findall(r'points="([^"]+)"', drawn):
         for pair in found.split():
             x, y = map(float, pair.split(","))
-            assert 0 <= x <= WIDTH
-            assert 0 <= y <= HEIGHT
+            assert 0 <= x <= WIDTH_PIXELS
+            assert 0 <= y <= HEIGHT_PIXELS
     assert "nan" not in drawn
     assert "inf" not in drawn
 

@@ -12,7 +12,7 @@ from eventlog.capture.install import install
 from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.explain.rows import FormerDocument
-from eventlog.web.differences import MOST_LINES, Pieces, compare_documents, spread
+from eventlog.web.differences import MOST_ROWS, Pieces, compare_documents, spread
 from tests.conformance.event_logs import LogTable
 from tests.web.states import AFTER, BEFORE
 from tests.web.visiting import Visit, opened
@@ -46,7 +46,7 @@ def test_without_two_documents_or_with_a_very_long_one_there_is_no_difference() 
     former = FormerDocument(record_id=1, document=BEFORE)
     assert compare_documents(None, AFTER) is None
     assert compare_documents(former, None) is None
-    assert compare_documents(former, "<a/>\n" * (MOST_LINES + 1)) is None
+    assert compare_documents(former, "<a/>\n" * (MOST_ROWS + 1)) is None
 
 
 def test_a_row_shows_its_document_beside_the_last_one_also_where_that_is_published(sqlite: Engine) -> None:
