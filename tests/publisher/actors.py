@@ -15,7 +15,9 @@ from sqlalchemy import Connection
 
 from eventlog.core.model import Change, Event, Outcome, Outcomes, ReadBack, Reason, RowId, Status
 from eventlog.core.rules import Options, Round
+from eventlog.core.rules.definitions import Definition, Definitions
 from eventlog.core.rules.meaning import Decision, together
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Tenure
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
@@ -39,6 +41,7 @@ class Clock(Protocol):
     readings: int
     counts: Counter[str]
     disk: Disk
+    images: float
 
     @property
     def clock(self) -> int:
@@ -105,6 +108,12 @@ class TestConsumer(Consumer):
         self._most_wait = self._most_wait or now
 
 
+COLUMNS = ("v", "w", "x")
+"""Of which a change has the first ones: the first column of the next change ends it."""
+
+DEFINITION = 7
+"""The number with which the images of rows begin."""
+
 READ = "read"
 """The column of each row that says how many readings there were by then."""
 
@@ -124,6 +133,15 @@ def _needs_reading(_: Change) -> frozenset[str]:
     return frozenset({READ})
 
 
+def tables_with_images() -> Catalog:
+    """The tables, of which images have the first column."""
+    columns = [Column(name="id", key=1), *[Column(name=name) for name in COLUMNS]]
+    tables = [Table(name=name, columns=tuple(columns)) for name in "AB"]
+    images = {DEFINITION: COLUMNS[:1]}
+    known = [Definition(table=table, today=table, images=images) for table in tables]
+    return Catalog(tables, former=Definitions(known, Catalog(tables)))
+
+
 WHY = {"A": (Reason.LOCKED,), "B": (Reason.NO_RIGHT, Reason.DAMAGED)}
 """Why tables cannot be read."""
 
@@ -132,7 +150,8 @@ class WorldDecider(Decider):
     """Decides that rows wait whose tables cannot be read, as the rules do of rows that are read back."""
 
     def __init__(self, world: Clock) -> None:
-        super().__init__(Round(options=Options(), reader=Readings(world), needs=_needs_reading))
+        catalog = tables_with_images() if world.images else None
+        super().__init__(Round(catalog=catalog, options=Options(), reader=Readings(world), needs=_needs_reading))
         self.world = world
 
     def _known(self, output: str, taken: Take, events: Sequence[Event]) -> Any:

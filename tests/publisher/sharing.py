@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, text
 
+from eventlog.core.rules.images import decode_image
 from eventlog.sources.marks import SEEN, Stretches
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ def waiting_rows(world: World, record: int, status: str = "N") -> list[Row]:
 
 
 def uid_in(value: str) -> int:
-    """Which row a value is of."""
+    """Which row a value is of, perhaps the image of a row."""
+    if (image := decode_image(value)) is not None:
+        [told] = image[1]
+        value = told or ""
     return int(value.partition("/")[2])
 
 

@@ -80,6 +80,8 @@ class World:
     jumps: float
     disk: Disk
     standbys: Standbys
+    imaged: random.Random
+    images: float
     readings = 0
     """How often objects were read back."""
     forgetting = ""

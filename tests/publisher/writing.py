@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from eventlog.core.rules.images import encode_image
 from eventlog.sql.names import TRANSACTION
-from tests.publisher.actors import Row
+from tests.publisher.actors import COLUMNS, DEFINITION, Row
 from tests.publisher.sharing import new_rows, share
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 VALUE_LENGTHS = [0, 0, 0, 700, 3000]
 """Bytes that values have beside what they say: some have more than a batch may have where `query_bytes` are few."""
 
-COLUMNS = ("v", "w", "x")
-"""Of which a change has the first ones: the first column of the next change ends it."""
+UPDATE, UPDATE_ROW = 2, 6
 
 
 def write(world: World) -> None:
@@ -69,8 +69,9 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
             world.live[record] = world.rows[uid].alike
             table, key = name.split("/")
             value = f"{first}/{uid}" + " " * world.rng.choice(VALUE_LENGTHS)
-            row = {"record": record, "name": table, "key": key or "-", "column": column, "value": value}
-            rows.append(row | {"transaction": world.counts["transactions"]})
+            row = {"record": record, "name": table, "key": key or "-", "kind": UPDATE, "column": column}
+            row |= {"former": None, "value": value, "transaction": world.counts["transactions"]}
+            rows.append(row | (_image(world, value) if world.images and len(records) == 1 else {}))
             world.trace.append((world.now, "row", uid, record, name, world.counts["transactions"]))
     # PostgreSQL says itself which transaction wrote a row.
     named, named_value = "", ""
@@ -78,10 +79,19 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
         named, named_value = f", {TRANSACTION}", ", :transaction"
     world.run_sql(
         "INSERT INTO event_log (record_id, status, event_type, event_time, table_name, table_key, column_name,"
-        f" new_value{named})"
-        f" VALUES (:record, 'N', 2, '2026-03-23 10:57:19', :name, :key, :column, :value{named_value})",
+        f" old_value, new_value{named})"
+        f" VALUES (:record, 'N', :kind, '2026-03-23 10:57:19', :name, :key, :column, :former, :value{named_value})",
         rows,
     )
     world.counts["rows"] += len(rows)
     if world.shares:
         new_rows(world, sorted(numbers))
+
+
+def _image(world: World, value: str) -> dict[str, object]:
+    """The change as the image of a row, of which perhaps somebody has noted what stood there before; or as a field."""
+    if world.imaged.random() >= world.images:
+        return {}
+    world.counts["images"] += 1
+    former = encode_image(DEFINITION, ["before"]) if world.imaged.random() < 0.5 else None
+    return {"kind": UPDATE_ROW, "column": None, "former": former, "value": encode_image(DEFINITION, [value])}
