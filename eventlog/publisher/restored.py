@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from eventlog.core.plural import counted
 from eventlog.publisher.plans import PlanName, read_plan, split_recent
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Given = MutableMapping[str, str]
 """The last plan of each output, as this process knows it."""
+
+LACKS: Final = "may lack changes: `eventlog verify` finds them"
+"""What is said of a target that may have lost what no journal knows any more."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ def compare_plans(journal: Journal, row: JournalRow, last: str, doubts: int, *, 
         has = last or "none"
         warning = (
             f"The target is not where the journal left it: it has plan {has}, and {row.plan or 'none'} was made."
-            " It may lack changes: `eventlog verify` finds them."
+            f" It {LACKS}."
         )
         if warning != row.warning:
             journal.warn(row.name, warning)
@@ -64,7 +67,7 @@ def _adopt(journal: Journal, row: JournalRow, plan: str, named: PlanName, doubts
     """Hold what may be at the target until somebody resumes the output."""
     warning = (
         f"The log was restored to a state before plan {plan} of {row.name}. Rows up to {named.highest} may be at its"
-        " target already, or have the numbers of rows that are there: they wait."
+        f" target already, or have the numbers of rows that are there: they wait. If the target was restored, too, it {LACKS}."
     )
     if journal.adopt(row.name, plan, named, warning, doubts):
         _log.error("%s `eventlog outputs resume %s` publishes them.", warning, row.name)

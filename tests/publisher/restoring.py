@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from eventlog.care.outputs import resume
 from eventlog.config.settings import PublisherConfig
+from eventlog.publisher.restored import LACKS
 from tests.publisher.forgetting import read_tables, write_tables
 from tests.publisher.sharing import uid_in
 
@@ -149,7 +150,7 @@ class Standbys:
             target, highest = world.targets[str(name)], restored or 0
             if restored is None and not self._at_once:
                 world.fail("told, and one was restored alone", name)
-            if "may lack changes" in warning:
+            if name in self._fell and LACKS in warning:
                 self.told.add(str(name))
             waiting = world.ask(f"SELECT new_value FROM event_log WHERE status = 'N' AND record_id <= {highest}")
             may_come = {uid_in(value) for (value,) in waiting}

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,12 +27,14 @@ from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.plans import RECENT_CHARACTERS, add_recent, name_plan, read_plan, split_recent
+from eventlog.publisher.restored import LACKS
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sources.marks import Stretches
 from eventlog.sql.connect import connect
 from eventlog.xds.write import XdsFormat
+from tests.publisher.forgetting import read_tables, write_tables
 from tests.publisher.real import COLUMNS, TABLE
 from tests.publisher.scene import Scene
 from tests.publisher.test_damage import found
@@ -218,6 +221,27 @@ def test_rows_of_plans_that_a_target_has_lost_come_again(sqlite: Engine) -> None
     assert receiver.came == [*range(1, 31)]
     assert scene.receivers["other"].came == [*range(1, 31)]
     assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_who_has_restored_both_is_told_that_the_target_may_lack_rows(sqlite: Engine) -> None:
+    scene = Scene(sqlite, "one", askable=True)
+    scene.write(1, 20)
+    scene.publish()
+    world: Any = SimpleNamespace(engine=sqlite, inside=False)
+    kept, receiver = read_tables(sqlite), scene.receivers["one"]
+    [(recent,)] = scene.ask("SELECT recent FROM event_log_output")
+    number, token = recent.split(" ")[1].partition("=")[0].split("-")
+    receiver.plan, receiver.came = f"{int(number):012d}-{token}-5", [*range(1, 6)]
+    scene.journal.doubt()
+    assert scene.lock.tenure is not None
+    while len(receiver.came) == 5:
+        scene.consumers["one"].turn(scene.lock.tenure)
+    write_tables(world, kept)  # which does not know that rows are sent again
+    scene.journal.doubt()
+    scene.publish()
+    [(warning,)] = scene.ask("SELECT warning FROM event_log_output")
+    assert sorted(receiver.came) == [*range(1, 11)]
+    assert LACKS in warning
 
 
 def test_a_receiver_that_nobody_can_ask_is_told_by_who_lived_through_it(sqlite: Engine) -> None:
