@@ -25,6 +25,7 @@ from tests.publisher.fault import (
     JournalFault,
 )
 from tests.publisher.faults_of_outputs import OF_OUTPUTS
+from tests.publisher.faults_of_restored import OF_RESTORED
 
 FAULTS = [
     JournalFault(
@@ -348,6 +349,7 @@ FAULTS = [
         "the position stays", JOURNAL, "position = max([row.position, *plan.passed])", "position = row.position"
     ),
     *OF_OUTPUTS,
+    *OF_RESTORED,
     # the order of steps
     JournalFault(
         "planned after it was committed",

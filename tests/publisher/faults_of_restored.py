@@ -1,0 +1,75 @@
+"""Faults about logs and targets that are restored (decision 62); faults.py has the others."""
+
+from __future__ import annotations
+
+from tests.publisher.fault import CONSUMER, JOURNAL, TAKE, JournalFault
+
+RESTORED = "restored.py"
+
+OF_RESTORED = [
+    JournalFault(
+        "a plan that the log has lost is not adopted",
+        RESTORED,
+        "if named is not None and named.number >= row.plans:",
+        "if False:",
+    ),
+    JournalFault(
+        "a plan of the same number is taken for the journal's",
+        RESTORED,
+        "if named is not None and named.number >= row.plans:",
+        "if named is not None and named.number > row.plans:",
+    ),
+    JournalFault(
+        "a number of an adopted plan comes again", JOURNAL, "plans=max(row.plans, named.number)", "plans=row.plans"
+    ),
+    JournalFault(
+        "rows that may be at a target go", JOURNAL, "row = replace(row, restored=restored, warning=warning)", "pass"
+    ),
+    JournalFault(
+        "an adopted plan holds less than the one before",
+        JOURNAL,
+        "restored = max(named.highest, EVER if row.restored is None else row.restored)",
+        "restored = named.highest",
+    ),
+    JournalFault(
+        "rows of a restored log go behind a hold", TAKE, "restored is not None and number <= restored", "False"
+    ),
+    JournalFault(
+        "what a process has given to whom nobody can ask is forgotten",
+        CONSUMER,
+        "if not adopt_given(self._journal, row, self._given, self._doubts):",
+        "if True:",
+    ),
+    JournalFault("a target that was restored gets nothing again", RESTORED, "elif lost is not None:", "elif False:"),
+    JournalFault(
+        "rows that a target has lost are not parked for it",
+        JOURNAL,
+        "            self._park_new(connection, memory, name, lost)\n            plan",
+        "            plan",
+    ),
+    JournalFault(
+        "rows that wait are sent again beside", JOURNAL, "lost = (waiting & known) - lacking", "lost = waiting & known"
+    ),
+    JournalFault(
+        "rows that nobody has are sent again", JOURNAL, "lost = (waiting & known) - lacking", "lost = waiting - lacking"
+    ),
+    JournalFault(
+        "rows that ended are not sent again",
+        JOURNAL,
+        'lost |= self.numbers(connection, "still_waiting", ids=ids) - waiting',
+        "pass",
+    ),
+    JournalFault(
+        "how a row ended for others is forgotten when it is sent again",
+        JOURNAL,
+        '            self._tell(connection, "said_before", runs)\n',
+        "",
+    ),
+    JournalFault(
+        "plans that a target has lost stay its last ones",
+        JOURNAL,
+        "self._move(connection, memory, replace(row, plan=plan, has=has, recent=recent))",
+        "self._move(connection, memory, row)",
+    ),
+    JournalFault("what was asked before a doubt counts", JOURNAL, "if doubts not in (None, self.doubts):", "if False:"),
+]
