@@ -140,11 +140,13 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
         given_up = bool(world.max_attempts and target.not_taken[uid])
         if count < max(needed) and not given_up:
             world.fail("lost", name, uid, row.record, letter, count, needed)
+    _whole(world, name, target)
+    # What was sent to whom nobody can ask, and nobody knows any more, comes again behind what came since.
+    if name[0] != "p" and not world.standbys.excuses(target):
+        _order(world, name, target)
     if world.standbys.happened:
         return  # rows of two histories come, perhaps twice
-    _whole(world, name, target)
     if name[0] != "p":
-        _order(world, name, target)
         _readings(world, name, target)
     if name[0] in "ftb" and name in world.first and world.names.transaction:
         _numbers(world, name, target)
