@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from eventlog.core.model import Outcome, Reason, Status
+from eventlog.core.model import EVERY_ROW, Outcome, Reason, Status
 from eventlog.publisher.flow import lacking
 from eventlog.publisher.journal import PIECE_ROWS, Journal
 from eventlog.publisher.memory import Memory, read_memory
@@ -86,6 +86,12 @@ class CaredJournal(Journal):
 
     def __init__(self, log: Log, settings: LogSettings | None = None) -> None:
         JournalReader.__init__(self, log, settings or LogSettings())
+
+    def name_objects(self, connection: Connection, rows: Sequence[int]) -> Mapping[int, str]:
+        """Find rows that still wait. Who does not know the tables names no object: until a publisher
+        has taken the rows, and does, none behind them goes.
+        """
+        return dict.fromkeys(super().name_objects(connection, rows), EVERY_ROW)
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:

@@ -120,7 +120,7 @@ class Journal(JournalReader):
             return
         self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])
         records = sorted(memory.planned.get(foremost.name, ()))
-        objects = self.rows.objects(connection, records)
+        objects = self.name_objects(connection, records)
         waiting = [
             Parked(output=name, record=record, object=objects[record], reason="new", due=0)
             for record in records
@@ -398,8 +398,12 @@ class Journal(JournalReader):
         self._tell(connection, "parked_make", single)
         memory.add_parked(waiting)
 
+    def name_objects(self, connection: Connection, rows: Sequence[int]) -> Mapping[int, str]:
+        """Find what these rows are parked under, as far as they still wait."""
+        return self.rows.objects(connection, rows)
+
     def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
-        objects = self.rows.objects(connection, [*rows])
+        objects = self.name_objects(connection, [*rows])
         # No batch will have them any more, so nobody would notice that they wait no longer.
         if gone := rows - Stretches.of(objects):
             self._leave(connection, memory, gone)

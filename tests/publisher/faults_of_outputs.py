@@ -52,6 +52,12 @@ OF_OUTPUTS = [
         "in (Reason.FILTERED, Reason.FORGOTTEN)]",
         "is Reason.FILTERED]",
     ),
+    JournalFault(
+        "who does not know the tables names objects",
+        CARE,
+        "return dict.fromkeys(super().name_objects(connection, rows), EVERY_ROW)",
+        "return super().name_objects(connection, rows)",
+    ),
     # formats that fail
     JournalFault(
         "a value that a format fails with ends the turn",
