@@ -125,7 +125,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     config.pluginmanager.register(Run(), "what the run leaves")
     if config.getoption("--progress"):
-        config.pluginmanager.register(Progress(config), "progress")
+        config.pluginmanager.register(Progress(), "progress")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -25,6 +25,8 @@ DEBUG: Final = click.Option(["--debug"], is_flag=True, expose_value=False, hidde
 class LazyGroup(click.Group):
     """Knows by `places` where each command of its own stands: `module:name`.
 
+    Commands with `summaries` are listed without being loaded.
+
     Packages offer others under names that begin with `prefix`. They are looked for where a word is
     not in the table, for that costs 25 ms.
     """
@@ -33,11 +35,13 @@ class LazyGroup(click.Group):
         self,
         *,
         places: Mapping[str, str] = {},
+        summaries: Mapping[str, str] = {},
         prefix: str | None = None,
         **given: Any,
     ) -> None:
         super().__init__(**given)
         self.places = places
+        self._summaries = summaries
         self._prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,7 +49,8 @@ class LazyGroup(click.Group):
         from eventlog.core.registry import problem
 
         offers = self.brought()
-        return [*self.places, *[word for word, offer in offers.items() if problem(offer) is None]]
+        usable = [word for word, offer in offers.items() if word in self._summaries or problem(offer) is None]
+        return [*self.places, *usable]
 
     def brought(self) -> dict[str, Offer]:
         """The commands that packages offer to this group, by their words."""
@@ -84,22 +89,20 @@ class LazyGroup(click.Group):
         names: Iterable[str],
     ) -> None:
         """A line for each command."""
-        lines = []
-        for name in names:
-            command = self.get_command(ctx, name)
-            if command is not None:
-                lines.append((name, summary(command)))
-        formatter.write_dl(lines)
+        formatter.write_dl([(name, self._summary(ctx, name)) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands with the summaries that the help has."""
-        items = super().shell_complete(ctx, incomplete)
-        for item in items:
-            command = self.get_command(ctx, item.value)
-            # An option is completed here too.
-            if command is not None:
-                item.help = summary(command)
-        return items
+        """Commands with the summaries that the help has, and options."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        commands = [CompletionItem(name, help=self._summary(ctx, name)) for name in names]
+        # Past the group, which would load each command to see whether it is hidden.
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        if name in self._summaries:
+            return self._summaries[name]
+        command = self.get_command(ctx, name)
+        return "" if command is None else summary(command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self.places:

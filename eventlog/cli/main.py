@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -15,17 +16,61 @@ from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, report_error, traced
 from eventlog.version import VERSION
 
-SECTIONS: Final = {
-    "To begin": "demo init config rules",
-    "Log and triggers": "install upgrade uninstall track untrack triggers catalog rights check",
-    "Publishing": "run outputs policy refresh verify web receive",
-    "Rows of the log": "status log explain hold release requeue purge",
-    "Backlogs, streams, files": "convert apply decode emulate validate",
-    "Your shell": "help completion man",
+SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "To begin": {
+        "demo": "Shows the whole program on an embedded database",
+        "init": "Writes a first configuration file with comments",
+        "config": "Shows the configuration in force",
+        "rules": "Prints the rules",
+    },
+    "Log and triggers": {
+        "install": "Creates the event log table and its state tables",
+        "upgrade": "Brings an installed log to this version of eventlog, or back to an earlier one",
+        "uninstall": "Removes triggers, tables and granted rights, after showing them",
+        "track": "Creates or replaces the triggers of tables and views",
+        "untrack": "Removes the triggers of tables and views",
+        "triggers": "Lists the log's triggers with their state and the options of their tables",
+        "catalog": "Prints the schema of tables as JSON",
+        "rights": "Grants each role the least rights",
+        "check": "Checks configuration, connection, log, rights, triggers, clock and outputs",
+    },
+    "Publishing": {
+        "run": "Publishes waiting rows",
+        "outputs": "Shows how far each output is",
+        "policy": "Tries policies",
+        "refresh": "Publishes every row that tables have now",
+        "verify": "Compares tables with what an output holds of them, and names what differs",
+        "web": "Shows the log in a browser",
+        "receive": 'Receives what an output with sink = "http" sends',
+    },
+    "Rows of the log": {
+        "status": "Shows rows by status and by what they wait for, and what needs care",
+        "log": "Shows rows of the log and what became of them",
+        "explain": "Explains a row",
+        "hold": "Holds waiting rows back until they are released",
+        "release": "Lets held rows be published again",
+        "requeue": "Publishes processed rows again",
+        "purge": "Deletes old processed rows, a few thousand at a time",
+    },
+    "Backlogs, streams, files": {
+        "convert": "Converts a whole backlog",
+        "apply": "Brings mirrors up to date from change tables",
+        "decode": "Shows a stream or a topic record by record, also a damaged one",
+        "emulate": "Writes streams of made-up changes, to try a pipeline without the database",
+        "validate": "Checks XDS documents",
+    },
+    "Your shell": {
+        "help": "Prints what --help prints",
+        "completion": "Prints a script that completes commands and options",
+        "man": "Prints the manual page, for `man` to show",
+    },
 }
-"""The sections of the help with their commands, in its order."""
+"""The sections of the help with their commands, in its order, and how each command's own help begins: to load all of them
+for one line of each would take longer than a shell may take to complete a word."""
 
-COMMANDS: Final = [name for names in SECTIONS.values() for name in names.split()]
+SUMMARIES: Final = {name: said for commands in SECTIONS.values() for name, said in commands.items()}
+
+COMMANDS: Final = [*SUMMARIES]
 
 PLACES: Final = {
     "run": "eventlog.cli.run",
@@ -43,9 +88,7 @@ class Commands(LazyGroup):
     """All commands, in sections; behind ours those that other packages bring."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        known = super().list_commands(ctx)
-        ours = [name for name in COMMANDS if name in known]
-        return [*ours, *[name for name in known if name not in COMMANDS]]
+        return [*COMMANDS, *[name for name in super().list_commands(ctx) if name not in COMMANDS]]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -59,7 +102,7 @@ class Commands(LazyGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections = {title: names.split() for title, names in SECTIONS.items()}
+        sections = {title: [*commands] for title, commands in SECTIONS.items()}
         sections["Of other packages"] = [name for name in self.list_commands(ctx) if name not in COMMANDS]
         for title, names in sections.items():
             if names:
@@ -70,6 +113,7 @@ class Commands(LazyGroup):
 @click.group(
     cls=Commands,
     places=PLACES,
+    summaries=SUMMARIES,
     prefix="",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

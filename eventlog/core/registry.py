@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.points import OfferedValue, read_points
 from eventlog.core.suggest import did_you_mean
 from eventlog.version import DISTRIBUTION
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, StepsPlugin, StreamsPlugin, TablePlugin
 
 Group = Literal[
@@ -63,13 +62,13 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     group: Group
     name: str
-    points: tuple[Any, ...]
+    points: tuple[OfferedValue, ...]
     """The entry points of this name: one, unless several packages offer it."""
 
     @property
     def package(self) -> str:
         """The name of the package that offers it."""
-        return _package(self.points[0])
+        return self.points[0].package
 
     @property
     def is_ours(self) -> bool:
@@ -79,7 +78,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     @property
     def description(self) -> str:
         """What it is and where it comes from."""
-        package = f"the package {self.package} {self.points[0].dist.version}"
+        package = f"the package {self.package} {self.points[0].version}"
         return f"{GROUPS[self.group][0]} {self.name} of {package}"
 
 
@@ -143,7 +142,7 @@ def problem(offer: Offer) -> str | None:
 def loaded(offer: Offer) -> Any:
     """The value that is offered; ConfigError says which package is at fault, and why."""
     if len(offer.points) > 1:
-        others = sorted({_package(point) for point in offer.points} - {offer.package})
+        others = sorted({point.package for point in offer.points} - {offer.package})
         problem = f"The {offer.description} cannot be used: {', '.join(others)} offers that name too."
         raise ConfigError(problem, hint="Uninstall one of them.")
     try:
@@ -183,18 +182,16 @@ def _named(group: Group, name: str) -> Any:
 
 
 @cache
-def _installed() -> Any:  # before Python 3.12 it is another type, which has `select` too
-    from importlib.metadata import entry_points
-
-    # It reads the files of every package, whichever group is asked for.
-    return entry_points()
+def _installed() -> tuple[OfferedValue, ...]:
+    return tuple(read_points())
 
 
 @cache
 def _offered(group: Group) -> Mapping[str, Offer]:
-    points: dict[str, list[EntryPoint]] = {}
-    for point in _installed().select(group=f"eventlog.{group}"):
-        points.setdefault(point.name, []).append(point)
+    points: dict[str, list[OfferedValue]] = {}
+    for point in _installed():
+        if point.group == f"eventlog.{group}":
+            points.setdefault(point.name, []).append(point)
     modules = [point.module for several in points.values() for point in several]
     # In every group eventlog itself offers something, but for functions of policies.
     if group != "policies" and not any(module.startswith("eventlog.") for module in modules):
@@ -204,13 +201,6 @@ def _offered(group: Group) -> Mapping[str, Offer]:
         standing = several
         # Ours stands whoever else takes its name; of strangers with one name none does.
         if len(several) > 1:
-            standing = [point for point in several if _package(point) == DISTRIBUTION] or several
+            standing = [point for point in several if point.package == DISTRIBUTION] or several
         offered[name] = Offer(group=group, name=name, points=tuple(standing))
     return offered
-
-
-def _package(point: EntryPoint) -> str:
-    # An entry point that somebody made by hand comes from no package.
-    if point.dist is None:
-        return "unknown"
-    return point.dist.name

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -57,8 +58,12 @@ WHOLE: Final = ("histories", "rights_mariadb")
 """The files of other levels in which each database is asked everything: its own rights, or histories in groups."""
 STARTING: Final = ("test_check_postgresql", "test_postgresql_versions")
 """Files of the conformance level whose tests start servers without a fixture."""
-EVERY_SECONDS: Final = 30.0
-"""How often a run says how far it is where no terminal shows it."""
+EVERY_SECONDS: Final = 15.0
+"""How often a run says how far it is where no terminal shows it; whoever reads nothing for longer thinks that it hangs."""
+LONG_SECONDS: Final = 10.0
+"""From when on it says how long a test has been running."""
+FIRST_SECONDS: Final = 3.0
+"""When it says so for the first time."""
 
 
 def level_of(path: Path) -> str:
@@ -174,14 +179,22 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 class Progress:
-    """Shows level and percentage in place of a dot for each test: in one line of a terminal, else in a line now and then."""
+    """Shows level and percentage in place of a dot for each test: in one line of a terminal, else in a line now and then.
 
-    def __init__(self, config: pytest.Config) -> None:
+    A thread of its own does so: tests are collected for a minute, and one may take several.
+    """
+
+    def __init__(self, *, every: float = EVERY_SECONDS, first: float = FIRST_SECONDS) -> None:
         self._live = sys.stderr.isatty()
-        self._began = self._said = time.monotonic()
+        self._every = every
+        self._began = time.monotonic()
         self._count = self._done = self._failed = 0
-        self._level = ""
-        self._config = config
+        self._running: dict[str, float] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, args=(first,), daemon=True)
+
+    def pytest_sessionstart(self) -> None:
+        self._thread.start()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._count = len(session.items)
@@ -199,27 +212,51 @@ class Progress:
             return report.outcome, "", ""
         return "", "", ""
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._running[nodeid] = time.monotonic()
+
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._failed += report.failed
-        if report.when != "teardown":
-            return
-        self._done += 1
-        level = level_of(ROOT / report.nodeid.partition("::")[0]) or self._level
-        now = time.monotonic()
-        if self._live or now - self._said >= EVERY_SECONDS or self._done == self._count:
-            self._said = now
-            self._level = level
-            self._show()
+        if report.when == "teardown":
+            self._done += 1
+            self._running.pop(report.nodeid, None)
 
-    def _show(self) -> None:
-        share = 100 * self._done // max(self._count, 1)
-        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
-        failed = f", {self._failed} failed" if self._failed else ""
-        said = (
-            f"{share:3} %  {self._done:,} of {self._count:,} tests, tests/{self._level}{failed}, {minutes}:{seconds:02}"
-        )
+    def pytest_sessionfinish(self) -> None:
+        """Leaves the line, before the summary is written."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+            self._show(last=True)
+
+    def _watch(self, first: float) -> None:
+        over = self._over.wait(0.5 if self._live else first)
+        while not over:
+            self._show()
+            over = self._over.wait(0.5 if self._live else self._every)
+
+    def _show(self, *, last: bool = False) -> None:
+        said = self._said(time.monotonic())
         sys.stderr.write(f"\r\x1b[K{said}" if self._live else f"{said}\n")
-        if self._live and self._done == self._count:
+        if self._live and last:
             sys.stderr.write("\n")
         sys.stderr.flush()
+
+    def _said(self, now: float) -> str:
+        minutes, seconds = divmod(int(now - self._began), 60)
+        if not self._count:
+            return f"collecting tests, {minutes}:{seconds:02}"
+        failed = f", {self._failed} failed" if self._failed else ""
+        share = 100 * self._done // self._count
+        return (
+            f"{share:3} %  {self._done:,} of {self._count:,} tests{failed}, {minutes}:{seconds:02}{self._longest(now)}"
+        )
+
+    def _longest(self, now: float) -> str:
+        """What has been running for longest, by its file."""
+        running = sorted((began, nodeid) for nodeid, began in [*self._running.items()])
+        if not running:
+            return ""
+        began, nodeid = running[0]
+        file = nodeid.partition("::")[0]
+        return f", {file}" if now - began < LONG_SECONDS else f", {file} for {now - began:.0f} s"

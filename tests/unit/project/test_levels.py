@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import pytest
 from xdist.remote import WorkerInteractor
 
 from tests.spark import conftest as spark
-from tests.support import servers_kafka, servers_mysql
+from tests.support import levels, servers_kafka, servers_mysql
 from tests.support.levels import is_quick, leave_out_containers, leave_out_long, leave_out_pairs
 
 
@@ -106,6 +107,37 @@ def test_tests_of_a_group_stay_in_one_process(request: pytest.FixtureRequest) ->
     assert grouped(request, asks="broker", path="tests/spark/test_x.py") == "spark"
     assert grouped(request, asks="mysql", path="tests/conformance/test_x.py") == "mysql"
     assert grouped(request, asks="mysql") == ""
+
+
+def said_of(capsys: pytest.CaptureFixture[str], words: str) -> str:
+    """What a run says next that has these words; it says them by itself."""
+    said = ""
+    for _ in range(1000):
+        said += capsys.readouterr().err
+        if words in said:
+            return said
+        time.sleep(0.01)
+    raise AssertionError(said)
+
+
+def test_a_run_is_never_silent_while_it_collects_or_a_test_goes_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (levels.FIRST_SECONDS <= 5, levels.EVERY_SECONDS < 20) == (True, True), "what `./dev test` promises"
+    monkeypatch.setattr(levels, "LONG_SECONDS", 0.02)
+    progress = levels.Progress(every=0.01, first=0.01)
+    progress.pytest_sessionstart()
+    try:
+        said_of(capsys, "collecting tests, 0:0")
+        progress.pytest_xdist_node_collection_finished(["one", "two"])
+        progress.pytest_runtest_logstart("tests/unit/test_x.py::test_one")
+        said_of(capsys, "  0 %  0 of 2 tests, 0:00, tests/unit/test_x.py for 0 s")
+        report: Any = SimpleNamespace(failed=True, when="teardown", nodeid="tests/unit/test_x.py::test_one")
+        progress.pytest_runtest_logreport(report)
+        assert "for" not in said_of(capsys, " 50 %  1 of 2 tests, 1 failed, 0:00\n").splitlines()[-1]
+    finally:
+        progress.pytest_sessionfinish()
+    assert len(capsys.readouterr().err.splitlines()) >= 1, "what it came to stands before the summary"
 
 
 class _Asked:
