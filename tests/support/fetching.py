@@ -249,6 +249,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "prometheus": {"prometheus": _prometheus},
     "registry": {"registry": _registry},
     "store": {"moto": partial(_packages, "moto")},
+    "rotel": {"rotel": partial(_packages, "rotel")},
     "s3": {"s3": partial(_jars, "s3"), "moto": partial(_packages, "moto")},
 }
 """What each level is made of, and how each part of it is had."""
