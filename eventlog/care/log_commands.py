@@ -8,30 +8,34 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from msgspec.structs import replace
 
-from eventlog.care.ages import time_json, utc_json
+from eventlog.care.ages import time_json, utc_json, utc_text
+from eventlog.cli.mishaps import in_words
 from eventlog.cli.show import (
     indented,
     on_terminal,
     page,
     readable,
+    show_again,
     show_json,
     show_json_line,
-    show_sentence,
+    show_lines,
     show_table,
     wrapped,
 )
 from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
-from eventlog.cli.tables import painted
+from eventlog.cli.tables import painted, table
+from eventlog.core.errors import EX_TRY_AGAIN
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
     from eventlog.care.listing import Filters
     from eventlog.care.rows import LogRow
+    from eventlog.care.status import Facts
     from eventlog.sql.log import Log
 
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
@@ -286,30 +290,73 @@ def _shown_characters() -> int:
     return ALL_CHARACTERS if width is None else max(SHOWN_CHARACTERS, width // 3)
 
 
+WATCH_SECONDS: Final = 2
+"""How often a report that is watched is made anew, unless somebody says otherwise."""
+
+
 @click.command()
 @click.option("--next", "advises", is_flag=True, help="Say also which command comes next.")
+@click.option(
+    "--watch",
+    "-w",
+    metavar="SECONDS",
+    is_flag=False,
+    flag_value=WATCH_SECONDS,
+    type=click.IntRange(1, 86_400),
+    help=f"Show it again and again, by default every {WATCH_SECONDS} seconds; Ctrl-C ends it.",
+)
 @json_option
 @site_options
-def status(site: Site, advises: bool, as_json: bool) -> None:
-    """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and
-    outdated triggers.
+def status(site: Site, advises: bool, watch: int | None, as_json: bool) -> None:
+    """Shows rows by status and by what they wait for, and what needs care: the oldest row, the rate, the last error,
+    and outdated triggers. With --watch, --json prints one line for each report.
 
     Example: eventlog status --json
-    """
-    import msgspec
 
+    Example, a report that renews itself: eventlog status --watch
+    """
     from eventlog.care.status import facts
 
     engine, names = site.where_logged()
-    state = facts(engine, names, site.config.publisher)
-    if not as_json:
-        show_table(("status", "rows", "meaning"), state.lines(), empty="")
-        for sentence in state.sentences():
-            show_sentence(sentence)
-        if advises:
-            click.echo(f"Next: {state.next_step()}")
+    settings = site.config.publisher
+    if watch is None:
+        state = facts(engine, names, settings)
+        if as_json:
+            show_json(_report(state))
+        else:
+            show_lines(_status_lines(state, advises=advises))
         return
-    # For programs times are ISO 8601.
+    while True:
+        try:
+            state = facts(engine, names, settings)
+        except Exception as error:
+            sentence, code = in_words(error)
+            # Whoever watches a server that goes away wants to see it come back.
+            if code != EX_TRY_AGAIN:
+                raise
+            show_again([sentence], err=as_json)
+        else:
+            if as_json:
+                show_json_line(_report(state))
+            else:
+                show_again([f"{state.log} at {utc_text(time.time())} UTC", *_status_lines(state, advises=advises)])
+        time.sleep(watch)
+
+
+def _status_lines(state: Facts, *, advises: bool) -> Iterator[str]:
+    """The report for people."""
+    rows = [[readable(cell) for cell in row] for row in state.lines()]
+    yield from table(("status", "rows", "meaning"), rows, page())
+    for sentence in state.sentences():
+        yield wrapped(readable(sentence))
+    if advises:
+        yield f"Next: {state.next_step()}"
+
+
+def _report(state: Facts) -> dict[str, Any]:
+    """The report for programs, whose times are ISO 8601."""
+    import msgspec
+
     report: dict[str, Any] = msgspec.to_builtins(state)
     # What is computed from the others has no field of its own.
     for name, output in state.outputs.items():
@@ -323,4 +370,4 @@ def status(site: Site, advises: bool, as_json: bool) -> None:
     for entry in filter(None, entries):
         for name in {"at", "failed_at", "failing_since", "since", "lease_until"} & entry.keys():
             entry[name] = utc_json(entry[name])
-    show_json(report)
+    return report

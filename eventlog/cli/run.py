@@ -53,14 +53,16 @@ Adopt = Callable[[Config], None]
 @click.option(
     "--log-format",
     type=click.Choice(["console", "json"]),
-    help="Default: console on a terminal, else json.",
+    default="console",
+    show_default=True,
+    help="Lines for people, or JSON for programs.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="The lowest level of journal records.",
+    help="The lowest level of journal records; debug has each statement and each document.",
 )
 @site_options
 def run(
@@ -71,7 +73,7 @@ def run(
     out: str | None,
     no_policies: bool,
     http: str | None,
-    log_format: Style | None,
+    log_format: Style,
     log_level: str,
 ) -> int:
     """Publishes waiting rows: to the configured outputs, else to standard output.
@@ -82,13 +84,14 @@ def run(
     """
     if look:
         return _look(site, out, [once, until_empty, no_policies, http is not None])
-    from eventlog.daemon.logging import recorded_by_journal
+    from eventlog.daemon.logging import recorded_by_journal, recorded_in_detail
     from eventlog.daemon.signals import Systemd
     from eventlog.daemon.vitals import PublisherHealth
 
     secrets: list[str] = []
-    journal = _journal(secrets, log_format, log_level, lasting=not (once or until_empty))
-    learn = learning(secrets, journal)
+    journal = _journal(secrets, log_format, log_level)
+    # `check` warns of weak secrets; a publisher that stays does once more, for nobody may have called it.
+    learn = learning(secrets, journal, warns=not (once or until_empty))
 
     def read(again: bool = True) -> Config:
         written = site.read_again() if again else site.config
@@ -117,7 +120,8 @@ def run(
             ):
                 return service.run(config)
 
-    with recorded_by_journal(journal):
+    detail = recorded_in_detail(journal) if log_level == "debug" else nullcontext()
+    with recorded_by_journal(journal), detail:
         return _ended(publish).enter(journal)
 
 
@@ -236,23 +240,14 @@ def _some_cycles(
     return STOPPED
 
 
-def _journal(
-    secrets: Collection[str],
-    style: Style | None,
-    level: str,
-    *,
-    lasting: bool,
-) -> BoundLogger:
+def _journal(secrets: Collection[str], style: Style, level: str) -> BoundLogger:
     from eventlog.daemon.logging import journal
 
-    if style is None:
-        # A command that ends is read by whoever gave it, also in a file.
-        style = "json" if lasting and not watched() else "console"
     return journal(style, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
 
 
-def learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], None]:
-    """What hides the secrets of a configuration too, and warns once of those that are too weak."""
+def learning(secrets: list[str], journal: BoundLogger, *, warns: bool) -> Callable[[Config], None]:
+    """What hides the secrets of a configuration too, and where it `warns` says once which are too weak."""
     from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 
     warned: set[str] = set()
@@ -262,7 +257,7 @@ def learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], Non
         # The journal has this very list, so it hides them from now on.
         secrets.extend(known.words)
         for setting in known.weak:
-            if setting not in warned:
+            if warns and setting not in warned:
                 journal.warning("weak_secret", setting=setting, why=f"{WEAK} {MEND}")
         warned.update(known.weak)
 

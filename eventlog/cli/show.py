@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 import click
@@ -54,10 +55,16 @@ def show_done(what: str, affected: object, sentence: str, *, as_json: bool) -> N
         show_sentence(sentence)
 
 
-def say(sentence: str, *, err: bool = False) -> None:
-    """Prints a sentence with words of others in it; on standard error it is one line."""
+def say(sentence: str, *, err: bool = False, link: str | Path | None = None) -> None:
+    """Prints a sentence with words of others in it; on standard error it is one line.
+
+    There a terminal opens what it links to, which it names.
+    """
     if err:
-        click.echo(shown(sentence), err=True)
+        line = shown(sentence)
+        if link is not None:
+            line = line.replace(shown(str(link)), linked(shown(str(link)), link, err=True), 1)
+        click.echo(line, err=True)
     else:
         show_sentence(masked(sentence))
 
@@ -131,6 +138,29 @@ def show_lines(lines: Iterable[str], *, paged: bool = False) -> None:
     remaining = iter(lines)
     while block := [*islice(remaining, BLOCK_ROWS)]:
         click.echo("\n".join(block))
+
+
+HOME: Final = "\x1b[H"
+LINE_END: Final = "\x1b[K\n"
+REST: Final = "\x1b[J"
+"""What a terminal obeys: to the first place, the rest of the line and of the screen is empty."""
+
+
+def show_again(lines: Iterable[str], *, err: bool = False) -> None:
+    """Shows lines in the place of those before, without a flicker; a file or a pipe gets them below."""
+    if not err and on_terminal():
+        click.echo(f"{HOME}{LINE_END.join(lines)}{LINE_END}{REST}", nl=False)
+        return
+    click.echo("\n".join([*lines, ""]), err=err)
+
+
+def linked(text: str, target: str | Path, *, err: bool = False) -> str:
+    """A text that opens an address or a file where a terminal has hyperlinks (OSC 8); elsewhere it is the text."""
+    stream = sys.stderr if err else sys.stdout
+    if not _is_terminal(stream) or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
+        return text
+    address = target if isinstance(target, str) else target.absolute().as_uri()
+    return f"\x1b]8;;{visible(address)}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -108,6 +108,42 @@ class _JournalHandler(logging.Handler):
         self._journal.warning("library", name=record.name, said=" ".join(message.split()))
 
 
+class _DetailHandler(logging.Handler):
+    """Records documents, which modules below this one log."""
+
+    def __init__(self, journal: BoundLogger) -> None:
+        super().__init__(logging.DEBUG)
+        self._journal = journal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._journal.debug(record.getMessage(), **getattr(record, "facts", {}))
+
+
+@contextmanager
+def recorded_in_detail(journal: BoundLogger) -> Iterator[None]:
+    """Records each statement that a database gets, and each document that an output gets, while the block runs.
+
+    Values stand in documents alone: those of statements are rows of any table, of which an output may hide columns.
+    """
+    from sqlalchemy import Engine, event
+
+    from eventlog.core.detail import DOCUMENTS
+
+    def executed(_connection: Any, _cursor: Any, sql: str, values: Any, _context: Any, many: bool) -> None:
+        journal.debug("statement", sql=" ".join(sql.split()), times=len(values) if many else 1)
+
+    handler, former = _DetailHandler(journal), DOCUMENTS.level
+    event.listen(Engine, "before_cursor_execute", executed)
+    DOCUMENTS.addHandler(handler)
+    DOCUMENTS.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        DOCUMENTS.setLevel(former)
+        DOCUMENTS.removeHandler(handler)
+        event.remove(Engine, "before_cursor_execute", executed)
+
+
 @contextmanager
 def recorded_by_journal(journal: BoundLogger) -> Iterator[None]:
     """What Python would print by itself becomes records: warnings, errors of threads and unraisable ones."""

@@ -191,7 +191,7 @@ def _asked(question: str, usual: str | None = None) -> str:
 
 
 def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
-    say(f"{file} is written. It loads as it is; its comments say what else you may want.", err=True)
+    say(f"{file} is written. It loads as it is; its comments say what else you may want.", err=True, link=file)
     for name in first.names:
         how = "Set it there; a password as it is, not quoted for a URL."
         say(f"It reads {name} from the environment. {how}", err=True)

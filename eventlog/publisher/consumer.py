@@ -20,6 +20,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from eventlog.core.counting import counts_after
+from eventlog.core.detail import tell_documents
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import CutTransaction, Outcome
 from eventlog.core.seams import Tenure
@@ -263,6 +264,7 @@ class Consumer:
         if made.plan.planned and made.preparing is None:
             self.output.sink.prepare(made.plan.plan, made.encoded.documents)
         self._books.settled(self._journal.plan(self.name, made.plan))
+        tell_documents(self.name, made.encoded.documents)
         if not made.plan.planned:
             return Turn(moved=True)
         return made

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 import click
 
 from eventlog.cli.run import learning
+from eventlog.cli.show import say
 from eventlog.cli.site import Site, site_options
 from eventlog.cli.watching import StandardError, watched
 from eventlog.config.settings import Config
@@ -54,7 +55,7 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     secrets: list[str] = []
     style: Style = "console" if watched() else "json"
     page_journal = journal(style, secrets=secrets, stream=cast("TextIO", StandardError()))
-    learn = learning(secrets, page_journal)
+    learn = learning(secrets, page_journal, warns=False)
     learn(site.config)
     page = open_page(where, shown(site.log_config), page_journal)
 
@@ -80,7 +81,7 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
         # Never from the handler: it may have interrupted who writes a line of the log, and would
         # wait for that one's lock.
         with requests_by_signal(page.stop, lambda: asked.append(True)):
-            click.echo(f"The page is at {page.url}", err=True)
+            say(f"The page is at {page.url}", err=True, link=page.url)
             page.wait(reload_if_asked)
     finally:
         page.close()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
+import click
 import pytest
+
+from eventlog.cli.lazy import summary
+from eventlog.cli.main import COMMANDS, SUMMARIES, main
+from eventlog.core.registry import offers
 
 HEAVY = {
     "sqlalchemy",
@@ -23,6 +29,13 @@ SHOW = """
 import sys
 from eventlog.cli.main import exit_code
 exit_code(sys.argv[1:])
+sys.stderr.write(" ".join(sys.modules))
+"""
+COMPLETED = """
+import sys
+from click.shell_completion import shell_complete
+from eventlog.cli.main import main
+shell_complete(main, {}, "eventlog", "_EVENTLOG_COMPLETE", "bash_complete")
 sys.stderr.write(" ".join(sys.modules))
 """
 
@@ -45,7 +58,12 @@ def test_help_and_completion_load_no_command() -> None:
     asked = {"_EVENTLOG_COMPLETE": "bash_complete", "COMP_WORDS": "eventlog ", "COMP_CWORD": "1"}
     commands = {offer.points[0].module for offer in offers("commands")}
     for arguments, variables in (["--help"], {}), ([], asked):
-        words = [sys.executable, "-c", SHOW.replace("exit_code(", "ended(").replace("import exit_code", "import exit_code as ended"), *arguments]
+        words = [
+            sys.executable,
+            "-c",
+            SHOW.replace("exit_code(", "ended(").replace("import exit_code", "import exit_code as ended"),
+            *arguments,
+        ]
         said = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | variables)
         assert "track" in said.stdout
         assert commands.intersection(said.stderr.split()) == set()
