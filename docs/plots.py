@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,10 @@ PAGE: Final = "explanation/performance.md"
 HERE: Final = "<!-- figures -->"
 FOLDER: Final = "explanation/plots"
 GRAMMARS: Final = "reference/grammar"
+ROOT: Final = Path(__file__).parents[1]
+FILE: Final = re.compile(r"^\[`(?P<path>[\w/.-]+)`\]\((?:\.\./)+(?P=path)\)$", re.MULTILINE)
+"""A line that only links to a file of the repository."""
+LANGUAGES: Final = {".py": "python", ".toml": "toml", ".service": "ini"}
 SCHEMA: Final = Path(__file__).parents[1] / "eventlog" / "config" / "eventlog.schema.json"
 
 
@@ -39,8 +44,16 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
-    """The page with its figures."""
-    return markdown.replace(HERE, "\n".join(figures(RESULTS))) if page.file.src_uri == PAGE else markdown
+    """Puts figures into their page, and files in the place of lines that only link to them, as a clone shows them."""
+    if page.file.src_uri == PAGE:
+        markdown = markdown.replace(HERE, "\n".join(figures(RESULTS)))
+    return FILE.sub(show_file, markdown)
+
+
+def show_file(link: re.Match[str]) -> str:
+    """Writes a file of the repository as a block."""
+    path = ROOT / link["path"]
+    return f'``` {{ .{LANGUAGES[path.suffix]} title="{path.name}" }}\n{path.read_text(encoding="utf-8").rstrip()}\n```'
 
 
 def figures(folder: Path) -> Iterator[str]:

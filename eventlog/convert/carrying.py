@@ -81,9 +81,7 @@ def _carried_out(order: ConversionOrder) -> int:
     if summary.damage is not None:
         where = order.stored or order.out
         raise DataError(summary.damage, hint=f"{where} holds _DAMAGED in the place of _SUCCESS.")
-    if order.strict and summary.bad:
-        return EX_DATA
-    return OK
+    return _code_of(order, summary.bad, summary.rows - summary.duplicates)
 
 
 def _stored_conversion(order: ConversionOrder) -> StoredConversion | None:
@@ -256,11 +254,11 @@ def _followed(order: ConversionOrder) -> int:
     _require_spark()
     from eventlog_spark.following import Following, follow
 
-    bad = 0
+    bad = rows = 0
 
     def report(name: str, summary: Summary) -> None:
-        nonlocal bad
-        bad += summary.bad
+        nonlocal bad, rows
+        bad, rows = bad + summary.bad, rows + summary.rows - summary.duplicates
         if order.as_json:
             show_json_line({"batch": name, **asdict(summary)})
         else:
@@ -275,9 +273,13 @@ def _followed(order: ConversionOrder) -> int:
     )
     with watching() as watch:
         follow(following, report, cluster=_cluster(order), watch=watch)
-    if order.strict and bad:
-        return EX_DATA
-    return OK
+    return _code_of(order, bad, rows)
+
+
+def _code_of(order: ConversionOrder, bad: int, rows: int) -> int:
+    """The exit code of a conversion with these bad rows among all rows."""
+    wrong = bad > 0 if order.strict else order.strict is None and 0 < rows <= bad
+    return EX_DATA if wrong else OK
 
 
 def _finished(conversion: Conversion, order: ConversionOrder, marked: MarkedPlace) -> Summary:

@@ -128,7 +128,11 @@ by_engine = several(
     click.option("--master", metavar="URL", help="Spark's master (default: local[*])."),
     click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark; can be given several times."),
     click.option("--resume", is_flag=True, help="Continue an interrupted run (local engine)."),
-    click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows."),
+    click.option(
+        "--strict/--no-strict",
+        default=None,
+        help="Exit with 65 when there were bad rows, or never because of them (default: when all rows were bad).",
+    ),
     click.option(
         "--output",
         metavar="NAME",

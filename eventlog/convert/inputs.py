@@ -96,7 +96,7 @@ def _files_at(pattern: str) -> list[Path]:
     files = [file for file in inside if file.is_file() and kind_of_file(file) and not _hidden(file, path)]
     if not files:
         message = f"There is no .parquet, .jsonl or .csv file at {pattern}"
-        raise UsageError(f"{message}; name one, or a folder that has some.")
+        raise DataError(f"{message}; name one, or a folder that has some.")
     return files
 
 

@@ -31,7 +31,7 @@ from eventlog.convert.targets import (
     target_of,
     transactions_of,
 )
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import DataError, UsageError
 from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
@@ -293,7 +293,7 @@ def _files_at(pattern: str) -> list[str]:
     # In the order of their names, which is that of the stream.
     files = [str(file.absolute()) for file in paths if file.is_file() and not file.name.startswith(".")]
     if not files:
-        raise UsageError(f"There is no file at {pattern}; name one, a folder, or a pattern in quotes.")
+        raise DataError(f"There is no file at {pattern}; name one, a folder, or a pattern in quotes.")
     return files
 
 

@@ -65,7 +65,8 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     part_events: int
     transactions: Literal["mixed", "whole"] | None
     coalesce: bool = False
-    strict: bool
+    strict: bool | None
+    """Whether bad rows are an error; None: only where there were no others."""
     resume: bool
     follow: bool = False
     until_empty: bool = False
@@ -170,6 +171,7 @@ def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
             hint = "The configuration has no output."
             if config.output:
                 hint = did_you_mean(order.output, [name_of(output) for output in config.output])
+            hint += " A folder is named by --out."
             raise UsageError(f"--output {order.output} is no output of the configuration. {hint}")
         return _placed(steps_of(outputs[order.output], config.policy), order, config)
     of_format = [output for output in config.output if output.format == order.target]

@@ -55,6 +55,7 @@ from eventlog.init.first import (
     help="A table to capture; can be given several times.",
 )
 @click.option(
+    "--sink",
     "--output",
     "sink",
     type=click.Choice(SINKS),
@@ -62,6 +63,8 @@ from eventlog.init.first import (
 )
 @click.option(
     "--place",
+    "--out",
+    "place",
     metavar="PLACE",
     help="The folder, URL or brokers of that output (default for files: out).",
 )

@@ -45,5 +45,5 @@ def test_each_statement_and_each_document_is_told(sqlite: Engine, tmp_path: Path
     assert not [sql for sql in statements if VALUE in sql or SECRET in sql]
     said.truncate(0)
     assert not DOCUMENTS.handlers
-    publish_all(config_of(sqlite, tmp_path / "later"))
+    publish_all(config_of(sqlite, tmp_path / "out"))
     assert said.getvalue() == "", "it ends with its block"

@@ -14,6 +14,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from sqlalchemy import create_engine
 
+from docs.plots import FILE, show_file
 from eventlog.capture.install import install
 from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track
@@ -50,11 +51,9 @@ def eventlog(site: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]
 
 
 def test_the_page_shows_all_of_it() -> None:
-    page = PAGE.read_text()
-    shown = [
-        f'--8<-- "tests/examples/inbox/{name}"' for name in ("pyproject.toml", "eventlog_inbox.py", "inbox_test.py")
-    ]
-    assert [line for line in shown if line not in page] == []
+    shown = {link["path"]: show_file(link).partition("\n")[2].removesuffix("\n```") for link in FILE.finditer(PAGE.read_text())}
+    files = [f"tests/examples/inbox/{name}" for name in ("pyproject.toml", "eventlog_inbox.py", "inbox_test.py")]
+    assert {file: shown[file] for file in files} == {file: (ROOT / file).read_text().rstrip() for file in files}
 
 
 def test_who_reads_the_readme_finds_the_page_and_does_not_read_long(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from eventlog.core.plural import counted
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @click.option(
     "--database",
+    "-d",
     "url",
     metavar="URL",
     envvar="EVENTLOG_DATABASE",

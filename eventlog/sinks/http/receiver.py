@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
-from eventlog.core.errors import EventlogError, SinkError, XmlError
+from eventlog.core.errors import ConfigError, EventlogError, XmlError
 from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.http.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID, header_number
@@ -96,11 +96,8 @@ class Receiver:
             self._server = _ReceiverServer((host, port), self)
         except (OSError, OverflowError) as error:
             hint = "End what listens there, or choose another port."
-            raise SinkError(
-                f"Nobody can listen on {host}:{port}: {error}.",
-                hint=hint,
-                may_pass=False,
-            ) from error
+            # As for the page: where it listens is a setting.
+            raise ConfigError(f"Nothing can listen on {host}:{port}: {error}.", hint=hint) from error
         # An IPv6 address has colons, which would be taken for that of the port.
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"

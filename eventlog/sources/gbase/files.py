@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, SourceError, shortened
+from eventlog.core.errors import DataError, shortened
 from eventlog.sources.gbase.records import COMMON_BYTES, LEAST, RECORD_BYTES, ROWS, SCHEME, CdcRecord
 
 CHUNK_BYTES: Final = 1 << 18
@@ -88,7 +88,7 @@ def _binary(file: Path) -> Iterator[bytes]:
             while chunk := opened.read(CHUNK_BYTES):
                 yield chunk
     except OSError as error:
-        raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error
+        raise DataError(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _hex_file(file: Path, *, grows: bool) -> Iterator[bytes]:
@@ -97,7 +97,7 @@ def _hex_file(file: Path, *, grows: bool) -> Iterator[bytes]:
         with file.open(encoding="utf-8-sig") as opened:
             yield from read_hex(_up_to_its_end(opened), origin=str(file), grows=grows)
     except OSError as error:
-        raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error
+        raise DataError(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError:
         raise DataError(f"{file} is no text of hexadecimal digits; give binary files another name.") from None
 
@@ -145,7 +145,7 @@ def splits(path: Path, *, size: int = HELD_BYTES, largest: int = RECORD_BYTES) -
         with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _splits(str(path), data, size, largest)
     except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror}.", may_pass=False) from error
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def read_split(split: Split) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from docs.plots import FILE
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, from_settings
 from eventlog.convert.command import Conversions
@@ -72,3 +73,11 @@ def refused(call: str) -> str:
         meant = [inner for name in command.places if (inner := command.get_command(context, name)) is not None]
     known = {name for one in meant for parameter in one.get_params(context) for name in parameter.opts}
     return next((word for word in words if word.startswith("-") and word.split("=")[0] not in known), "")
+
+
+def test_no_page_shows_a_mark_where_a_file_should_stand() -> None:
+    """Who reads a clone sees a page as it is written; there a link leads to the file, which the site shows in its place."""
+    assert [page.name for page in PAGES if "--8<--" in page.read_text(encoding="utf-8")] == []
+    linked = [link["path"] for page in PAGES for link in FILE.finditer(page.read_text(encoding="utf-8"))]
+    assert len(linked) >= 6
+    assert [path for path in linked if not (ROOT / path).is_file()] == []
