@@ -22,7 +22,10 @@ CODES: Final = {
     0: ("OK", "it is done"),
     1: ("", "`eventlog verify` found a difference"),
     64: ("EX_USAGE", "the command was called wrongly"),
-    65: ("EX_DATA", 'data could not be read; a row ended as E, with `on_error = "halt"` or `--strict`; or all rows of a conversion did'),
+    65: (
+        "EX_DATA",
+        'data could not be read; a row ended as E, with `on_error = "halt"` or `--strict`; or all rows of a conversion did',
+    ),
     69: ("EX_UNAVAILABLE", "something is not available, and waiting does not help; or a receiver answered `fatal`"),
     70: ("EX_SOFTWARE", "a fault of eventlog; `--debug` shows where"),
     75: ("EX_TEMPFAIL", "something failed that may pass, or another publisher works on the log: try again"),

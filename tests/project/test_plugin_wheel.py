@@ -51,7 +51,10 @@ def eventlog(site: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]
 
 
 def test_the_page_shows_all_of_it() -> None:
-    shown = {link["path"]: show_file(link).partition("\n")[2].removesuffix("\n```") for link in FILE.finditer(PAGE.read_text())}
+    shown = {
+        link["path"]: show_file(link).partition("\n")[2].removesuffix("\n```")
+        for link in FILE.finditer(PAGE.read_text())
+    }
     files = [f"tests/examples/inbox/{name}" for name in ("pyproject.toml", "eventlog_inbox.py", "inbox_test.py")]
     assert {file: shown[file] for file in files} == {file: (ROOT / file).read_text().rstrip() for file in files}
 

@@ -192,6 +192,7 @@ def _without_equal_numbers(event: Event) -> Event | None:
         return event
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("look", [_without_empty, _without_case, _without_equal_numbers])
 def test_rules_that_look_at_a_value_are_found(
     look: Callable[[Event], Event | None], monkeypatch: pytest.MonkeyPatch
