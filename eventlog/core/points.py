@@ -6,11 +6,11 @@ Law: what is found is what importlib.metadata finds; a test compares them.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from glob import escape, glob
 from importlib import import_module
 from typing import Any, Final
 
@@ -59,18 +59,21 @@ def read_points() -> Iterator[OfferedValue]:
 
 def _packages(place: str) -> Iterator[tuple[str, Read]]:
     """Finds the packages in a folder or an archive: the name of each one's notes, and what reads a file of them."""
-    if os.path.isfile(place):  # noqa: PTH113  # each of Python's path is asked by each command
+    for path in sorted(path for end in ABOUT for path in glob(f"{escape(place)}/*{end}")):  # noqa: PTH207  # each command asks
+        yield path.rpartition("/")[2], partial(_read, path)
+    if _is_file(place):
         from importlib.metadata import distributions
 
         for one in distributions(path=[place]):
             yield one.name, one.read_text
-        return
+
+
+def _is_file(place: str) -> bool:
     try:
-        found = sorted(entry.path for entry in os.scandir(place) if entry.name.endswith(ABOUT))
+        with open(place, "rb"):  # noqa: PTH123  # as above
+            return True
     except OSError:
-        return
-    for path in found:
-        yield os.path.basename(path), partial(_read, path)  # noqa: PTH119  # as above
+        return False
 
 
 def _read(about: str, file: str) -> str | None:

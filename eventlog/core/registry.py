@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.points import OfferedValue, read_points
 from eventlog.core.suggest import did_you_mean
 from eventlog.version import DISTRIBUTION
 
 if TYPE_CHECKING:
     from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, StepsPlugin, StreamsPlugin, TablePlugin
+    from eventlog.core.points import OfferedValue
 
 Group = Literal[
     "sinks",
@@ -183,6 +183,8 @@ def _named(group: Group, name: str) -> Any:
 
 @cache
 def _installed() -> tuple[OfferedValue, ...]:
+    from eventlog.core.points import read_points
+
     return tuple(read_points())
 
 
