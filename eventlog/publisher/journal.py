@@ -11,26 +11,18 @@ memory knows is dropped after any exception, and when somebody else has changed 
 
 from __future__ import annotations
 
-import secrets
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from eventlog.core.model import Outcome, Reason, Status
-from eventlog.publisher.letters import worst_of
-from eventlog.publisher.memory import Memory, Sealed, see
+from eventlog.publisher.memory import Memory, see
 from eventlog.publisher.plans import PROCESSED_LETTERS, Done, HoldsChangedError, PlanName, Settled, TakePlan, add_recent
-from eventlog.publisher.reader import JournalReader
-from eventlog.publisher.settling import note_of, settle
 from eventlog.publisher.table_faults import REST_MILLISECONDS
-from eventlog.publisher.tables import EVER, JournalRow, OnTheWay, Parked, outcome_of
-from eventlog.publisher.take import Parking
+from eventlog.publisher.tables import EVER, JournalRow, OnTheWay, Parked
+from eventlog.publisher.writing import JournalWriter
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches, as_text
+from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.log_indexes import may_number_twice
 
@@ -49,45 +41,14 @@ PIECE_ROWS: Final = 10_000
 PIECE_NUMBERS: Final = 100_000
 """So many numbers are searched at once for rows that somebody has set back."""
 
-MERGED_ROWS: Final = 10_000
-"""Batches are made one while they have no more rows together."""
 
-MANY_ROWS: Final = 20
-"""From so many on rows that wait alike are parked by one statement."""
-
-
-class Journal(JournalReader):
+class Journal(JournalWriter):
     """The journal of one log, as the holder of its lock writes it."""
 
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
-        super().__init__(log, settings, catalog)
-        self._lock: LogLock = lock
+        super().__init__(log, lock, settings, catalog)
         self._swept = self._looked = 0
         self._clock_went_back = True  # nobody knows what it was when this log was published last
-
-    @contextmanager
-    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock; `soon` lets it return before it is on disk."""
-        with self.one_at_a_time:
-            written, is_committing = secrets.token_hex(8), False
-            try:
-                with self.log.transaction() as connection:
-                    stamp = self._stamp(*self._lock.enter(connection, soon=soon, written=written))
-                    yield connection, self.memory_of(connection, stamp)
-                    self._written, is_committing = written, True
-            except BaseException:
-                # Perhaps it was committed, and the answer was lost: only the tables know.
-                self.forget_memory()
-                if is_committing:
-                    self.doubt()
-                raise
-
-    def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
-        """Runs a statement once for each of these; nothing where there are none."""
-        if values:
-            # One is sent as one: a driver may prepare more than it has to for several.
-            parameters = values[0] if len(values) == 1 else list(values)
-            connection.execute(self.log.query(query), parameters)
 
     # --- outputs ----------------------------------------------------------------------------------
 
@@ -155,10 +116,6 @@ class Journal(JournalReader):
         """Keeps what was found about a target that somebody should know."""
         with self.transaction() as (connection, memory):
             self._move(connection, memory, replace(memory.output(name), warning=warning))
-
-    def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
-        self._tell(connection, "output_move", [row.written()])
-        memory.outputs[row.name] = row
 
     def now(self) -> int:
         """Return the database's clock; where it went back, nothing waits longer by that."""
@@ -261,11 +218,6 @@ class Journal(JournalReader):
                 values.append({"output": name, "plan": sent.plan, "place": sent.place, **again})
             self._tell(connection, "planned_later", values)
 
-    def _refuse_doubts(self, doubts: int | None) -> None:
-        """HoldsChangedError where the log may have been restored since a target was asked."""
-        if doubts not in (None, self.doubts):
-            raise HoldsChangedError("The log may have been restored: the target is asked first.")
-
     # --- what was restored ------------------------------------------------------------------------
 
     def adopt(self, name: str, plan: str, named: PlanName, warning: str, doubts: int) -> bool:
@@ -353,197 +305,3 @@ class Journal(JournalReader):
             waiting = self.numbers(connection, "still_waiting", ids=id_list([*records]))
             gone |= records - waiting
         return gone
-
-    # --- parts of a transaction -------------------------------------------------------------------
-
-    def _seal(self, connection: Connection, memory: Memory, name: str, sealed: Sealed) -> int:
-        """Gives new rows a number. Where nobody else has them ahead, no table has the batch."""
-        number = memory.last_batch + 1
-        others = [row.position for row in memory.outputs.values() if row.name != name]
-        if not others:
-            return number
-        # The batch before becomes one with it, so that an output far behind has few large ones. Not
-        # where an output stands between the two, or may be about to plan that one, nor with what a
-        # conversion has done: an output that comes later would get it.
-        former = max(memory.batches, default=0)
-        in_take = any(former in batches for batches in memory.in_take.values())
-        is_between = any(position >= former for position in others)
-        if former and not (in_take or is_between or former in memory.converted):
-            joined = memory.batches[former].joined(sealed)
-            if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
-                self._tell(connection, "batch_drop", [{"id": former}])
-                del memory.batches[former]
-                sealed = joined
-        values = {"id": number, "records": as_text(sealed.records.parts), "weight": sealed.weight}
-        self._tell(connection, "batch_make", [values])
-        memory.batches[number] = Sealed(sealed.records, sealed.weight, sealed.events)
-        memory.keep_few_events()
-        return number
-
-    def park(self, connection: Connection, memory: Memory, waiting: Sequence[Parked]) -> None:
-        """Has rows wait."""
-        groups: dict[tuple[Any, ...], list[Parked]] = {}
-        for row in waiting:
-            alike = (row.output, row.object, row.reason, row.note, row.attempts, row.due)
-            groups.setdefault(alike, []).append(row)
-        single: list[dict[str, Any]] = []
-        for (output, name, reason, note, attempts, due), rows in groups.items():
-            if len(rows) < MANY_ROWS:
-                single.extend(row.written() for row in rows)
-            else:
-                ids = id_list([row.record for row in rows])
-                values = {"output": output, "object": name, "reason": reason, "note": note}
-                values |= {"attempts": attempts, "due": due, "ids": ids}
-                self._tell(connection, "parked_make_many", [values])
-        self._tell(connection, "parked_make", single)
-        memory.add_parked(waiting)
-
-    def name_objects(self, connection: Connection, rows: Sequence[int]) -> Mapping[int, str]:
-        """Find what these rows are parked under, as far as they still wait."""
-        return self.rows.objects(connection, rows)
-
-    def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
-        objects = self.name_objects(connection, [*rows])
-        # No batch will have them any more, so nobody would notice that they wait no longer.
-        if gone := rows - Stretches.of(objects):
-            self._leave(connection, memory, gone)
-        if not objects:
-            return
-        values = {"output": name, "objects": as_text(sorted(set(objects.values())))}
-        waiting = {str(known) for (known,) in self.ask(connection, "parked_objects", **values)}
-        parking = Parking(name, led=waiting)
-        for record, of_object in sorted(objects.items()):
-            parking.add(record, of_object, "new", 0)
-        self.park(connection, memory, parking.rows)
-
-    def _unpark(self, connection: Connection, memory: Memory, waited: Sequence[Parked]) -> None:
-        ids = id_list([row.record for row in waited])
-        self._tell(connection, "parked_drop_many", [{"output": waited[0].output, "ids": ids}])
-        memory.forget_retried(waited)
-
-    def _lead(self, connection: Connection, name: str, objects: Iterable[str]) -> None:
-        """Lets the next row go of each object whose first row waits no longer."""
-        asked = sorted(set(objects))
-        if not asked:
-            return
-        first_rows = self.ask(connection, "parked_first", output=name, objects=as_text(asked))
-        # One with a time goes by itself, at that time.
-        leaders = [{"output": name, "record_id": int(record)} for record, due in first_rows if due is None]
-        self._tell(connection, "parked_lead", leaders)
-
-    def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
-        """Takes rows out of everything: numbers that come again are of new rows."""
-        runs = [{"first": first, "last": last} for first, last in gone.parts]
-        self._tell(connection, "parked_drop_run", runs)
-        self._tell(connection, "said_drop", runs)
-        for number, batch in memory.batches.items():
-            if batch.records.meets(gone):
-                left = batch.records - gone
-                less = {"id": number, "records": as_text(left.parts)}
-                self._tell(connection, "batch_less", [less])
-                memory.batches[number] = Sealed(left, batch.weight)
-        memory.seen -= gone
-        memory.proven.numbers -= gone
-        memory.leader_gone = True
-        memory.retried.clear()
-        for output, records in memory.planned.items():
-            if not records.meets(gone):
-                continue
-            memory.planned[output] = records - gone
-            for row in self.ask(connection, "planned_read", output=output):
-                documents = OnTheWay.read(row)
-                if documents.records.meets(gone):
-                    details = [detail.without(gone) for detail in documents.details]
-                    written = replace(documents, details=details).written(output)
-                    columns = ("output", "plan", "place", "records", "details")
-                    values = {column: written[column] for column in columns}
-                    self._tell(connection, "planned_less", [values])
-
-    def _drop_passed(self, connection: Connection, memory: Memory) -> None:
-        """Drops batches that no output has ahead any more, and those of which all rows are gone."""
-        batches = memory.batches
-        first = min([output.position for output in memory.outputs.values()], default=0)
-        over = [number for number, batch in batches.items() if number <= first or not batch.records]
-        self._tell(connection, "batch_drop", [{"id": number} for number in over])
-        for number in over:
-            del memory.batches[number]
-
-    # --- letters ----------------------------------------------------------------------------------
-
-    def _settle(
-        self,
-        connection: Connection,
-        memory: Memory,
-        name: str,
-        over: Stretches,
-        outcomes: Mapping[int, Outcome],
-    ) -> Settled:
-        """Gives rows that are over for all their letter, and keeps outcomes of the others."""
-        if not over:
-            return Settled()
-        # They are over for all but for those that an output has ahead, planned or parked.
-        final = over
-        for other, row in memory.outputs.items():
-            if planned := memory.planned.get(other):
-                final -= planned
-            for number, batch in memory.batches.items():
-                if number > row.position:
-                    final -= batch.records
-        if memory.any_parked and memory.outputs.keys() - {name}:
-            but = name if name in memory.outputs else "-"
-            ids = id_list([*final])
-            final -= self.numbers(connection, "parked_elsewhere", output=but, ids=ids)
-        answers: dict[int, list[Outcome]] = {}
-        if outcomes:
-            if others := over - final:
-                kept = {number: outcome for number, outcome in outcomes.items() if number in others}
-                self._keep_said(connection, memory, name, kept)
-            answers = {number: [outcome] for number, outcome in outcomes.items() if number in final}
-        if not final:
-            return Settled()
-        if memory.any_said:
-            self._add_said(connection, memory, final, answers)
-        ended: dict[int, Outcome] = {}
-        for number, several in answers.items():
-            worst = worst_of(number, several, len(memory.outputs))
-            if worst is not None:
-                ended[number] = worst
-        self._write_letters(connection, memory, final, ended)
-        letters = Counter(map(attrgetter("status"), ended.values()))
-        letters[Status.SUCCESS] += len(final) - len(ended)
-        return Settled(+letters, final)
-
-    def _write_letters(
-        self, connection: Connection, memory: Memory, rows: Stretches, ended: Mapping[int, Outcome]
-    ) -> None:
-        """Writes how rows ended; of those that are not in `ended`, that they were published."""
-        # Somebody may have set rows back by SQL, and left the record of how they ended before.
-        if rows.parts[0][0] <= memory.last_noted:
-            runs = [{"first": first, "last": last} for first, last in rows.parts]
-            self._tell(connection, "outcome_drop", runs)
-        settle(connection, self.log, rows, ended, self.settings)
-        memory.last_noted = max([memory.last_noted, *ended])
-        if memory.last_processed is not None:
-            memory.last_processed = max(memory.last_processed, rows.parts[-1][1])
-
-    def _keep_said(self, connection: Connection, memory: Memory, name: str, outcomes: Mapping[int, Outcome]) -> None:
-        kept: list[dict[str, Any]] = []
-        for number, outcome in outcomes.items():
-            if outcome.reason is not Reason.PUBLISHED or outcome.note:
-                row = {"record_id": number, "output": name, "note": note_of(outcome)}
-                kept.append(row | {"status": outcome.status.value, "reason": outcome.reason.value})
-        self._tell(connection, "said_make", kept)
-        memory.any_said = memory.any_said or bool(kept)
-
-    def _add_said(
-        self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, list[Outcome]]
-    ) -> None:
-        """Adds what other outputs answered for these rows, and forgets it."""
-        for first, last in final.parts:
-            answered = self.ask(connection, "said_read", first=first, last=last)
-            for number, _, status, reason, note in answered:
-                outcome = outcome_of(int(number), status, reason, note)
-                answers.setdefault(int(number), []).append(outcome)
-            if answered:
-                self._tell(connection, "said_drop", [{"first": first, "last": last}])
-        memory.any_said = self.ask(connection, "said_any")[0][0] is not None

@@ -22,6 +22,7 @@ from tests.publisher.fault import (
     UNREAD,
     UNSEALED,
     VIEW,
+    WRITING,
     JournalFault,
 )
 from tests.publisher.faults_of_outputs import OF_OUTPUTS
@@ -72,16 +73,16 @@ FAULTS = [
     # letters and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
     JournalFault("left out by one is left out by all", LETTERS, "if len(without) != outputs:", "if not without:"),
-    JournalFault("what was said is not kept for others", JOURNAL, '"said_make", kept)', '"said_make", [])'),
-    JournalFault("what others said is not asked", JOURNAL, "        if memory.any_said:\n", "        if False:\n"),
+    JournalFault("what was said is not kept for others", WRITING, '"said_make", kept)', '"said_make", [])'),
+    JournalFault("what others said is not asked", WRITING, "        if memory.any_said:\n", "        if False:\n"),
     JournalFault(
-        "what was said stays when rows leave", JOURNAL, '        self._tell(connection, "said_drop", runs)\n', ""
+        "what was said stays when rows leave", WRITING, '        self._tell(connection, "said_drop", runs)\n', ""
     ),
-    JournalFault("settled although another output has it ahead", JOURNAL, "if number > row.position:", "if False:"),
-    JournalFault("settled although planned", JOURNAL, "                final -= planned\n", "                pass\n"),
+    JournalFault("settled although another output has it ahead", WRITING, "if number > row.position:", "if False:"),
+    JournalFault("settled although planned", WRITING, "                final -= planned\n", "                pass\n"),
     JournalFault(
         "settled although parked elsewhere",
-        JOURNAL,
+        WRITING,
         "        if memory.any_parked and memory.outputs.keys() - {name}:\n",
         "        if False:\n",
     ),
@@ -100,7 +101,7 @@ FAULTS = [
     # memory and errors
     JournalFault(
         "memory outlives an error",
-        JOURNAL,
+        WRITING,
         "only the tables know.\n                self.forget_memory()\n",
         "only the tables know.\n",
     ),
@@ -267,7 +268,7 @@ FAULTS = [
     ),
     JournalFault(
         "what leads leads again",
-        JOURNAL,
+        WRITING,
         "for record, due in first_rows if due is None]",
         "for record, _ in first_rows[1:]]",
     ),
@@ -326,12 +327,12 @@ FAULTS = [
     ),
     JournalFault("what left a document leaves anew with its answer", JOURNAL, "done.gone & records)", "done.gone)"),
     JournalFault("gone rows stay", JOURNAL, "            if plan.gone:\n", "            if False:\n"),
-    JournalFault("gone rows stay parked", JOURNAL, '        self._tell(connection, "parked_drop_run", runs)\n', ""),
+    JournalFault("gone rows stay parked", WRITING, '        self._tell(connection, "parked_drop_run", runs)\n', ""),
     JournalFault(
-        "gone rows stay in batches", JOURNAL, "            if batch.records.meets(gone):\n", "            if False:\n"
+        "gone rows stay in batches", WRITING, "            if batch.records.meets(gone):\n", "            if False:\n"
     ),
     JournalFault(
-        "gone rows stay planned", JOURNAL, "            if not records.meets(gone):\n", "            if True:\n"
+        "gone rows stay planned", WRITING, "            if not records.meets(gone):\n", "            if True:\n"
     ),
     JournalFault(
         "holds of gone rows stay", JOURNAL, '                connection.execute(self.log.query("hold_gone"))\n', ""
@@ -343,7 +344,7 @@ FAULTS = [
         "                pass\n",
     ),
     JournalFault(
-        "batches are dropped too early", JOURNAL, "first = min([output.position", "first = max([output.position"
+        "batches are dropped too early", WRITING, "first = min([output.position", "first = max([output.position"
     ),
     JournalFault(
         "the position stays", JOURNAL, "position = max([row.position, *plan.passed])", "position = row.position"
@@ -458,7 +459,7 @@ FAULTS = [
     ),
     JournalFault(
         "how a row ended before it was set back is kept",
-        JOURNAL,
+        WRITING,
         "if rows.parts[0][0] <= memory.last_noted:",
         "if False:",
     ),
