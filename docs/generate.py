@@ -120,9 +120,10 @@ SHARED_WITH_ONE = 3
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
     sys.path.insert(0, str(DOCS.parent))  # this is run as a script, and its neighbours are modules
-    from docs import derived, layers, schema, stable
+    from docs import debezium, derived, layers, schema, stable
 
     made: dict[Path, str] = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
+    made[debezium.PAGE] = _between_marks(debezium.PAGE, list(debezium.tables())[:-1])
     made[WEBHOOKS] = _between_marks(WEBHOOKS, matrix())
     for name in ("errors", "metrics", "grammars"):
         made[FOLDER / f"{name}.md"] = f"{MADE}\n{getattr(derived, f'{name}_page')()}"

@@ -211,12 +211,15 @@ def require_packages(output: OutputConfig) -> None:
 def _output(output: OutputConfig, config: Config) -> Output:
     require_packages(output)
     plugin, format_plugin = plugin_of(output), format_named(output.format)
+    database, home = _find_home(config.source)
     ordered = FormatOrder(
         settings=own_table(output),
         output=output,
         sink=plugin,
         publisher=config.publisher,
         schema=config.source.schema,
+        database=database,
+        home=home,
     )
     steps = _steps_of(output, config)
     form = format_plugin.build(ordered)
@@ -231,6 +234,16 @@ def _output(output: OutputConfig, config: Config) -> Output:
         answers=plugin.answers,
         whole=output.transactions == "whole",
     )
+
+
+def _find_home(source: SourceConfig) -> tuple[str, str]:
+    """Find the kind and the name of the database in which a log's tables stand; nothing for a stream's."""
+    from eventlog.sql.connect import read_url
+
+    if source.kind != LOG or not source.url or source.schema_file:
+        return "", ""
+    url = read_url(source.url)
+    return dialect_of(url).name, url.database or ""
 
 
 def _output_or_broken(output: OutputConfig, config: Config) -> Output:

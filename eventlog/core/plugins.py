@@ -82,7 +82,8 @@ class SinkPlugin(Struct, frozen=True, kw_only=True):
 
 class FormatOrder(Struct, frozen=True, kw_only=True):
     """What a format is built for: its own table of the output, the output, its sink, and
-    `[publisher]` of the configuration.
+    `[publisher]` of the configuration. `database` is the kind of the database whose tables a log
+    tells of, such as postgresql, and `home` its name; empty where a stream describes the tables.
     """
 
     settings: Any
@@ -90,6 +91,8 @@ class FormatOrder(Struct, frozen=True, kw_only=True):
     sink: SinkPlugin
     publisher: Any
     schema: str | None = None
+    database: str = ""
+    home: str = ""
 
 
 class FormatPlugin(Struct, frozen=True, kw_only=True):

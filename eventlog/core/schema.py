@@ -42,7 +42,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cannot read it. `made` says that somebody can give the type casts and operators of their own,
     which must not run with our rights. `called` is its name as an attribute where a policy gives it
     another one. `early` says that triggers see its new value before the database knows whether it
-    writes the row at all.
+    writes the row at all. `labels` are the values of a type that lists them, as an enum, where the
+    type's name does not; `default` is the expression that gives a value where nobody does.
     """
 
     name: str
@@ -54,6 +55,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     made: Made | None = None
     called: str | None = None
     early: bool = False
+    labels: tuple[str, ...] = ()
+    default: str | None = None
 
     @property
     def category(self) -> Category:

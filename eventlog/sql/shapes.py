@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from sqlalchemy import Connection, inspect
@@ -63,6 +63,7 @@ class Schema:
         self._described: dict[str, Sequence[Any]] = {}
         self._declared: dict[str, dict[str, str]] = {}
         self._made: dict[tuple[str, str], Made] = {}
+        self._spelled: dict[tuple[str, str], str] = {}
         self._early: set[tuple[str, str]] = set()
         self.name = self._schema_name(name)
 
@@ -88,6 +89,8 @@ class Schema:
         tables = {"schema": self.name, "tables": [*new.values()]}
         for row in answers(self._connection, "made_types", tables):
             self._made[row.table_name, row.name] = Made(row.made)
+        for row in answers(self._connection, "spelled_types", tables):
+            self._spelled[row.table_name, row.name] = str(row.type)
 
     def shape(self, name: str) -> TableShape:
         key, foreign = self.key(name), self._foreign.get(name, ())
@@ -254,25 +257,28 @@ class Schema:
             columns.append(
                 Column(
                     name=column,
-                    type=declared.get(column) or self._type(reflected["type"]),
+                    type=declared.get(column) or self._type(name, column, reflected["type"]),
                     key=key.index(column) + 1 if column in key else None,
                     references=references.get(column),
                     nullable=bool(reflected["nullable"]),
                     formula=formula,
                     made=self._made.get((name, column)),
                     early=(name, column) in self._early,
+                    labels=() if column in declared else _labels(reflected["type"]),
+                    default=_default(reflected.get("default")),
                 )
             )
         return tuple(columns)
 
-    def _type(self, type_: Any) -> str:
-        # A domain is what it is made of.
-        while (domain := getattr(type_, "data_type", None)) is not None:
-            type_ = domain
+    def _type(self, table: str, column: str, type_: Any) -> str:
+        """Name a type, in the database's own words where SQLAlchemy does not know all of it."""
+        spelled = self._spelled.get((table, column))
+        if spelled is not None and _base(type_) is not type_:
+            return spelled
         try:
-            return str(type_.compile(dialect=self._connection.dialect))
+            return str(_base(type_).compile(dialect=self._connection.dialect))
         except Exception:  # noqa: BLE001  # compilers fail in many ways on types they do not know
-            return "VARCHAR"
+            return spelled or "VARCHAR"
 
     def _reported(self, names: Iterable[str]) -> list[str]:
         return [self._dialect.reported(str(name)) for name in names]
@@ -287,6 +293,28 @@ class Schema:
         if own is None:
             return None
         return self._dialect.reported(own)
+
+
+DEFAULT_CHARACTERS: Final = 1000
+"""A longer default is not kept: it is no value that a schema would have."""
+
+
+def _default(stated: object) -> str | None:
+    """Find the expression of a column's default that is worth keeping."""
+    return stated if isinstance(stated, str) and len(stated) <= DEFAULT_CHARACTERS else None
+
+
+def _base(type_: Any) -> Any:
+    """Find what a domain is made of."""
+    while (domain := getattr(type_, "data_type", None)) is not None:
+        type_ = domain
+    return type_
+
+
+def _labels(type_: Any) -> tuple[str, ...]:
+    """Find the values of an enum, or of an array of them."""
+    base = _base(type_)
+    return tuple(map(str, getattr(getattr(base, "item_type", base), "enums", ())))
 
 
 @contextmanager

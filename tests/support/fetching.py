@@ -231,6 +231,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
     "containers": {"containers": _images, "s3": partial(_jars, "s3"), "moto": partial(_packages, "moto")},
     "dbcompare": {"symmetric": partial(_jars, "symmetric")},
+    "debezium": {"debezium": partial(_jars, "debezium")},
     "linters": {"linters": partial(_packages, "linters")},
     "helm": {"helm": _helm},
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import count
@@ -143,9 +143,9 @@ def mariadb(mariadb_server: URL) -> Iterator[Engine]:
         yield engine
 
 
-def mariadb_running() -> AbstractContextManager[URL]:
+def mariadb_running(**settings: str) -> AbstractContextManager[URL]:
     """A server of its own, while it is asked."""
-    return _own_server("mariadb", _mariadb_server)
+    return _own_server("mariadb", _mariadb_server, settings)
 
 
 def mariadb_database(server: URL) -> AbstractContextManager[Engine]:
@@ -177,7 +177,9 @@ def mysql_database(server: URL, collation: str, session: str = _standard) -> Ite
 
 
 @contextmanager
-def _own_server(name: str, initialised: Callable[[Path, str | None], list[str]]) -> Iterator[URL]:
+def _own_server(
+    name: str, initialised: Callable[[Path, str | None], list[str]], more: Mapping[str, str] = {}
+) -> Iterator[URL]:
     """A server of our own from installed or unpacked files; the system's service is neither needed nor touched."""
     folder = Path(tempfile.mkdtemp(prefix=f"eventlog-{name}-"))
     server = None
@@ -185,7 +187,7 @@ def _own_server(name: str, initialised: Callable[[Path, str | None], list[str]])
         owner = server_owner(folder)
         program = initialised(folder, owner)
         url = URL.create("mysql+pymysql", "root", host="127.0.0.1", port=free_port(), database="mysql")
-        server = _started(name, program, folder, url, owner)
+        server = _started(name, program, folder, url, owner, more)
         yield url
     finally:
         if server is not None:
@@ -238,9 +240,11 @@ def _surroundings(folder: Path) -> dict[str, str]:
     return os.environ | _zone | {"TMPDIR": str(folder)}
 
 
-def _started(name: str, program: list[str], folder: Path, url: URL, owner: str | None) -> subprocess.Popen[bytes]:
+def _started(
+    name: str, program: list[str], folder: Path, url: URL, owner: str | None, more: Mapping[str, str] = {}
+) -> subprocess.Popen[bytes]:
     places = {"datadir": folder / "data", "socket": folder / "socket", "pid-file": folder / "pid", "port": url.port}
-    settings = places | _settings | _settings_of[name]
+    settings = places | _settings | dict(more or _settings_of[name])
     options = [f"--{setting}={value}" if value != "" else f"--{setting}" for setting, value in settings.items()]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -81,7 +81,7 @@ def taken(engine: Engine) -> tuple[Catalog, TakenRows, list[Change]]:
     source = LogRows(engine, log_columns(engine, LogNames()), catalog, LogSettings(transactions=True, ends=True))
     batch = source.read(0)
     decision = decided(Round(catalog=catalog), batch.events)
-    assert not decision.outcomes.others
+    assert not decision.outcomes.others, decision.outcomes.others
     run(engine, "DELETE FROM event_log", "DELETE FROM event_log_mark WHERE name NOT LIKE 'asked%'")
     return catalog, batch, decision.changes
 

@@ -71,6 +71,7 @@ MYSQL = Dialect(
     login_package="cryptography",
     untaught_words=frozenset({"external", "library", "tablesample"}),  # of MySQL 9
     type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned", "vector": "text_of_octet"}
+    | {"longtext": "text_of_long"}
     | dict.fromkeys(SHAPES, "text_of_shape")
     | dict.fromkeys(("float", "float unsigned"), "text_of_single")
     | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},

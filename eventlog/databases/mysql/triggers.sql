@@ -5,6 +5,9 @@
 -- text_of_string: a text as it is
 CONVERT(/* value */NEW.fname USING utf8mb4);
 
+-- text_of_long: the same of a type that JSON has on MariaDB, which JSON_ARRAY would take for an object and not for a text
+COALESCE(CONVERT(/* value */NEW.fname USING utf8mb4));
+
 -- text_of_shape: a geometry in words, after the number of its reference system where that is not 0
 CONCAT(IF(ST_SRID(/* value */NEW.place) = 0, '', CONCAT('SRID=', ST_SRID(/* value */NEW.place), ';')),
   ST_AsText(/* value */NEW.place));

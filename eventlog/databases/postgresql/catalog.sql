@@ -14,6 +14,21 @@ SELECT table_name, name, CASE WHEN bool_or(typtype <> 'd' AND type >= 16384) THE
 FROM chain JOIN pg_type ON pg_type.oid = type LEFT JOIN pg_roles ON pg_roles.oid = typowner
 GROUP BY table_name, name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
 
+-- spelled_types: the types of the tables' columns in the database's words, of those of which SQLAlchemy may not know all; a
+-- domain is what it stands for
+WITH RECURSIVE chain (table_name, name, type, modifier, of_domain) AS (
+    SELECT relname, attname, atttypid, atttypmod, false FROM pg_attribute
+    JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = :schema AND relname = ANY(:tables) AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT table_name, name, typbasetype, CASE WHEN modifier < 0 THEN typtypmod ELSE modifier END, true
+    FROM chain JOIN pg_type ON pg_type.oid = type WHERE typtype = 'd'
+)
+SELECT table_name, name, CASE WHEN type < 16384 THEN format_type(type, modifier)
+  ELSE regexp_replace(typname, '^_(.*)$', '\1[]') END AS type
+FROM chain JOIN pg_type ON pg_type.oid = type
+WHERE typtype <> 'd' AND typtype <> 'e' AND (of_domain OR typcategory IN ('G', 'U', 'A', 'R', 'C'));
+
 -- home_schema: the schema of a table that is named without one
 current_schema();
 

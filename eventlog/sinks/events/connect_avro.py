@@ -20,8 +20,10 @@ ToAvro = Callable[[Any], bytes]
 # The names are those of AvroData in Kafka Connect, which looks for them when it reads a schema.
 CONNECT_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 CONNECT_DIGITS: Final = "connect.decimal.precision"
-_PLAIN: Final = {"int16": "int", "int32": "int", "int64": "long"}
-_BITS: Final = {"int16": 16, "int32": 32, "int64": 64}
+_PLAIN: Final = {"int8": "int", "int16": "int", "int32": "int", "int64": "long"}
+_BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+UNSTATED_DIGITS: Final = 64
+"""What AvroData writes for a decimal of which nobody says how many digits it has."""
 
 
 def avro_schema(schema: Schema) -> Any:
@@ -40,13 +42,13 @@ def avro_schema(schema: Schema) -> Any:
             return record(described)
         kind = described["type"]
         simple: Schema = {"type": _PLAIN.get(kind, kind)}
-        if kind == "int16":  # Avro has no such number
+        if kind in ("int8", "int16"):  # Avro has no such number
             simple["connect.type"] = kind
         for own, connects in (("version", "version"), ("parameters", "parameters"), ("name", "name")):
             if own in described:
                 simple[f"connect.{connects}"] = described[own]
         if described.get("name") == CONNECT_DECIMAL:
-            digits = int(described["parameters"][CONNECT_DIGITS])
+            digits = int(described["parameters"].get(CONNECT_DIGITS, UNSTATED_DIGITS))
             scale = int(described["parameters"]["scale"])
             simple |= {"logicalType": "decimal", "precision": digits, "scale": scale}
         return simple if len(simple) > 1 else simple["type"]
@@ -63,6 +65,10 @@ def avro_schema(schema: Schema) -> Any:
             if field["optional"]:
                 # In Avro the default of a union is of its first type, which is null here.
                 entry["default"] = None
+            elif "default" in field:
+                default = field["default"]
+                # As Avro has it in JSON: each byte is a character.
+                entry["default"] = default.decode("latin-1") if isinstance(default, bytes) else default
             fields.append(entry)
         whole = {"type": "record", "name": name, "namespace": space, "fields": fields}
         if "version" in described:
@@ -94,7 +100,7 @@ def fitting(schema_type: str, parameters: Mapping[str, str] | None) -> Callable[
         return _single
     if parameters is None:
         return None
-    most = int(parameters[CONNECT_DIGITS])
+    most = int(parameters.get(CONNECT_DIGITS, UNSTATED_DIGITS))
     limit: int = 10**most
 
     def checked(value: bytes) -> bytes:

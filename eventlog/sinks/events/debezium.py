@@ -8,57 +8,29 @@ is the time of the change, for a format has no clock: what is repeated must be t
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from functools import partial
 from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec import Struct
 
-from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import Change
-from eventlog.core.schema import Column, Table
-from eventlog.core.sql_types import is_zoned, type_name
+from eventlog.core.schema import Table
 from eventlog.qlik.change_seq import time_of, utc
 from eventlog.qlik.messages.avrovalues import NULL
 from eventlog.qlik.messages.schemas import text_of
-from eventlog.qlik.typemap import UNSIGNED_DIGITS, QlikType
-from eventlog.sinks.events.connect_avro import (
-    CONNECT_DECIMAL,
-    CONNECT_DIGITS,
-    Schema,
-    avro_schema,
-    avro_writer,
-    fitting,
-)
-from eventlog.sinks.events.rows import (
-    FieldType,
-    JsonRow,
-    RowEvent,
-    TableRows,
-    Write,
-    as_it_is,
-    encode,
-    finite,
-    iso_time,
-)
-from eventlog.sinks.events.rows import digits as plain_digits
-from eventlog.sinks.events.settings import DebeziumSettings, Decimals
+from eventlog.sinks.events.connect_avro import Schema, avro_schema, avro_writer
+from eventlog.sinks.events.debezium_defaults import find_default
+from eventlog.sinks.events.debezium_types import debezium_field, describe, field_way
+from eventlog.sinks.events.rows import JsonRow, RowEvent, TableRows, encode
+from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.events.write import EventBytes
 from eventlog.version import VERSION
 
 _OPS: Final = {"insert": "c", "update": "u", "delete": "d", "refresh": "r", "truncate": "t"}
 _START: Final = dt.datetime(1970, 1, 1)
-_DAY: Final = dt.date(1970, 1, 1)
-_MILLI, _MICRO = dt.timedelta(milliseconds=1), dt.timedelta(microseconds=1)
-_fraction = re.compile(r"\(\s*([0-3])\s*\)").search
-"""Finds the digits of a second where a type has at most three."""
-
-_SEMANTIC: Final = {"json": "Json", "jsonb": "Json", "uuid": "Uuid", "uniqueidentifier": "Uuid", "xml": "Xml"}
-
-DECIMAL_MOST_DIGITS: Final = 400
-"""Zeros that a number may begin or end with."""
+_MICRO: Final = dt.timedelta(microseconds=1)
+SOURCE: Final = "io.debezium.connector.eventlog.Source"
+SNAPSHOTS: Final = "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"
 
 
 class Coder:
@@ -105,32 +77,64 @@ class Envelope:
         return b"".join((begin, b"null,", encode(tail)[1:], self._end)), len(begin)
 
 
+class Place(Struct, frozen=True, kw_only=True):
+    """Where the tables stand: in a database of this kind, and of this name."""
+
+    database: str = ""
+    home: str = ""
+
+    def schema(self, table: Table) -> str | None:
+        """A table's schema; MariaDB's and MySQL's are databases, of which a connection has one."""
+        return table.schema or ((self.home or None) if self.database == "mysql" else None)
+
+
+NOWHERE: Final = Place()
+
+
 class DebeziumTable:
     """Writes the envelopes of one table."""
 
-    def __init__(self, table: Table, settings: DebeziumSettings) -> None:
-        self.rows = TableRows(table, partial(debezium_field, settings))
+    def __init__(self, table: Table, settings: DebeziumSettings, place: Place = NOWHERE) -> None:
+        self._place = place
+        self.rows = TableRows(table, lambda column, _kind: debezium_field(place.database, settings, column))
         self._tombstones = settings.tombstones
         self._source = {"version": VERSION, "connector": "eventlog", "name": settings.server}
-        self._location = {"db": settings.database, "sequence": None}
-        self._location |= {"schema": table.schema, "table": table.name}
-        title = ".".join(filter(None, (settings.server, table.schema, table.name)))
-        key = struct(self._fields(self.rows.values.key), f"{title}.Key", optional=False)
-        self._key, self._value = Coder(key, settings), Envelope(self._envelope(title), settings)
+        schema = place.schema(table)
+        own = schema if place.database == "mysql" else place.home
+        self._location = {"db": settings.database or own or "", "sequence": None}
+        self._location |= {"schema": schema, "table": table.name}
+        # A number in PostgreSQL, where Debezium has that number too.
+        self._tells_number = place.database == "postgresql"
+        title = ".".join(filter(None, (settings.server, schema, table.name)))
+        described = self._describe()
+        keyed = [described[index] for index in self.rows.values.key]
+        key = struct(keyed, f"{title}.Key", optional=False)
+        self._key, self._value = Coder(key, settings), Envelope(self._envelope(title, described), settings)
+        self._required: Mapping[str, Any] = {}
+        if settings.schemas or settings.encoding == "avro":
+            both = zip(described, self.rows.fields, strict=True)
+            self._required = {
+                field["field"]: field.get("default", kind.empty) for field, kind in both if not field["optional"]
+            }
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        transaction = change.transaction
-        # Which must not be null.
-        source_times = {name: at or 0 for name, at in times(change).items()}
+        before, after = event.before, event.after
+        if self._required:
+            after = self._fill(after)
+            # As Debezium does without a whole row before: that of an update is not there.
+            if before is not None and (event.op == "delete" or self._is_whole(before)):
+                before = self._fill(before)
+            else:
+                before = None
         head = {
-            "before": event.before,
-            "after": event.after,
+            "before": before,
+            "after": after,
             "source": {
                 **self._source,
-                **source_times,
+                **self._times(change),
                 "snapshot": "true" if change.refresh else "false",
                 **self._location,
-                "txId": None if transaction is None else str(transaction.id),
+                **self._transaction(change),
                 "position": change.stream or change.event_id,
             },
         }
@@ -147,31 +151,69 @@ class DebeziumTable:
             block_at=block_at,
         )
 
-    def _fields(self, indexes: Sequence[int]) -> list[Schema]:
-        """The columns; those of the key are always there."""
-        values = self.rows.values
-        return [
-            described(self.rows.fields[index], values.names[index], optional=index not in values.key)
-            for index in indexes
-        ]
+    def _times(self, change: Change) -> JsonRow:
+        """The times of the source, of which the first must not be null."""
+        found = times(change)
+        return {**found, "ts_ms": found["ts_ms"] or 0}
 
-    def _envelope(self, title: str) -> Schema:
-        row = self._fields(range(len(self.rows.values.names)))
+    def _transaction(self, change: Change) -> JsonRow:
+        """The number of the transaction. Where a change stands in PostgreSQL's log no trigger knows."""
+        number = None if change.transaction is None else change.transaction.id
+        if self._tells_number:
+            return {"txId": number, "lsn": None}
+        return {"txId": None if number is None else str(number)}
+
+    def _is_whole(self, row: JsonRow) -> bool:
+        return all(row.get(name) is not None for name in self._required)
+
+    def _fill(self, row: JsonRow | None) -> JsonRow | None:
+        """The row with a stand-in for each value that must be there and is not known."""
+        if row is None or self._is_whole(row):
+            return row
+        return {**row, **{name: empty for name, empty in self._required.items() if row.get(name) is None}}
+
+    def _describe(self) -> list[Schema]:
+        """The columns. A value that may be missing is optional: all but the key of a table whose events do
+        not bring whole rows.
+        """
+        values, whole = self.rows.values, values_are_whole(self.rows.table)
+        described = []
+        for index, (column, field) in enumerate(zip(values.columns, self.rows.fields, strict=True)):
+            optional = index not in values.key and (column.nullable or not whole)
+            default = find_default(self._place.database, column, field, field_way(column, field))
+            described.append(describe(field, column.name, optional=optional, default=default))
+        return described
+
+    def _envelope(self, title: str, row: Sequence[Schema]) -> Schema:
         value = f"{title}.Value"
-        texts, numbers = ("version", "connector", "name"), ("ts_ms", "ts_us", "ts_ns")
-        source = [simple("string", name, optional=False) for name in texts]
-        source += [simple("int64", name, optional=False) for name in numbers]
-        rest = ("snapshot", "db", "sequence", "schema", "table", "txId", "position")
-        source += [simple("string", name, optional=name != "db") for name in rest]
+        numbers = ("ts_ms", "ts_us", "ts_ns")
         fields = [
             struct(row, value, optional=True, field="before"),
             struct(row, value, optional=True, field="after"),
-            struct(source, "io.debezium.connector.eventlog.Source", optional=False, field="source"),
+            struct(self._describe_source(), SOURCE, optional=False, field="source"),
             {**block_schema(), "field": "transaction"},
             simple("string", "op", optional=False),
             *[simple("int64", name, optional=True) for name in numbers],
         ]
         return struct(fields, f"{title}.Envelope", optional=False, version=2)
+
+    def _describe_source(self) -> list[Schema]:
+        fields = [simple("string", name, optional=False) for name in ("version", "connector", "name")]
+        fields += [simple("int64", name, optional=name != "ts_ms") for name in ("ts_ms", "ts_us", "ts_ns")]
+        snapshot = {"name": "io.debezium.data.Enum", "version": 1, "parameters": {"allowed": SNAPSHOTS}}
+        fields.append({**simple("string", "snapshot", optional=True), **snapshot})
+        rest = ("db", "sequence", "schema", "table")
+        fields += [simple("string", name, optional=name != "db") for name in rest]
+        kind = "int64" if self._tells_number else "string"
+        fields.append(simple(kind, "txId", optional=True))
+        if self._tells_number:
+            fields.append(simple("int64", "lsn", optional=True))
+        return [*fields, simple("string", "position", optional=True)]
+
+
+def values_are_whole(table: Table) -> bool:
+    """Tell whether events of a table bring all of its values."""
+    return table.images and not table.view
 
 
 def block_schema() -> Schema:
@@ -219,135 +261,3 @@ def struct(
     if field:
         schema["field"] = field
     return schema
-
-
-def described(kind: FieldType, field: str, *, optional: bool) -> Schema:
-    """A column, in a schema of Kafka Connect."""
-    schema: Schema = {"type": kind.type, "optional": optional}
-    if kind.type == "struct":
-        fields = [simple("int32", "scale", optional=False), simple("bytes", "value", optional=False)]
-        schema["fields"] = fields
-    if kind.name is not None:
-        schema |= {"name": kind.name, "version": 1}
-    if kind.parameters is not None:
-        schema["parameters"] = kind.parameters
-    return {**schema, "field": field}
-
-
-def debezium_field(settings: DebeziumSettings, column: Column, kind: QlikType) -> FieldType:
-    """How Debezium writes the values of a column of this type."""
-    if kind.name in ("NUMERIC", "UINT8"):
-        field = _number(settings.decimals, kind)
-    elif kind.name == "DATETIME":
-        field = _moment(column)
-    else:
-        meaning = None
-        if kind.name == "STRING":
-            meaning = _SEMANTIC.get(type_name(column.type))
-        if meaning is not None:
-            field = FieldType(type="string", write=as_it_is, name=f"io.debezium.data.{meaning}")
-        else:
-            field = _TYPES[kind.name]
-    check: Callable[[Any], Any] | None = None
-    if settings.encoding == "avro":
-        check = fitting(field.type, field.parameters)
-    elif field.type in ("float", "double"):
-        check = finite
-    if check is None:
-        return field
-    return replace(field, write=partial(_checked, check, field.write))
-
-
-def _checked(check: Callable[[Any], Any], write: Write, value: Any) -> Any:
-    return check(write(value))
-
-
-def _moment(column: Column) -> FieldType:
-    if is_zoned(column.type):
-        return FieldType(type="string", write=iso_time, name="io.debezium.time.ZonedTimestamp")
-    if _fraction(column.type):
-        return FieldType(type="int64", write=_since(_MILLI), name="io.debezium.time.Timestamp")
-    return FieldType(type="int64", write=_since(_MICRO), name="io.debezium.time.MicroTimestamp")
-
-
-def _number(decimals: Decimals, kind: QlikType) -> FieldType:
-    """An exact number: its digits as bytes, as text, or the nearest binary fraction."""
-    if decimals == "string":
-        return FieldType(type="string", write=plain_digits)
-    if decimals == "double":
-        return FieldType(type="double", write=float)
-    stated = kind.digits
-    if stated is None:  # each value brings its own scale
-        title = "io.debezium.data.VariableScaleDecimal"
-        return FieldType(type="struct", write=_variable, name=title)
-    precision, scale = stated
-    parameters = {"scale": str(scale), CONNECT_DIGITS: str(precision or UNSIGNED_DIGITS)}
-    write = partial(_scaled, scale)
-    return FieldType(type="bytes", write=write, name=CONNECT_DECIMAL, parameters=parameters)
-
-
-def _scaled(scale: int, value: Decimal | int) -> bytes:
-    """The digits of a number with a fixed scale."""
-    return big_endian(_digits(Decimal(value), scale))
-
-
-def _variable(value: Decimal | int) -> JsonRow:
-    """A number whose scale nobody knows."""
-    number = Decimal(value)
-    exponent = number.as_tuple().exponent
-    scale = max(0, -exponent) if isinstance(exponent, int) else 0
-    return {"scale": scale, "value": big_endian(_digits(number, scale))}
-
-
-def _digits(number: Decimal, scale: int) -> int:
-    """The number without its point; ExpressionError where it has more digits behind it."""
-    sign, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):
-        problem = f"{value_shown(number)} is no number that a decimal can hold"
-        raise ExpressionError(f'{problem}; set output.debezium.decimals = "string"')
-    # Not by text, which Python reads and writes up to 4,300 digits only.
-    whole = int(Decimal((0, digits, 0)))
-    # A number with an exponent of millions would be written out before its size is known.
-    shift = exponent + scale
-    if abs(shift) > DECIMAL_MOST_DIGITS:
-        problem = f"{value_shown(number)} has more digits than a decimal can hold"
-        raise ExpressionError(f"{problem}; correct the value")
-    power: int = 10 ** abs(shift)
-    if shift >= 0:
-        magnitude = whole * power
-    elif whole % power == 0:
-        magnitude = whole // power
-    else:
-        problem = f"{value_shown(number)} has more than {scale} digits behind the point"
-        raise ExpressionError(f"{problem}; correct the value")
-    return -magnitude if sign else magnitude
-
-
-def big_endian(number: int) -> bytes:
-    """A whole number in two's complement, in as few bytes as it takes."""
-    magnitude = number
-    if number < 0:
-        magnitude = ~number  # so that -128 fits into one byte, as 127 does
-    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
-
-
-def _since(unit: dt.timedelta) -> Callable[[dt.datetime], int]:
-    return lambda value: (value - _START) // unit
-
-
-def _of_day(value: dt.time) -> int:
-    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-
-
-_TYPES: Final[Mapping[str, FieldType]] = {
-    "BOOLEAN": FieldType(type="boolean", write=as_it_is),
-    **dict.fromkeys(("INT1", "UINT1", "INT2"), FieldType(type="int16", write=as_it_is)),
-    **dict.fromkeys(("UINT2", "INT4"), FieldType(type="int32", write=as_it_is)),
-    **dict.fromkeys(("UINT4", "INT8"), FieldType(type="int64", write=as_it_is)),
-    "REAL4": FieldType(type="float", write=as_it_is),
-    "REAL8": FieldType(type="double", write=as_it_is),
-    **dict.fromkeys(("STRING", "CLOB", "NCLOB"), FieldType(type="string", write=as_it_is)),
-    **dict.fromkeys(("BYTES", "BLOB"), FieldType(type="bytes", write=as_it_is)),
-    "DATE": FieldType(type="int32", write=lambda value: (value - _DAY).days, name="io.debezium.time.Date"),
-    "TIME": FieldType(type="int64", write=_of_day, name="io.debezium.time.MicroTime"),
-}

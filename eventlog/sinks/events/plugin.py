@@ -27,6 +27,7 @@ def _format(
     order: FormatOrder,
     table: Callable[[Table], EventTable],
     transactions: TransactionMarks | None = None,
+    schema: Callable[[Table], str | None] = lambda table: table.schema,
     **named: str,
 ) -> Format:
     from eventlog.sinks.events.write import EventFormat
@@ -40,6 +41,7 @@ def _format(
         on_value=settings.on_value,
         topic=settings.topic_template() if sink.takes_values else None,
         topic_values=named,
+        schema=schema,
         address=address,
         array=sink.answers,
         rising=sink.sorts_ids and order.publisher.handle_future_events,
@@ -63,7 +65,7 @@ def _lines(order: FormatOrder) -> Format:
 
 
 def _debezium(order: FormatOrder) -> Format:
-    from eventlog.sinks.events.debezium import DebeziumTable
+    from eventlog.sinks.events.debezium import DebeziumTable, Place
     from eventlog.sinks.events.transactions import TransactionTopic
 
     settings: DebeziumSettings = order.settings
@@ -77,8 +79,9 @@ def _debezium(order: FormatOrder) -> Format:
     if settings.transaction_topic and not order.sink.takes_values:
         raise ConfigError('output.debezium.transaction_topic needs sink = "kafka".')
     transactions = TransactionTopic(settings) if settings.transaction_topic else None
-    table = partial(DebeziumTable, settings=settings)
-    return _format(order, table, transactions, server=settings.server)
+    place = Place(database=order.database, home=order.home)
+    table = partial(DebeziumTable, settings=settings, place=place)
+    return _format(order, table, transactions, place.schema, server=settings.server)
 
 
 def _cloudevents(order: FormatOrder) -> Format:

@@ -32,15 +32,22 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 class FieldType(Struct, frozen=True, kw_only=True):
-    """How a column's values are written.
+    """How a column's values are written: what `write` makes of a reading, or `way` of a cell itself.
 
-    `name` and `parameters` describe it in a schema of Kafka Connect.
+    The others describe it in a schema of Kafka Connect; `empty` stands for a value that must be there
+    and that nobody knows.
     """
 
     type: str
-    write: Write
+    write: Write = lambda value: value
+    way: Write | None = None
     name: str | None = None
     parameters: Mapping[str, str] | None = None
+    fields: tuple[Mapping[str, Any], ...] = ()
+    items: FieldType | None = None
+    required: bool = False
+    doc: str | None = None
+    empty: Any = None
 
 
 class RowEvent(Struct, frozen=True, kw_only=True):
@@ -64,7 +71,7 @@ class TableRows:
                 raise ExpressionError(f"{problem}; rename it")
         self.fields = [field_of(column, qlik_type(column.type)) for column in values.columns]
         both = zip(values.columns, self.fields, strict=True)
-        ways = [_both(reading(column), field.write) for column, field in both]
+        ways = [field.way or _both(reading(column), field.write) for column, field in both]
         self._teller = Teller(values, [(NEVER, way) for way in ways], None)
         self.sayer = ColumnSayer(values.columns, ways)
         self._beside_key = ~values.key_bits

@@ -15,6 +15,7 @@ BATCH_EVENTS: Final = 500
 """Events in one document where nobody says how many, and no receiver answers each document."""
 
 Decimals = Literal["precise", "string", "double"]
+TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "microseconds", "nanoseconds", "connect"]
 Encoding = Literal["json", "avro"]
 
 
@@ -58,9 +59,10 @@ class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_
     """The envelope that Debezium writes.
 
     `server` is its topic.prefix and `database` the name in `source.db`. With `schemas` each key and
-    value in JSON carries its schema of Kafka Connect; those of Avro are in a registry. `decimals`
-    is Debezium's decimal.handling.mode. With a `transaction_topic` events are counted in their
-    transactions, and messages there say where these begin and end.
+    value in JSON carries its schema of Kafka Connect; those of Avro are in a registry. The modes are
+    Debezium's of these names, with _ for a dot, and so are their defaults. With a
+    `transaction_topic` events are counted in their transactions, and messages there say where these
+    begin and end.
     """
 
     encoding: Encoding = "json"
@@ -69,7 +71,11 @@ class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_
     database: str = ""
     schemas: bool = False
     tombstones: bool = True
-    decimals: Decimals = "precise"
+    decimal_handling_mode: Decimals = "precise"
+    time_precision_mode: TimePrecision | None = None
+    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
+    interval_handling_mode: Literal["numeric", "string"] = "numeric"
+    bigint_unsigned_handling_mode: Literal["long", "precise"] = "long"
     transaction_topic: str = ""
 
     key: ClassVar[str] = "debezium"

@@ -154,6 +154,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
     array: bool = False
     rising: bool = False
     transactions: TransactionMarks | None = None
+    schema: Callable[[Table], str | None] = lambda table: table.schema
+    """What a topic or an address calls the schema of a table."""
 
     former_names: ClassVar[FormerNames] = FormerNames.OWN
 
@@ -256,7 +258,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         if table is None:
             problem = f"the columns of {row.table} are not known"
             return ExpressionError(f"{problem}; events need a schema that describes it")
-        named = {"schema": table.schema or "", "table": table.name}
+        named = {"schema": self.schema(table) or "", "table": table.name}
         try:
             topic = self._topic({**named, **self.topic_values})
             route = "" if self.address is None else place(self.address, named, "address")

@@ -151,7 +151,7 @@ def test_any_change_of_any_table_is_read_as_the_envelope_in_json_says(
     history: tuple[Table, Change], decimals: str
 ) -> None:
     table, change = history
-    read = agree([change], Catalog([table]), decimals=decimals)
+    read = agree([change], Catalog([table]), decimal_handling_mode=decimals)
     met(read=read)
     assert read <= 2
 
@@ -209,4 +209,4 @@ def test_a_schema_changes_where_the_table_does_and_its_subject_is_that_of_the_to
 
 @pytest.mark.parametrize("decimals", ["string", "double"])
 def test_decimals_are_read_in_each_handling(decimals: str) -> None:
-    assert agree(shop_changes(), SHOP, decimals=decimals)
+    assert agree(shop_changes(), SHOP, decimal_handling_mode=decimals)

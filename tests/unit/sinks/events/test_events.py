@@ -142,7 +142,7 @@ def test_any_text_is_read_back_and_in_no_header_that_is_not_allowed(key: str, te
     "kind, value, why",
     [
         ("jsonl", "x", "is not a number"),
-        ("debezium", Decimal("Infinity"), "decimals"),
+        ("debezium", Decimal("Infinity"), "decimal_handling_mode"),
         ("debezium", Decimal("1e500"), "more digits"),
     ],
 )
