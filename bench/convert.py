@@ -72,7 +72,7 @@ def log_file(path: Path, count: int) -> Path:
 
 
 def _command(source: Path, jobs: int) -> Sequence[str]:
-    words = ["--schema", "schema.json", "--out", "out", "--overwrite", "--engine", "local", "--jobs", str(jobs)]
+    words = ["--schema", "schema.json", "--out", "out", "--overwrite", "--engine", f"local[{jobs}]"]
     return [sys.executable, "-m", "eventlog", "convert", str(source), *words]
 
 

@@ -131,7 +131,7 @@ def _worked(work: Callable[[], None]) -> float:
 
 def _converted(source: Path, config: str = "") -> float:
     """Seconds of the processor that the command has, from Python's start."""
-    words = ["--schema", "schema.json", "--out", "out", "--overwrite", "--engine", "local", "--jobs", "1"]
+    words = ["--schema", "schema.json", "--out", "out", "--overwrite", "--engine", "local[1]"]
     words += ["--config", config] if config else []
     command = [sys.executable, "-m", "eventlog", "convert", source.name, *words]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}

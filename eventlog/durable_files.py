@@ -9,6 +9,7 @@ its group may read, 0640 and 2750.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -35,6 +36,14 @@ PART: Final = r"\.eventlog-([0-9a-f]+)-\d+\.part"
 """What the name of a file looks like that has not got its own yet; after a kill it stays."""
 
 _part = re.compile(PART).fullmatch
+
+PERMANENT: Final = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
+        *(errno.ENAMETOOLONG, errno.EINVAL),
+    }
+)
+"""What waiting does not mend; a full disk or a folder that is not mounted may pass."""
 
 
 class PartialFile(NamedTuple):

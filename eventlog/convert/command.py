@@ -4,11 +4,13 @@ each kind of input: files of a log, the log of a database, streams.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.site import complete_outputs, config_option, json_option
@@ -16,11 +18,10 @@ from eventlog.core.errors import UsageError
 from eventlog.core.packages import require
 
 PART_EVENTS: Final = 100_000
-LINE_BYTES: Final = 64_000_000
 
 Decorator = Callable[[Any], Any]
 
-COMMANDS: Final = {name: f"{__name__}:{name}" for name in ("files", "database", "gbase", "linter")}
+COMMANDS: Final = {name: f"{__name__}:{name}" for name in ("files", "database", "follow", "gbase", "linter")}
 
 
 class Conversions(LazyGroup):
@@ -41,7 +42,7 @@ class ConversionCommand(click.Command):
         except click.NoSuchOption as error:
             others = [
                 f"`eventlog convert {other.name}`"
-                for other in (files, database, gbase, linter)
+                for other in (files, database, follow, gbase, linter)
                 if any(error.option_name in param.opts for param in other.params)
             ]
             if not others:
@@ -62,17 +63,32 @@ def several(*decorators: Decorator) -> Decorator:
     return decorate
 
 
+class EngineName(click.ParamType):  # type: ignore[type-arg]  # click before 8.2 knows no arguments of it
+    """auto, spark, local, or local with its number of processes."""
+
+    name = "engine"
+    known = ("auto", "spark", "local")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.known or re.fullmatch(r"local\[[1-9]\d{0,3}\]", value):
+            return str(value)
+        raise click.BadParameter(
+            f"{value!r} is none of auto, spark, local and local[4], of so many processes.", ctx, param
+        )
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in self.known if name.startswith(incomplete)]
+
+
 to_what = several(
     click.option(
         "--to",
-        "target",
         type=click.Choice(["xds", "change-tables", "messages"]),
         default="xds",
         show_default=True,
         help="What changes become.",
     ),
     click.option("--out", metavar="DEST", required=True, help="A folder, which is made; or an address: s3://…."),
-    click.option("--overwrite", is_flag=True, help="Replace what an earlier conversion left in DEST."),
     click.option(
         "--format",
         "file_format",
@@ -81,7 +97,6 @@ to_what = several(
     ),
     click.option("--metadata-topic", metavar="NAME", help="Also write metadata messages, into this topic."),
     click.option("--to-database", metavar="URL", help="Change tables into this database (local engine)."),
-    click.option("--to-lake", metavar="NAME", help="Change tables into the lake of this output (local engine)."),
     click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka."),
     click.option(
         "--part-events",
@@ -91,43 +106,25 @@ to_what = several(
         metavar="N",
         help="Changes in a part file.",
     ),
-    click.option(
-        "--transactions",
-        type=click.Choice(["mixed", "whole"]),
-        help="whole: the changes of a transaction together. Default: the configuration's.",
-    ),
 )
-
-of_the_log = several(
-    click.option("--status", "statuses", metavar="LETTERS", help="Only rows with these statuses (of a database: N)."),
-    click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON."),
-    click.option("--database", metavar="URL", help="The database that answers query-backs."),
-    click.option("--snapshot", metavar="DIR", help="Files that answer query-backs."),
-    click.option(
-        "--line-limit",
-        type=click.IntRange(1_000_000, 2_000_000_000),
-        default=LINE_BYTES,
-        show_default=True,
-        metavar="BYTES",
-        help="The longest line of JSON or record of CSV that is read; it takes several times as much memory.",
-    ),
-    click.option("--coalesce", is_flag=True, help="One change for each life of an object."),
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what an earlier conversion left in DEST.")
+schema_option = click.option(
+    "--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON."
 )
-
-by_engine = several(
-    click.option(
-        "--engine",
-        type=click.Choice(["auto", "spark", "local"]),
-        default="auto",
-        show_default=True,
-        help="auto: Spark for addresses, with --master or --conf, and for large inputs, if it is installed; else local.",
-    ),
-    click.option(
-        "--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores)."
-    ),
+engine_option = click.option(
+    "--engine",
+    type=EngineName(),
+    metavar="NAME",
+    default="auto",
+    show_default=True,
+    help="spark; local, or local[N] with N processes; auto: Spark for addresses, with --master or --conf, and for large "
+    "inputs, if it is installed, else local.",
+)
+on_spark = several(
     click.option("--master", metavar="URL", help="Spark's master (default: local[*])."),
     click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark; can be given several times."),
-    click.option("--resume", is_flag=True, help="Continue an interrupted run (local engine)."),
+)
+with_report = several(
     click.option(
         "--strict/--no-strict",
         default=None,
@@ -137,9 +134,8 @@ by_engine = several(
         "--output",
         metavar="NAME",
         shell_complete=complete_outputs,
-        help="Use the policies and settings of this output.",
+        help="Use the policies and settings of this output; if it is a lake, write into it.",
     ),
-    click.option("--no-policies", is_flag=True, help="Publish without the policies of the configuration."),
     config_option("A configuration file."),
     json_option,
 )
@@ -170,8 +166,13 @@ def convert() -> None:
 @click.command(cls=ConversionCommand)
 @inputs_argument
 @to_what
-@of_the_log
-@by_engine
+@overwrite_option
+@schema_option
+@click.option("--database", metavar="URL", help="The database that answers query-backs.")
+@click.option("--snapshot", metavar="DIR", help="Files that answer query-backs.")
+@engine_option
+@on_spark
+@with_report
 def files(**given: Any) -> int:
     """Converts rows of a log in files.
 
@@ -179,45 +180,65 @@ def files(**given: Any) -> int:
 
     Example: eventlog convert files archive/ --schema schema.json --out documents/
     """
-    return _carry_out("log", given)
+    return _run("files", given)
+
+
+log_argument = click.argument("url", metavar="URL")
+log_option = click.option("--log", metavar="NAME", help="The event log table.")
 
 
 @click.command(cls=ConversionCommand)
-@click.argument("inputs", metavar="URL", callback=lambda _context, _argument, url: (url,))
-@click.option("--log", metavar="NAME", help="The event log table.")
+@log_argument
+@log_option
+@click.option("--status", "statuses", metavar="LETTERS", help="Rows with these statuses (default: N).")
 @click.option("--mark", is_flag=True, help="Write the status of the rows into the database; no publisher may work.")
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="Continue as the log grows, batch after batch, until a signal (Spark).",
-)
-@click.option("--until-empty", is_flag=True, help="With --follow: end when nothing is left.")
 @to_what
-@of_the_log
-@by_engine
+@overwrite_option
+@engine_option
+@on_spark
+@with_report
 def database(**given: Any) -> int:
     """Converts waiting rows of the log in a database.
 
     Example: eventlog convert database "$URL" --out waiting/ --mark
     """
-    return _carry_out("log", {**given, "from_database": True})
+    return _run("database", given)
+
+
+@click.command(cls=ConversionCommand)
+@log_argument
+@log_option
+@click.option("--until-empty", is_flag=True, help="End when nothing is left.")
+@to_what
+@on_spark
+@with_report
+def follow(**given: Any) -> int:
+    """Converts the rows of a log as it grows, batch after batch, until a signal (Spark).
+
+    Each row comes once, with any status. No row is marked.
+
+    Example: eventlog convert follow "$URL" --out batches/
+    """
+    return _run("follow", given)
 
 
 @click.command(cls=ConversionCommand)
 @inputs_argument
 @click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="The tables of labels: 111=shop.t1.")
 @click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key.")
-@click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
+@schema_option
 @code_page_option
 @click.option("--dirty", is_flag=True, help="Each line of a .hex file is a whole buffer.")
 @to_what
-@by_engine
+@overwrite_option
+@engine_option
+@with_report
 def gbase(**given: Any) -> int:
     """Converts captured streams of GBase 8s or Informix.
 
     Example: eventlog convert gbase capture.bin --tables 111=shop.t1 --key shop.t1=id --out stream/
     """
-    return _carry_out("gbase", given)
+    return _run("gbase", given)
 
 
 @click.command(cls=ConversionCommand)
@@ -231,7 +252,10 @@ def gbase(**given: Any) -> int:
 )
 @code_page_option
 @to_what
-@by_engine
+@overwrite_option
+@engine_option
+@on_spark
+@with_report
 def linter(**given: Any) -> int:
     """Converts exports of LINTER's queue.
 
@@ -239,12 +263,12 @@ def linter(**given: Any) -> int:
 
     Example: eventlog convert linter queue.jsonl --schema schema.json --out documents/
     """
-    return _carry_out("linter", given)
+    return _run("linter", given)
 
 
-def _carry_out(source: str, given: dict[str, Any]) -> int:
+def _run(command: str, given: dict[str, Any]) -> int:
     require("A conversion", "pyarrow")
-    from eventlog.convert.carrying import carry_out
-    from eventlog.convert.ordering import order_of
+    from eventlog.convert.orders import order_of
+    from eventlog.convert.run import run
 
-    return carry_out(order_of(source, given))
+    return run(order_of(command, given))

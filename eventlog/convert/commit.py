@@ -20,10 +20,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.convert.folders import OUTCOMES_FILE, cannot_write
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.plural import counted
 from eventlog.durable_files import PART, flush, make_folder, protect, write_file
-from eventlog.sinks.plan_folder import PERMANENT
 
 SUCCESS = "_SUCCESS"
 DAMAGED: Final = "_DAMAGED"
@@ -34,7 +34,6 @@ IDENTITY: Final = "identity"
 `again`.
 """
 
-OUTCOMES_FILE: Final = "outcomes.parquet"
 UNMARKED: Final = "_UNMARKED"
 MARKING: Final = "_MARKING"
 """Stand there until the rows of a log are marked, see `mark`."""
@@ -296,18 +295,6 @@ def being_marked(output: str) -> UsageError:
     return UsageError(message, hint=f"{again}; or move the output away.")
 
 
-def merge(source: Path, target: Path) -> None:
-    """Moves the files of a folder into another one, into folders of the same names."""
-    for entry in sorted(source.iterdir()):
-        there = target / entry.name
-        if entry.is_dir():
-            there.mkdir(exist_ok=True)
-            merge(entry, there)
-        else:
-            entry.replace(there)
-    source.rmdir()
-
-
 def _flush(entry: Path, folder: Path) -> None:
     """Brings a file to the disk, or a folder with all that is in it, for nobody but those who may
     read in the folder.
@@ -317,12 +304,3 @@ def _flush(entry: Path, folder: Path) -> None:
         for inner in sorted(entry.iterdir()):
             _flush(inner, folder)
     flush(entry)
-
-
-def cannot_write(folder: Path, error: OSError) -> SinkError:
-    """What to tell when the disk refuses."""
-    message = f"{folder} cannot be written: {error.strerror or error}."
-    if error.errno in PERMANENT:
-        hint = "Choose another folder, or correct that."
-        return SinkError(message, hint=hint, may_pass=False)
-    return SinkError(message, hint="The output is not complete; run it again.", may_pass=True)

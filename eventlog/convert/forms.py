@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import Struct
@@ -30,10 +30,11 @@ from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
-from eventlog.policies.bound import Policy
-from eventlog.publisher.whole import Ends, note_end
-from eventlog.qlik.change_seq import ChangeSeq
 from eventlog.sql.names import TRANSACTION
+
+if TYPE_CHECKING:
+    from eventlog.policies.bound import Policy
+    from eventlog.publisher.whole import Ends
 
 STAMP: Final = "stamp"
 ROUTE: Final = "route"
@@ -75,6 +76,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     @property
     def after(self) -> str:
         """The change_seq of the change before the first one."""
+        from eventlog.qlik.change_seq import ChangeSeq
+
         return ChangeSeq.parse(self.start).later(self.before, self.stamp).text
 
 
@@ -136,10 +139,11 @@ class Rendering:
         self._then: tuple[DefinitionSpan, FormerNames] | None = None
         self._covering = COVERS in schema.names
         self._ends: Ends | None = None
+        self._note_end: Callable[[Ends, Change], None] = lambda _ends, _change: None
         self._counted, self._together = Counter[int](), Counter[int]()
         self._rows: list[tuple[object, ...]] = []
 
-    def behind(self, policy: Policy) -> Rendering:
+    def behind(self, policy: Policy | None) -> Rendering:
         """The same, of what the policy makes of changes."""
         self._tell = policy.tell if policy else None
         return self
@@ -151,7 +155,9 @@ class Rendering:
 
     def in_transactions(self) -> Rendering:
         """The same, with the transaction of each change behind its cells; `ended` says more."""
-        self._ends = {}
+        from eventlog.publisher.whole import note_end
+
+        self._ends, self._note_end = {}, note_end
         return self
 
     def take(self, change: Change, image_number: int | None = None) -> Refusal | None:
@@ -160,7 +166,7 @@ class Rendering:
         """
         if self._ends is not None:
             # What is refused counts too, as it does for a publisher.
-            note_end(self._ends, change)
+            self._note_end(self._ends, change)
         refusal: Refusal | None = None
         if self._then is not None:
             refused_before = len(self.refused)

@@ -226,7 +226,7 @@ def line_number(unit: Unit, place: int) -> int:
 
 def too_long(origin: str, line: int, limit: int) -> DataError:
     """What to tell of a line that would take all memory."""
-    hint = "Correct it, or allow longer ones with --line-limit, and begin again; nothing was published."
+    hint = "Correct it, or allow longer ones with publisher.value_limit, and begin again; nothing was published."
     return DataError(f"{origin}, line {line}: it has more than {limit:,} bytes.", hint=hint)
 
 

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from eventlog.convert.again import identity_of
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
+from eventlog.convert.identity import identity_of, order_of
 from eventlog.convert.inputs import Unit, units
-from eventlog.convert.mark import Marking, order_of, placed
+from eventlog.convert.mark import Marking, placed
 from eventlog.convert.partitions import PartitionFile, labels_of, ranges, within
-from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
-from eventlog.convert.plan import bucket_count, fingerprint, range_count
+from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
+from eventlog.convert.plan import bucket_count, range_count
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
 from eventlog.convert.settings import (
     Conversion,
@@ -36,6 +36,7 @@ from eventlog.convert.snapshot import PlacedTable, snapshot_files
 from eventlog.convert.tasks import (
     Decide,
     DecidedBucket,
+    DecidedRows,
     Scatter,
     Scattered,
     SnapshotFiles,
@@ -56,20 +57,18 @@ def convert(
     conversion: Conversion,
     *,
     jobs: int | None = None,
-    resume: bool = False,
     watch: ConversionWatch | None = None,
     marking: Marking | None = None,
 ) -> Summary:
     """Converts, with `jobs` processes (default: as many as this process may use cores).
 
-    What a run that was interrupted had done is used again by one that resumes, if the order and the
-    input are the same; but by none that marks unless it was sending: what was read before may be
-    published by now.
+    What a run that was interrupted had done of files is used again, if the order and the input are the
+    same. Of a log it is used if it was sending: what else was read before may be published by now.
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     refuse_unknown_transactions(conversion)
     sending = is_sending(destination.work)
-    resume = sending or (resume and marking is None)
+    resume = sending or not isinstance(conversion.input, LogInput)
     jobs, watch = jobs or cores(), watch or Unwatched()
     with destination.occupied(overwrite=conversion.overwrite, resume=resume):
         try:
@@ -81,7 +80,7 @@ def convert(
             raise
         with placed(marking, destination.work, sending=sending):
             try:
-                summary = _converted(conversion, destination, jobs, watch, marking)
+                summary = _converted(conversion, destination, identity, jobs, watch, marking)
             except (DataError, UsageError):
                 # It would end so again. What was being sent stays: a part of it is with a receiver.
                 if not is_sending(destination.work):
@@ -101,6 +100,7 @@ def cores() -> int:
 def _converted(
     conversion: Conversion,
     destination: Destination,
+    identity: str,
     jobs: int,
     watch: ConversionWatch,
     marking: Marking | None,
@@ -109,10 +109,9 @@ def _converted(
     cut: list[Unit] = []
     if isinstance(conversion.input, FilesInput):
         cut = units(conversion.input)
-    order = fingerprint(conversion, cut)
     if not conversion.overwrite:
-        refuse_other(order, destination.work)
-    kept = destination.begun(order)
+        refuse_other(identity, destination.work)
+    kept = destination.begun(identity)
     tally = SharedTally()
     withheld, reserve = None, None
     if marking is not None:

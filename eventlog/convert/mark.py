@@ -17,19 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
+from eventlog.convert.identity import is_its_end, order_of
 from eventlog.convert.marked_place import MarkedFolder, MarkedPlace
 from eventlog.convert.marked_rows import OutcomesInOrder, batches_of, numbers_in
 from eventlog.convert.sending import is_sending
-from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
+from eventlog.convert.settings import Conversion, LogInput
 from eventlog.convert.withheld import NOTHING, Withheld, has_holds, withheld_by
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
@@ -311,8 +309,9 @@ def _in_our_words() -> Iterator[None]:
         raise OccupiedError(error.message, hint=hint) from error
 
 
-def can_be_marked(source: LogInput) -> None:
+def can_be_marked(source: object) -> None:
     """Refuses, before anything is converted, what could not be marked afterwards."""
+    assert isinstance(source, LogInput)
     if set(source.statuses) != {Status.NEW.value}:
         raise UsageError("--mark marks rows that wait, so it takes no other --status than N.")
     with _log(source) as log:
@@ -336,37 +335,11 @@ def _log(source: LogInput) -> Iterator[Log]:
         engine.dispose()
 
 
-def order_of(conversion: Conversion) -> str | None:
-    """What is the same for orders that convert the same waiting rows in the same way; nothing else
-    can be marked.
-    """
-    source = conversion.input
-    if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
-        return None
-    from eventlog.convert.again import without_secrets
-    from eventlog.sql.connect import read_url, shown_url
-
-    # The URL as it is shown: a new password makes no other order.
-    address = shown_url(read_url(source.url))
-    parts: list[object] = [replace(source, url=address, mark=False)]
-    parts += [conversion.options, without_secrets(conversion.format), conversion.part_events]
-    # Only where it is so: orders from before keep their name.
-    if conversion.gathers:
-        parts.append("whole")
-    if conversion.steps:
-        parts.append(conversion.steps)
-    if conversion.read_back not in (None, DatabaseRows(url=source.url)):
-        parts.append(without_secrets(conversion.read_back))
-    return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
-
-
 def waits_for_marks(conversion: Conversion, output: MarkedPlace | None = None) -> bool:
     """Whether the complete output of this very order is there, and rows of it are not marked.
 
     Who says to overwrite it gets it made anew as long as nothing is lost by that.
     """
-    from eventlog.convert.again import is_its_end
-
     output = output or MarkedFolder(conversion.destination)
     ended = output.read(SUCCESS)
     if ended is None:

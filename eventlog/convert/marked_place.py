@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from eventlog.convert.commit import OUTCOMES_FILE, Destination
+from eventlog.convert.commit import Destination
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.durable_files import flush, write_file
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.collecting import Gather, WrittenChanges, gather
@@ -25,13 +24,15 @@ from eventlog.convert.commit import Summary
 from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.sending import Sent
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, StreamInput
-from eventlog.convert.streams import StreamResult, pieces_of, read_piece
-from eventlog.convert.tasks import Compare, DecidedBucket, UnitNumbers, contested, left_of, may_conflict
+from eventlog.convert.tasks import Compare, DecidedBucket, DecidedRows, contested, left_of, may_conflict
 from eventlog.convert.transactions import unknown_transactions
 from eventlog.convert.work import SharedTally, Task
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, last_number, produce
 from eventlog.core.plural import counted
 from eventlog.core.schema import Table
+
+if TYPE_CHECKING:
+    from eventlog.convert.streams import StreamResult
 
 Result = TypeVar("Result")
 Reserve = Callable[[Sequence[PartitionFile], int], None]
@@ -50,17 +51,6 @@ class Unwatched:
     """Nobody looks."""
 
     def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None: ...
-
-
-class DecidedRows(Struct, frozen=True, kw_only=True):
-    """What came of all rows, and what was noted about the record_ids of the units that they were
-    read from.
-    """
-
-    numbers: Sequence[UnitNumbers]
-    buckets: Sequence[DecidedBucket]
-    boundaries: tuple[int, ...] = ()
-    """Where ranges of changes begin."""
 
 
 class Engine(Protocol):
@@ -118,6 +108,8 @@ class ConversionRun:
         """Goes all the way; the summary counts what was done."""
         if not isinstance(self._conversion.input, StreamInput):
             return self._decided()
+        from eventlog.convert.streams import StreamResult, pieces_of, read_piece
+
         # Pieces of a stream are read side by side, and what they hold is written in their order.
         tasks = pieces_of(self._conversion, self._folder)
         pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))

@@ -1,25 +1,15 @@
-"""How a conversion is cut: into how many buckets, which parts a task writes, and what makes two
-runs the same.
-"""
+"""How a conversion is cut: into how many buckets, and which parts a task writes."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
 from operator import itemgetter
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from eventlog.convert.again import without_secrets
 from eventlog.convert.inputs import Unit
-from eventlog.convert.settings import Conversion, StreamInput
-from eventlog.core.schema import Catalog
-from eventlog.core.schema_file import catalog_to_json
 
 BUCKET_ROWS: Final = 100_000
 BUCKET_BYTES: Final = 20_000_000
@@ -88,24 +78,3 @@ def part_spans(
         label, start = starts[bisect_right(starts, first, key=itemgetter(1)) - 1]
         until, _ = starts[bisect_right(starts, last_read, key=itemgetter(1)) - 1]
         yield PartSpan(first=first, last=last, range=label, skipped=first - start, until=until)
-
-
-def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:
-    """What is the same for two runs exactly when one can go on with the work of the other."""
-    source = conversion.input
-    places: Sequence[str] = [unit.path for unit in units]
-    if isinstance(source, StreamInput):
-        places = source.places
-    files = [(path, Path(path).stat().st_mtime_ns) for path in dict.fromkeys(places)]
-    # With --overwrite and without it is the same work, and with another password.
-    order = msgspec.to_builtins(replace(conversion, overwrite=False), enc_hook=_plain)
-    for name in ("input", "format", "read_back"):
-        order[name] = without_secrets(getattr(conversion, name))
-    parts = [order, list(units), files]
-    return blake2b(msgspec.json.encode(parts, enc_hook=_plain), digest_size=16).hexdigest()
-
-
-def _plain(value: Any) -> object:
-    if isinstance(value, Catalog):
-        return catalog_to_json(value).decode()
-    return str(value)

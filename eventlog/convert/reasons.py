@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.convert.commit import OUTCOMES_FILE
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Outcome
 from eventlog.core.seams import Sink
 from eventlog.durable_files import write_file
-from eventlog.sinks.lake.settings import LakeSettings
 
 SENDING: Final = "sending"
 NOTHING_YET: Final = "Nothing was done yet; give the command again when it answers."
@@ -52,6 +51,8 @@ def sink_of(target: SentTables | SentMessages) -> Sink:
     """What takes the documents, taken over from whoever wrote there; its modules are loaded only
     now.
     """
+    from eventlog.sinks.lake.settings import LakeSettings
+
     sink: Sink
     if isinstance(target.into, LakeSettings):
         from eventlog.core.packages import require

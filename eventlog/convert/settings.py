@@ -5,28 +5,50 @@ written, and where to.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames
-from eventlog.policies.bound import Policy
-from eventlog.policies.steps import Lookup, Steps
-from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.change_files.settings import PARQUET, RowFiles
-from eventlog.sinks.database.settings import DatabaseSettings
-from eventlog.sinks.kafka.settings import KafkaSettings
-from eventlog.sinks.lake.settings import LakeSettings
-from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.clocks import UTC
 from eventlog.sql.names import LogNames, read_log_name
 from eventlog.xds.write import XdsFormat
+
+# What other formats, receivers and sources need is loaded with them: a conversion of XDS rows does without.
+if TYPE_CHECKING:
+    from eventlog.policies.bound import Policy
+    from eventlog.policies.steps import Steps
+    from eventlog.qlik.change_tables.settings import ChangeTableSettings
+    from eventlog.qlik.messages.settings import MessageSettings
+    from eventlog.sinks.change_files.settings import RowFiles
+    from eventlog.sinks.database.settings import DatabaseSettings
+    from eventlog.sinks.kafka.settings import KafkaSettings
+    from eventlog.sinks.lake.settings import LakeSettings
+    from eventlog.sources.gbase.settings import GBaseSettings
+    from eventlog.sources.linter.settings import LinterSettings
+
+
+def _table_settings() -> ChangeTableSettings:
+    from eventlog.qlik.change_tables.settings import ChangeTableSettings
+
+    return ChangeTableSettings()
+
+
+def _message_settings() -> MessageSettings:
+    from eventlog.qlik.messages.settings import MessageSettings
+
+    return MessageSettings()
+
+
+def _parquet() -> RowFiles:
+    from eventlog.sinks.change_files.settings import PARQUET
+
+    return PARQUET
+
 
 Columns = (
     Literal[
@@ -50,8 +72,8 @@ LINE_BYTES = 64_000_000
 class TableFiles(Struct, frozen=True, kw_only=True):
     """Change tables, each a folder of part files."""
 
-    settings: ChangeTableSettings = ChangeTableSettings()
-    files: RowFiles = PARQUET
+    settings: ChangeTableSettings = field(default_factory=_table_settings)
+    files: RowFiles = field(default_factory=_parquet)
     task: str = "eventlog"
 
 
@@ -60,20 +82,20 @@ class MessageFiles(Struct, frozen=True, kw_only=True):
     encoding.
     """
 
-    settings: MessageSettings = MessageSettings()
+    settings: MessageSettings = field(default_factory=_message_settings)
 
 
 class SentTables(Struct, frozen=True, kw_only=True):
     """Change tables of a database, or tables of a lake."""
 
-    settings: ChangeTableSettings = ChangeTableSettings()
+    settings: ChangeTableSettings = field(default_factory=_table_settings)
     into: DatabaseSettings | LakeSettings
 
 
 class SentMessages(Struct, frozen=True, kw_only=True):
     """Messages to the topics of a Kafka."""
 
-    settings: MessageSettings = MessageSettings()
+    settings: MessageSettings = field(default_factory=_message_settings)
     into: KafkaSettings
 
 
@@ -166,6 +188,8 @@ class Conversion(Struct, frozen=True, kw_only=True):
     @property
     def output_catalog(self) -> Catalog | None:
         """What the tables look like behind the steps."""
+        if not self.steps:
+            return self.catalog
         return self.policy(self.catalog).catalog
 
     @property
@@ -190,7 +214,9 @@ class Conversion(Struct, frozen=True, kw_only=True):
             former = self.catalog.former
             for table in former.former:
                 span = former.span(table)
-                catalog = self.policy(span.catalog_by_names(self.former_names)).catalog
+                catalog: Catalog | None = span.catalog_by_names(self.former_names)
+                if self.steps:
+                    catalog = self.policy(catalog).catalog
                 if catalog is not None:
                     # A span's former tables stand first in its catalog, and here it has one.
                     tables.append(catalog.tables[0])
@@ -201,13 +227,21 @@ class Conversion(Struct, frozen=True, kw_only=True):
         """Whether the steps hide values that the input has, or may do so where only the input tells
         its tables.
         """
-        if self.catalog is None:
+        if self.catalog is None or not self.steps:
             return bool(self.steps)
         return any(self.policy(self.catalog).hidden.values())
 
     def policy(self, catalog: Catalog | None) -> Policy:
         """The steps for the tables of a catalog."""
+        from eventlog.policies.bound import Policy
+
         return Policy(self.steps, catalog)
+
+    @property
+    def _looks_up(self) -> bool:
+        from eventlog.policies.steps import Lookup
+
+        return any(isinstance(step, Lookup) for step in self.steps)
 
     def __post_init__(self) -> None:
         """Refuses what bulk conversion cannot do."""
@@ -229,12 +263,11 @@ class Conversion(Struct, frozen=True, kw_only=True):
                 "Policies need to know tables, columns and keys.",
                 hint="Use --schema FILE (`eventlog catalog` writes it).",
             )
-        looks_up = any(isinstance(step, Lookup) for step in self.steps)
-        if looks_up and not isinstance(self.read_back, DatabaseRows):
+        if self.steps and self._looks_up and not isinstance(self.read_back, DatabaseRows):
             what = "A step with do = 'lookup' reads rows of other tables"
             raise ConfigError(
                 f"{what}, and only a database has all of them at hand.",
-                hint="Read back from a database; or leave the step out with --no-policies.",
+                hint="Read back from a database; or leave the step out.",
             )
         if self.read_back is not None and self.catalog is None:
             raise ConfigError(

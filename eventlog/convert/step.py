@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -35,7 +35,6 @@ from eventlog.convert.forms import (
     outcomes_of,
     table_numbers,
 )
-from eventlog.convert.long_object import Pieces, decide_pieces
 from eventlog.convert.rows import (
     OBJECT,
     OUTCOMES,
@@ -54,6 +53,9 @@ from eventlog.core.rules.meaning import STATUS, Decision
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import RowReader
 from eventlog.xds.write import XdsFormat
+
+if TYPE_CHECKING:
+    from eventlog.convert.long_object import Pieces
 
 CHUNK_ROWS: Final = 5_000
 CHUNK_BYTES: Final = 4_000_000
@@ -152,7 +154,8 @@ class _Deciding:
         reader: RowReader | None,
         conflicts: Sequence[int],
     ) -> None:
-        self._policy = conversion.policy(conversion.catalog)
+        self._policy = conversion.policy(conversion.catalog) if conversion.steps else None
+        self._output_catalog = conversion.output_catalog
         self._conversion = conversion
         self._former = None
         if conversion.catalog is not None:
@@ -164,7 +167,7 @@ class _Deciding:
             options=replace(conversion.options, hiding=conversion.hides),
             by_object=True,
             needs=self._policy.needs if self._policy else None,
-            looks=self._policy.looks if self._policy.is_looking else None,
+            looks=self._policy.looks if self._policy and self._policy.is_looking else None,
         )
         self._form = form_of(conversion)
         self._gathers = conversion.gathers
@@ -196,6 +199,9 @@ class _Deciding:
         # To keep the pieces reads all of them, so `aside` is full when the block begins.
         with keep(self._deduplicated(pieces, aside)) as kept:
             yield from aside
+            # Hardly ever needed.
+            from eventlog.convert.long_object import decide_pieces
+
             for span, pieces_of_span in self._long_spans(lambda: map(self._events, kept())):
                 rendering = self._rendering(span)
                 for ended in decide_pieces(self._round_of(span), pieces_of_span, rendering.take):
@@ -251,12 +257,14 @@ class _Deciding:
         return replace(self._round, catalog=span.catalog, reader=reader and FormerRows(reader, span))
 
     def _rendering(self, span: DefinitionSpan) -> Rendering:
-        policy, numbers = self._policy, None
+        policy, catalog, numbers = self._policy, self._output_catalog, None
         if span.former:
-            names = self._conversion.former_names
-            policy = self._conversion.policy(span.catalog_by_names(names))
-            numbers = self._numbers(span, policy.catalog or ())
-        rendering = self._form.rendering(policy.catalog, numbers).behind(policy)
+            catalog = span.catalog_by_names(self._conversion.former_names)
+            if self._conversion.steps:
+                policy = self._conversion.policy(catalog)
+                catalog = policy.catalog
+            numbers = self._numbers(span, catalog or ())
+        rendering = self._form.rendering(catalog, numbers).behind(policy)
         if span.former:
             rendering.of_then(span, self._conversion.former_names)
         return rendering.in_transactions() if self._gathers else rendering
@@ -266,7 +274,7 @@ class _Deciding:
         (`Conversion.output_tables`).
         """
         assert self._former is not None
-        today = table_numbers(self._policy.catalog)
+        today = table_numbers(self._output_catalog)
         # By identity: two definitions of one table may be equal, and have a number each.
         number_of = {id(table): at for at, table in enumerate(self._former.former, len(today))}
         former_numbers = [number_of[id(table)] for table in span.former.values()]

@@ -21,18 +21,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from eventlog.convert.again import complete, same
-from eventlog.convert.commit import (
-    DAMAGED,
-    MARKING,
-    OUTCOMES_FILE,
-    SUCCESS,
-    WORK,
-    Summary,
-    being_marked,
-    folders_from,
-    is_ours,
-)
+from eventlog.convert.commit import DAMAGED, MARKING, SUCCESS, WORK, Summary, being_marked, folders_from, is_ours
+from eventlog.convert.folders import OUTCOMES_FILE
+from eventlog.convert.identity import complete, same
 from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, SinkError, UsageError

@@ -1,94 +1,26 @@
-"""The order given to `eventlog convert`, as one value; and what it writes and where to, by that and
-a configuration's outputs.
-"""
+"""What a conversion writes and where to: by an order's target and a configuration's outputs."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.config.build import name_of
-from eventlog.config.outputs import OutputConfig
-from eventlog.config.settings import Config
-from eventlog.convert.settings import LINE_BYTES, MessageFiles, SentMessages, SentTables, TableFiles, Target
+from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.core.errors import UsageError
-from eventlog.core.outputs import PlaceKind
 from eventlog.core.suggest import did_you_mean
-from eventlog.policies.settings import steps_of
-from eventlog.policies.steps import Steps, placed
-from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.change_files.settings import RowFormat
-from eventlog.sinks.database.plugin import DatabaseOutput
-from eventlog.sinks.database.settings import DatabaseSettings
-from eventlog.sinks.kafka.plugin import KafkaOutput
-from eventlog.sinks.kafka.settings import KafkaSettings
-from eventlog.sinks.lake.settings import LakeSettings
-from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 
-
-class ConversionOrder(Struct, frozen=True, kw_only=True):
-    """The command line's words; those of other commands than the one that was called are not there."""
-
-    inputs: tuple[str, ...]
-    source: str
-    from_database: bool = False
-    target: str
-    out: Path
-    overwrite: bool
-    engine: str
-    jobs: int | None
-    master: str | None
-    conf: tuple[str, ...]
-    log: str | None = None
-    statuses: str | None = None
-    mark: bool = False
-    schema: Path | None = None
-    keys: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    code_page: str | None = None
-    dirty: bool = False
-    database: str | None = None
-    snapshot: Path | None = None
-    line_limit: int = LINE_BYTES
-    file_format: str | None
-    metadata_topic: str | None
-    to_database: str | None
-    to_lake: str | None = None
-    kafka: str | None
-    part_events: int
-    transactions: Literal["mixed", "whole"] | None
-    coalesce: bool = False
-    strict: bool | None
-    """Whether bad rows are an error; None: only where there were no others."""
-    resume: bool
-    follow: bool = False
-    until_empty: bool = False
-    output: str | None
-    no_policies: bool
-    config: Path | None
-    as_json: bool
-    addresses: Mapping[str, str] = {}
-    """Addresses of file systems as they were written, by `--out`, `--snapshot` and the inputs that
-    are some.
-    """
-    stored: str = ""
-    """The address of an object store to which the local engine brings what it has made in `out`."""
-    fetched: Mapping[str, str] = {}
-    """Addresses of an object store from which the local engine reads, by the folders of their copies, which stand
-    in the place of `inputs` and `snapshot`.
-    """
-
-    def address(self, name: str, path: Path) -> str:
-        """What was written there as an address; a path is one too."""
-        return self.addresses.get(name) or f"file:{path.absolute()}"
-
+if TYPE_CHECKING:
+    from eventlog.config.outputs import OutputConfig
+    from eventlog.config.settings import Config
+    from eventlog.convert.orders import Order, TargetOrder
+    from eventlog.core.outputs import PlaceKind
+    from eventlog.policies.steps import Steps
+    from eventlog.sinks.lake.settings import LakeSettings
 
 FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "xds": (),
@@ -104,84 +36,64 @@ OWN_TASK: Final = "eventlog-convert"
 """Who a conversion is where the position is kept, unless the configuration names a task."""
 
 
-def refuse_target(order: ConversionOrder) -> None:
+def refuse_target(order: Order) -> None:
     """UsageError says which words about the target do not go together."""
-    _refuse_sending(order)
-    known = FORMATS[order.target]
-    if order.file_format is not None and order.file_format not in known:
+    target = order.target
+    if target.to_database is not None:
+        if target.to != "change-tables":
+            raise UsageError("--to-database needs --to change-tables.")
+        if target.file_format is not None:
+            what = "--format says what files are written"
+            raise UsageError(f"{what}, and with --to-database there are none.")
+        if order.engine.is_spark and order.command != "follow":
+            raise UsageError("--to-database needs the local engine: use --engine local.")
+    if target.kafka is not None and target.to != "messages":
+        raise UsageError("--kafka needs --to messages.")
+    known = FORMATS[target.to]
+    if target.file_format is not None and target.file_format not in known:
         what = f"it takes {' or '.join(known)}" if known else "it has no choice of files"
-        message = f"--format {order.file_format} cannot be combined with --to {order.target}"
+        message = f"--format {target.file_format} cannot be combined with --to {target.to}"
         raise UsageError(f"{message}; {what}.")
-    if order.metadata_topic is not None and order.target != "messages":
+    if target.metadata_topic is not None and target.to != "messages":
         raise UsageError("--metadata-topic needs --to messages.")
 
 
-def _refuse_sending(order: ConversionOrder) -> None:
-    """What cannot be combined with a database or a Kafka as the destination."""
-    if order.to_database is not None and order.target != "change-tables":
-        raise UsageError("--to-database needs --to change-tables.")
-    names_spark = order.engine == "spark" or order.master or order.conf
-    if order.to_lake is not None:
-        if order.target != "change-tables":
-            raise UsageError("--to-lake needs --to change-tables.")
-        if order.file_format is not None or order.to_database is not None:
-            message = "--to-lake writes no files and into no database"
-            raise UsageError(f"{message}; leave --format and --to-database out.")
-        if names_spark:
-            raise UsageError("--to-lake needs the local engine: use --engine local.")
-    if order.kafka is not None and order.target != "messages":
-        raise UsageError("--kafka needs --to messages.")
-    if order.to_database is not None and order.file_format is not None:
-        what = "--format says what files are written"
-        raise UsageError(f"{what}, and with --to-database there are none.")
-    if order.to_database is not None and names_spark:
-        raise UsageError("--to-database needs the local engine: use --engine local.")
-
-
-def target_of(order: ConversionOrder, config: Config) -> Target:
-    """What is written: as the configuration's outputs of this format have it, and the command line
+def target_of(target: TargetOrder, config: Config) -> Target:
+    """Return what is written: as the configuration's outputs of this format have it, and the command line
     over them.
     """
-    if order.target == "change-tables":
-        return _tables(order, config)
-    if order.target == "messages":
-        return _messages(order, config)
+    if target.to == "change-tables":
+        return _tables(target, config)
+    if target.to == "messages":
+        return _messages(target, config)
     from eventlog.xds.plugin import xds_format
 
     # Parts have a size of their own.
     return replace(xds_format(config.publisher, config.source.schema), batch_size=1)
 
 
-def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
-    """The policy of the conversion: that of the output that --output names; without, that of the
+def steps_of_order(order: Order, config: Config) -> Steps:
+    """Return the policy of the conversion: that of the output that --output names; without, that of the
     only one of this format.
 
     Places are those of what the conversion writes. Nothing is guessed: who has several with
     different policies must say which, for what a policy hides must not get out.
     """
-    if order.no_policies:
-        if order.output is not None:
-            what = "--output takes the policies of an output, and --no-policies takes none"
-            raise UsageError(f"{what}; say one of them.")
+    if not config.output and order.target.output is None:
         return ()
-    if order.output is not None:
-        # Of two with one name the first counts, which comes last here.
-        outputs = {name_of(output): output for output in reversed(config.output)}
-        if order.output not in outputs:
-            hint = "The configuration has no output."
-            if config.output:
-                hint = did_you_mean(order.output, [name_of(output) for output in config.output])
-            hint += " A folder is named by --out."
-            raise UsageError(f"--output {order.output} is no output of the configuration. {hint}")
-        return _placed(steps_of(outputs[order.output], config.policy), order, config)
-    of_format = [output for output in config.output if output.format == order.target]
+    from eventlog.policies.settings import steps_of
+
+    target = order.target
+    if target.output is not None:
+        return _placed(steps_of(_output_named(target.output, config), config.policy), target, config)
+    of_format = [output for output in config.output if output.format == target.to]
     if not of_format and any(output.steps or output.policies for output in config.output):
-        cause = f"The configuration has policies, but no output of the format {order.target}"
+        cause = f"The configuration has policies, but no output of the format {target.to}"
         raise UsageError(
             f"{cause}, so none would count here.",
-            hint="Use --output NAME for those of an output, or --no-policies to publish everything.",
+            hint="Use --output NAME for those of an output, or name a configuration without any.",
         )
-    steps_of_outputs = [_placed(steps_of(output, config.policy), order, config) for output in of_format]
+    steps_of_outputs = [_placed(steps_of(output, config.policy), target, config) for output in of_format]
     if any(steps != steps_of_outputs[0] for steps in steps_of_outputs):
         cause = "The configuration has several outputs of this format with different policies"
         raise UsageError(f"{cause}: use --output NAME.")
@@ -190,107 +102,131 @@ def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
     return steps_of_outputs[0]
 
 
-def refuse_unread_policies(order: ConversionOrder, file: Path) -> None:
+def _output_named(name: str, config: Config) -> OutputConfig:
+    # Of two with one name the first counts, which comes last here.
+    outputs = {name_of(output): output for output in reversed(config.output)}
+    if name not in outputs:
+        hint = "The configuration has no output."
+        if config.output:
+            hint = did_you_mean(name, [name_of(output) for output in config.output])
+        hint += " A folder is named by --out."
+        raise UsageError(f"The configuration has no output named {name}. {hint}")
+    return outputs[name]
+
+
+def refuse_unread_policies(order: Order, file: Path) -> None:
     """UsageError where a configuration lies here that has policies, and was not named: what they
     hide must not get out.
     """
-    if order.config is not None or order.no_policies or not file.exists():
+    if order.config is not None or not file.exists():
         return
     try:
         outputs = tomllib.loads(file.read_text(encoding="utf-8-sig")).get("output", [])
     except (OSError, ValueError):
-        # Nobody asked for it, so nobody wants to know what is wrong with it.
+        # It was not asked for, so its mistakes are none of this conversion's.
         return
     tables = [output for output in outputs if isinstance(output, dict)]
     if any(output.get("steps") or output.get("policies") for output in tables):
         raise UsageError(
             f"{file} here has policies, and a conversion reads it only where --config names it.",
-            hint=f"Use --config {file}, or --no-policies to publish everything.",
+            hint=f"Use --config {file}, or --config /dev/null to publish everything.",
         )
 
 
-def _placed(steps: Steps, order: ConversionOrder, config: Config) -> Steps:
-    target = target_of(order, config)
+def _placed(steps: Steps, target: TargetOrder, config: Config) -> Steps:
+    from eventlog.policies.steps import placed
+
+    form = target_of(target, config)
     # Topics that hold something else than changes, into which no step may send any.
     taken: list[str] = []
-    if isinstance(target, MessageFiles | SentMessages):
-        taken.append(target.settings.metadata_topic)
-    if isinstance(target, SentMessages):
-        taken.append(target.into.marks_topic)
-    return placed(steps, PLACES[order.target], order.target, tuple(taken))
+    if isinstance(form, MessageFiles | SentMessages):
+        taken.append(form.settings.metadata_topic)
+    if isinstance(form, SentMessages):
+        taken.append(form.into.marks_topic)
+    return placed(steps, PLACES[target.to], target.to, tuple(taken))
 
 
-def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]:
+def _nearest_first(target: TargetOrder, config: Config) -> list[OutputConfig]:
     """The outputs whose settings may be meant: the one that --output names, then those of the
     format, then the others.
     """
     # False sorts before True.
     return sorted(
         config.output,
-        key=lambda output: (name_of(output) != order.output, output.format != order.target),
+        key=lambda output: (name_of(output) != target.output, output.format != target.to),
     )
 
 
-def transactions_of(order: ConversionOrder, config: Config) -> Literal["mixed", "whole"]:
-    """Whether transactions come whole: as was asked, else as that output has it of which the
-    settings are.
-    """
-    if order.transactions is not None:
-        return order.transactions
-    nearest = next(iter(_nearest_first(order, config)), None)
+def transactions_of(target: TargetOrder, config: Config) -> Literal["mixed", "whole"]:
+    """Return whether transactions come whole: as that output has it of which the settings are."""
+    nearest = next(iter(_nearest_first(target, config)), None)
     if nearest is None:
         return "mixed"
-    if name_of(nearest) != order.output and nearest.format != order.target:
+    if name_of(nearest) != target.output and nearest.format != target.to:
         return "mixed"
     return nearest.transactions
 
 
-def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:
-    outputs = _nearest_first(order, config)
-    if order.to_lake is not None:
-        lakes = {name_of(lake): lake for lake in config.output if isinstance(lake, LakeSettings)}
-        if order.to_lake not in lakes:
-            hint = "The configuration has no output with sink = delta or iceberg."
-            if lakes:
-                hint = did_you_mean(order.to_lake, lakes)
-            message = f"--to-lake {order.to_lake} is no output of the configuration into a lake."
-            raise UsageError(f"{message} {hint}")
-        lake = lakes[order.to_lake]
+def lake_of(target: TargetOrder, config: Config) -> LakeSettings | None:
+    """Return the lake into which the output goes that --output names, if it is one."""
+    if target.output is None or not config.output:
+        return None
+    from eventlog.sinks.lake.settings import LakeSettings
+
+    named = next((output for output in config.output if name_of(output) == target.output), None)
+    return named if isinstance(named, LakeSettings) else None
+
+
+def _tables(target: TargetOrder, config: Config) -> TableFiles | SentTables:
+    from eventlog.qlik.change_tables.settings import ChangeTableSettings
+    from eventlog.sinks.change_files.settings import RowFormat
+    from eventlog.sinks.database.plugin import DatabaseOutput
+    from eventlog.sinks.database.settings import DatabaseSettings
+    from eventlog.sinks.outputs import FilesOutput
+
+    lake = lake_of(target, config)
+    if lake is not None and target.to_database is None and target.file_format is None:
         return SentTables(settings=lake.change_tables, into=lake)
+    outputs = _nearest_first(target, config)
     databases = [output for output in outputs if isinstance(output, DatabaseOutput)]
     files = [output for output in outputs if isinstance(output, FilesOutput)]
     # What an output of the other kind says of change tables is better than nothing.
     sent = [output.change_tables for output in databases]
     written = [output.change_tables for output in files]
-    if order.to_database is None:
+    if target.to_database is None:
         settings = [*written, *sent, ChangeTableSettings()][0]
         known_files = [*files, FilesOutput(path="", task=OWN_TASK)][0]
-        form = msgspec.convert(order.file_format or known_files.file_format, RowFormat)
+        form = msgspec.convert(target.file_format or known_files.file_format, RowFormat)
         row_files = known_files.row_files.chosen(form)
         return TableFiles(settings=settings, files=row_files, task=known_files.task)
     settings = [*sent, *written, ChangeTableSettings()][0]
     known: DatabaseSettings = DatabaseSettings(url="", task=OWN_TASK)
     if databases:
         known = databases[0]
-    return SentTables(settings=settings, into=replace(known, url=order.to_database))
+    return SentTables(settings=settings, into=replace(known, url=target.to_database))
 
 
-def _messages(order: ConversionOrder, config: Config) -> MessageFiles | SentMessages:
-    outputs = _nearest_first(order, config)
+def _messages(target: TargetOrder, config: Config) -> MessageFiles | SentMessages:
+    from eventlog.qlik.messages.settings import MessageSettings
+    from eventlog.sinks.kafka.plugin import KafkaOutput
+    from eventlog.sinks.kafka.settings import KafkaSettings
+    from eventlog.sinks.outputs import FilesOutput, StdoutOutput
+
+    outputs = _nearest_first(target, config)
     kafkas = [output for output in outputs if isinstance(output, KafkaOutput)]
     sent = [output.messages for output in kafkas]
     written = [output.messages for output in outputs if isinstance(output, FilesOutput | StdoutOutput)]
-    if order.kafka:
+    if target.kafka:
         settings = [*sent, *written, MessageSettings()][0]
     else:
         settings = [*written, *sent, MessageSettings()][0]
-    if order.file_format in ("json", "avro"):
-        settings = replace(settings, encoding="avro" if order.file_format == "avro" else "json")
-    if order.metadata_topic:
-        settings = replace(settings, mode="metadata", metadata_topic=order.metadata_topic)
-    if order.kafka is None:
+    if target.file_format in ("json", "avro"):
+        settings = replace(settings, encoding="avro" if target.file_format == "avro" else "json")
+    if target.metadata_topic:
+        settings = replace(settings, mode="metadata", metadata_topic=target.metadata_topic)
+    if target.kafka is None:
         return MessageFiles(settings=settings)
-    known: KafkaSettings = KafkaSettings(servers=order.kafka, transactional_id=OWN_TASK)
+    known: KafkaSettings = KafkaSettings(servers=target.kafka, transactional_id=OWN_TASK)
     if kafkas:
         known = kafkas[0]
-    return SentMessages(settings=settings, into=replace(known, servers=order.kafka))
+    return SentMessages(settings=settings, into=replace(known, servers=target.kafka))

@@ -203,6 +203,17 @@ class DecidedBucket(WrittenChanges, frozen=True, kw_only=True):
     ends: PartitionFile | None = None
 
 
+class DecidedRows(Struct, frozen=True, kw_only=True):
+    """What came of all rows, and what was noted about the record_ids of the units that they were
+    read from.
+    """
+
+    numbers: Sequence[UnitNumbers]
+    buckets: Sequence[DecidedBucket]
+    boundaries: tuple[int, ...] = ()
+    """Where ranges of changes begin."""
+
+
 def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
     """Decides the objects of a partition; `rows` are its rows in no order where they stand in no
     file.

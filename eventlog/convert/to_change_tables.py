@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from eventlog.convert.commit import cannot_write
+from eventlog.convert.folders import cannot_write
 from eventlog.convert.forms import (
     COVERS,
     ROUTE,

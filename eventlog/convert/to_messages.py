@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.commit import cannot_write
+from eventlog.convert.folders import cannot_write
 from eventlog.convert.forms import (
     COVERS,
     ROUTE,

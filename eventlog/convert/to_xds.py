@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.convert.commit import cannot_write
+from eventlog.convert.folders import cannot_write
 from eventlog.convert.forms import ROUTE, Parts, Rendering, TableNumbers, in_parts
 from eventlog.convert.writing import OpenFiles
 from eventlog.core.schema import Catalog

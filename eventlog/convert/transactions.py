@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from eventlog.convert.forms import PART, TOGETHER, TOLD
 from eventlog.convert.settings import Conversion, LogInput
-from eventlog.core.counting import counted
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Position
 from eventlog.core.plural import counted as plural
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 PLACE: Final = "place"
 LAST: Final = "last"
-MIXED: Final = "Use --transactions mixed."
+MIXED: Final = 'Name an output or a configuration with transactions = "mixed".'
 UNKNOWN: Final = "so its transactions are unknown"
 
 
@@ -52,7 +51,7 @@ def refuse_left_rows(conversion: Conversion, withheld: Withheld) -> None:
         cause = f"Rows of the event log {source.log} are held, or an output lacks them"
         raise UsageError(
             f"{cause}, so transactions are not whole.",
-            hint="Release them, or use --transactions mixed.",
+            hint=f"Release them. {MIXED}",
         )
 
 
@@ -86,6 +85,8 @@ def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     Those of a full load, which have no `tail`, are not counted.
     """
+    from eventlog.core.counting import counted
+
     so_far: TransactionCounts = {}
     for batch in batches:
         marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOLD).to_pylist()

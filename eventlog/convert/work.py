@@ -163,7 +163,7 @@ class Workers:
                 yield futures[future], future.result()
         except BrokenProcessPool as error:
             message = "A worker process was killed, by somebody or because memory ran out."
-            hint = "Run it again, with --resume to keep what is done."
+            hint = "Run it again; what is done of files is kept."
             raise MachineError(message, hint=hint) from error
         finally:
             for future in futures:
@@ -227,7 +227,7 @@ def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
         with without_collecting():
             return function(task)
     except OSError as error:
-        from eventlog.convert.commit import cannot_write
+        from eventlog.convert.folders import cannot_write
 
         raise cannot_write(Path(error.filename or task.folder), error) from error
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from pyarrow import parquet
 
 from eventlog.convert.collecting import WrittenChanges, latest
-from eventlog.convert.commit import OUTCOMES_FILE, cannot_write
+from eventlog.convert.folders import OUTCOMES_FILE, cannot_write
 from eventlog.convert.forms import PART, STAMP, FileForm, Parts, form_of
 from eventlog.convert.partitions import (
     BY_END,
@@ -32,11 +32,9 @@ from eventlog.convert.partitions import (
 from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
 from eventlog.convert.rows import OUTCOMES, WRITTEN_OUTCOMES, integers
 from eventlog.convert.settings import Conversion
-from eventlog.convert.transactions import counted_rows, in_whole_parts
 from eventlog.convert.work import advance
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Table
-from eventlog.qlik.change_seq import ChangeSeq
 
 GROUP_ROWS: Final = 131_072
 """Rows of a row group: always as many, so that the bytes do not depend on how the rows came."""
@@ -156,6 +154,8 @@ def last_number(after: str, changes: int, written: Sequence[WrittenChanges]) -> 
     stamp = max(stamps, default="")
     if not stamp:
         return after
+    from eventlog.qlik.change_seq import ChangeSeq
+
     return ChangeSeq.parse(after).later(changes, stamp).text
 
 
@@ -217,10 +217,12 @@ def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(
         in_order(read_label(task.rendered, label), keys, spill) for label in labels_of(task.rendered)
     )
-    if task.conversion.counts:
-        batches = counted_rows(batches)
     if not gathers:
         return batches
+    from eventlog.convert.transactions import counted_rows, in_whole_parts
+
+    if task.conversion.counts:
+        batches = counted_rows(batches)
     return in_whole_parts(batches, task.first - task.skipped, task.conversion.part_events)
 
 

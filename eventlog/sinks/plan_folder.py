@@ -16,7 +16,6 @@ epoch counts, and whoever takes the folder over makes one of its own.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
@@ -32,6 +31,7 @@ from msgspec import Struct
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.seams import Tenure
 from eventlog.durable_files import (
+    PERMANENT,
     PartialFile,
     discard_files,
     flush,
@@ -49,14 +49,6 @@ OWNERS: Final = ".eventlog"
 
 In it stands a file for each epoch.
 """
-
-PERMANENT: Final = frozenset(
-    {
-        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
-        *(errno.ENAMETOOLONG, errno.EINVAL),
-    }
-)
-"""What waiting does not mend; a full disk or a folder that is not mounted may pass."""
 
 BEGINNING: Final = ".eventlog-"
 HIDDEN, SHOWN = ".part", ".shown"

@@ -14,11 +14,11 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.suggest import did_you_mean
-from eventlog.sql.access import verbatim
-from eventlog.sql.dialect import Dialect, dialect_of, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from eventlog.sql.dialect import Dialect
 
 UTC: Final = "utc"
 DATABASE: Final = "database"
@@ -57,6 +57,10 @@ def clock_of(connection: Connection, clock: str) -> str:
     """
     if clock != DATABASE:
         return clock
+    # With SQLAlchemy, which workers without a log do without.
+    from eventlog.sql.access import verbatim
+    from eventlog.sql.dialect import dialect_of, statement
+
     zone_query = verbatim(statement(dialect_of(connection), "database_zone"))
     name, seconds = connection.execute(zone_query).one()
     try:

@@ -1,12 +1,15 @@
 """eventlog on Spark: the log as a data source, the rules on DataFrames, and bulk conversion. Extra:
-`[spark]`.
+`[spark]`. Who imports it before a session begins has its workers run in the same Python.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eventlog_spark.this_python import name_this_python, refuse_other_spark
+
 if TYPE_CHECKING:
+    from eventlog_spark.batches import convert_batches
     from eventlog_spark.capturing import Captures, captures
     from eventlog_spark.cluster import Cluster, session
     from eventlog_spark.frames import Decisions, decide, events
@@ -22,6 +25,7 @@ __all__ = [
     "MessageFrames",
     "captures",
     "change_tables",
+    "convert_batches",
     "decide",
     "documents",
     "events",
@@ -30,13 +34,17 @@ __all__ = [
 ]
 
 
+refuse_other_spark()
+name_this_python()
+
+
 def __getattr__(name: str) -> object:
     """Names are imported when they are first used: workers and `eventlog --help` need none of
     them.
     """
     from importlib import import_module
 
-    places = {"EventLogSource": "source", "Cluster": "cluster", "session": "cluster"}
+    places = {"EventLogSource": "source", "Cluster": "cluster", "session": "cluster", "convert_batches": "batches"}
     places |= dict.fromkeys(("Captures", "captures"), "capturing")
     places |= dict.fromkeys(("Decisions", "decide", "events"), "frames")
     formats = ("ChangeTableFrames", "MessageFrames", "change_tables", "documents", "messages")

@@ -26,13 +26,13 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.again import identity_of
 from eventlog.convert.collecting import WrittenChanges, transaction_labels
 from eventlog.convert.commit import WORK, Summary
+from eventlog.convert.identity import identity_of, order_of
 from eventlog.convert.inputs import Unit, kind_of_file, places_of
 from eventlog.convert.lines import no_header
-from eventlog.convert.mark import Marking, order_of, placed
-from eventlog.convert.pipeline import DecidedRows, summary_of
+from eventlog.convert.mark import Marking, placed
+from eventlog.convert.pipeline import summary_of
 from eventlog.convert.plan import ROW_BYTES
 from eventlog.convert.reading import read
 from eventlog.convert.rows import ROWS as EVENTS
@@ -45,7 +45,7 @@ from eventlog.convert.settings import (
     StreamInput,
     TableFiles,
 )
-from eventlog.convert.tasks import may_conflict
+from eventlog.convert.tasks import DecidedRows, may_conflict
 from eventlog.convert.transactions import refuse_unknown_transactions, unknown_transactions
 from eventlog.convert.withheld import Withheld
 from eventlog.convert.writing import last_number

@@ -17,7 +17,9 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, MachineError
 from eventlog.core.packages import require
+from eventlog_spark.faults import java_ended, java_status
 from eventlog_spark.java import LAUNCHER, find_java
+from eventlog_spark.this_python import VARIABLE, is_named_by_somebody
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -88,9 +90,33 @@ def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]
         if _interrupted(error):
             # Ctrl-C was the first error; Py4J failed on the way out of it.
             raise KeyboardInterrupt from None
+        status = java_status() if _is_unanswered(error) else None
+        if status is not None:
+            raise java_ended(status) from error
         raise
     finally:
-        started.stop()
+        _stop(started)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop the session; where its Java is gone, forget both, so that another one can begin."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    try:
+        spark.stop()
+    except Exception as error:
+        if not _is_unanswered(error) or java_status() is None:
+            raise
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001  # what `stop` does
+        SparkSession._instantiatedSession = None  # noqa: SLF001  # the same
+
+
+def _is_unanswered(error: BaseException | None) -> bool:
+    """Return True for what PySpark raises when nobody answers in Java's place."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    return isinstance(error, ConnectionError | Py4JError) and not isinstance(error, Py4JJavaError)
 
 
 @contextmanager
@@ -151,8 +177,13 @@ def _interrupted_as_usual() -> Iterator[None]:
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """Whether a record tells of something else than a Ctrl-C, or what failed because of it."""
-    return record.exc_info is None or not _interrupted(record.exc_info[1])
+    """Whether a record tells of something else than a Ctrl-C, or what failed because of it; or a Java that is gone,
+    which we name ourselves.
+    """
+    if record.exc_info is None:
+        return True
+    error = record.exc_info[1]
+    return not _interrupted(error) and not (_is_unanswered(error) and java_status() is not None)
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -215,7 +246,9 @@ def _environment(cluster: Cluster, java: Mapping[str, str]) -> Iterator[None]:
     """
     changed = dict(java)
     workers = cluster.conf.get(_PYTHON, sys.executable)
-    pythons = {"PYSPARK_PYTHON": workers, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    pythons = {VARIABLE: workers, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if not is_named_by_somebody():
+        changed[VARIABLE] = pythons.pop(VARIABLE)
     changed |= {name: program for name, program in pythons.items() if name not in os.environ}
     if is_local(cluster.master) and "SPARK_LOCAL_IP" not in os.environ:
         changed["SPARK_LOCAL_HOSTNAME"] = "localhost"

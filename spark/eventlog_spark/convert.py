@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.convert.again import identity_of
 from eventlog.convert.commit import Destination, Summary
-from eventlog.convert.mark import Marking, order_of, placed
+from eventlog.convert.identity import identity_of, order_of
+from eventlog.convert.mark import Marking, placed
 from eventlog.convert.partitions import PartitionFile
-from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
+from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
 from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
 from eventlog.convert.settings import (
     Conversion,
@@ -36,7 +36,8 @@ from eventlog.convert.settings import (
     SentTables,
     SnapshotRows,
 )
-from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
+from eventlog.convert.tasks import DecidedRows
+from eventlog.convert.transactions import MIXED, refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
@@ -47,7 +48,7 @@ from eventlog_spark.exchange import SCHEMA, Scattering, scattered
 from eventlog_spark.faults import arriving
 from eventlog_spark.frames import by_task
 from eventlog_spark.progress import watched
-from eventlog_spark.sending import Sending, Step, order_name
+from eventlog_spark.sending import Sending, Step
 from eventlog_spark.types import named
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ def convert(
         cause = "Executors send side by side, each the messages of some keys"
         raise UsageError(
             f"{cause}, so transactions would not come whole.",
-            hint="Use --engine local, or --transactions mixed.",
+            hint=f"Use --engine local. {MIXED}",
         )
     refuse_unknown_transactions(conversion)
-    destination, order = Destination(conversion.destination), order_name(conversion)
-    identity = identity_of(conversion)
+    destination, identity = Destination(conversion.destination), identity_of(conversion)
+    # The engines keep their work in other ways.
+    order = f"spark-{identity}"
     if not conversion.overwrite:
         refuse_other(order, destination.work)
     # Only what was being sent is gone on with; all else begins anew.

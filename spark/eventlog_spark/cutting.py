@@ -11,18 +11,16 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.convert.inputs import units
-from eventlog.convert.partitions import ranges
-from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, RANGE_BYTES, RANGE_ROWS, ROW_BYTES
+from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, ROW_BYTES
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
-from eventlog.convert.tasks import UnitNumbers
 from eventlog.convert.withheld import NOTHING, Withheld, withheld_of
 from eventlog_spark.exchange import Piece, WholeLog, log_options
-from eventlog_spark.log import BulkLog, NumberRange, stretches
+from eventlog_spark.log import BulkLog, stretches
+from eventlog_spark.options import NumberRange
 from eventlog_spark.snapshot import EXPORT
 
 MOST_BUCKETS: Final = 1_024
-MOST_RANGES: Final = 4_096
 STRETCH_ROWS: Final = 250_000
 
 TASK_PIECES: Final = 4
@@ -65,28 +63,6 @@ def task_count(pieces: int, cores: int) -> int:
     """How many tasks of Spark's do so many pieces of work."""
     # Rounded up, so that no task has more pieces than that.
     return min(pieces, max(CORE_TASKS * cores, -(-pieces // TASK_PIECES)))
-
-
-def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were
-    noted.
-    """
-    size = sum(unit.size for unit in noted)
-    return _ranges(noted, max(_rows(noted) // RANGE_ROWS, size // RANGE_BYTES))
-
-
-def outcome_boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """The same of outcomes, which have few bytes."""
-    return _ranges(noted, _rows(noted) // RANGE_ROWS)
-
-
-def _rows(noted: Sequence[UnitNumbers]) -> int:
-    return sum(unit.rows for unit in noted)
-
-
-def _ranges(noted: Sequence[UnitNumbers], wanted: int) -> tuple[int, ...]:
-    sampled = (number for unit in noted for number in unit.sampled)
-    return ranges(sampled, min(MOST_RANGES, 1 + wanted))
 
 
 @contextmanager

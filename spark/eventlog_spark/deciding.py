@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
@@ -25,8 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.collecting import Gather, gather
-from eventlog.convert.commit import merge
-from eventlog.convert.lanes import Lay, SendLane
+from eventlog.convert.folders import merge
 from eventlog.convert.partitions import (
     BY_OBJECT,
     PartitionFile,
@@ -34,18 +34,18 @@ from eventlog.convert.partitions import (
     in_order,
     labels_of,
     partition_file,
+    ranges,
 )
-from eventlog.convert.pipeline import DecidedRows
+from eventlog.convert.plan import RANGE_BYTES, RANGE_ROWS
 from eventlog.convert.rows import one_batch
 from eventlog.convert.settings import Conversion
 from eventlog.convert.snapshot import PlacedTable, reader_of
 from eventlog.convert.step import step
-from eventlog.convert.streams import ReadPiece
 from eventlog.convert.tasks import (
     NUMBERS,
-    Compare,
     Decide,
     DecidedBucket,
+    DecidedRows,
     UnitNumbers,
     decide,
     keep_in_file,
@@ -54,7 +54,6 @@ from eventlog.convert.tasks import (
 from eventlog.convert.work import guarded, without_collecting
 from eventlog.convert.writing import Write, WriteOutcomes
 from eventlog.core.errors import SourceError
-from eventlog_spark.cutting import boundaries, outcome_boundaries
 from eventlog_spark.exchange import (
     CONFLICTS,
     NOTES,
@@ -68,6 +67,8 @@ from eventlog_spark.exchange import (
 )
 from eventlog_spark.faults import travelling
 
+MOST_RANGES: Final = 4_096
+
 HELD_BYTES: Final = 16_000_000
 """Packed rows of a task's buckets that are held in memory; more go to the disk."""
 
@@ -77,6 +78,28 @@ _arrow: Final = pa.schema([("content", pa.binary())])
 
 Name = tuple[int, int | None]
 """A table of the catalog by its place, and a child table of it by its own."""
+
+
+def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
+    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were
+    noted.
+    """
+    size = sum(unit.size for unit in noted)
+    return _ranges(noted, max(_rows(noted) // RANGE_ROWS, size // RANGE_BYTES))
+
+
+def outcome_boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
+    """The same of outcomes, which have few bytes."""
+    return _ranges(noted, _rows(noted) // RANGE_ROWS)
+
+
+def _rows(noted: Sequence[UnitNumbers]) -> int:
+    return sum(unit.rows for unit in noted)
+
+
+def _ranges(noted: Sequence[UnitNumbers], wanted: int) -> tuple[int, ...]:
+    sampled = (number for unit in noted for number in unit.sampled)
+    return ranges(sampled, min(MOST_RANGES, 1 + wanted))
 
 
 class BucketRules(Struct, frozen=True, kw_only=True):
@@ -317,7 +340,17 @@ class _Buckets:
         return (writer.finished(),)
 
 
-KINDS: Final = {kind.__name__: kind for kind in (ReadPiece, Compare, Gather, Write, WriteOutcomes, Lay, SendLane)}
+KINDS: Final = {
+    "ReadPiece": "streams",
+    "Compare": "tasks",
+    "Gather": "collecting",
+    "Write": "writing",
+    "WriteOutcomes": "writing",
+    "Lay": "lanes",
+    "SendLane": "lanes",
+}
+"""The tasks of the pipeline, and the module of each: only those that come are loaded."""
+
 """The tasks that executors do."""
 
 
@@ -357,16 +390,21 @@ def _unpack_task(content: bytes, conversion: Conversion) -> Any:
     for field, kind in _field_types(name).items():
         if kind is Conversion:
             fields[field] = conversion
-        elif kind in KINDS.values():
+        elif getattr(kind, "__name__", "") in KINDS:
             fields[field] = _unpack_task(msgspec.msgpack.decode(packed_fields[field], type=bytes), conversion)
         else:
             fields[field] = msgspec.msgpack.decode(packed_fields[field], type=kind)
-    return KINDS[name](**fields)
+    return _kind_of_task(name)(**fields)
+
+
+@cache
+def _kind_of_task(name: str) -> Any:
+    return getattr(import_module(f"eventlog.convert.{KINDS[name]}"), name)
 
 
 @cache
 def _field_types(kind: str) -> dict[str, Any]:
-    return get_type_hints(KINDS[kind])
+    return get_type_hints(_kind_of_task(kind))
 
 
 def done(

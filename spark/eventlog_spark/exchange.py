@@ -30,8 +30,7 @@ from eventlog.convert.tasks import UnitNumbers
 from eventlog.convert.withheld import NOTHING, Withheld
 from eventlog.core.schema import Catalog
 from eventlog_spark.faults import travelling
-from eventlog_spark.log import NumberRange
-from eventlog_spark.options import LogOptions
+from eventlog_spark.options import LogOptions, NumberRange
 from eventlog_spark.types import typed
 
 if TYPE_CHECKING:

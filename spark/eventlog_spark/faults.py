@@ -5,33 +5,31 @@ them.
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
-
-import msgspec
-from msgspec import Struct
+from zlib import crc32
 
 from eventlog.core import errors
 from eventlog.core.errors import EventlogError, MachineError, shortened
 from eventlog_spark.workers import settle
 
-_OPENING: Final = "eventlog-fault:"
-_fault_in = re.compile(rf"{_OPENING}([0-9a-f]+);").search
+_mark: Final = re.compile(r" \[eventlog (\w+) (\d+) (\d+) ([01]) ([0-9a-f]{8})\]").finditer
+"""The mark behind an error's text: its class, the characters of its sentence and of its hint, whether
+it may pass, and a checksum of the text.
+"""
+
+END_SECONDS: Final = 0.5
+"""How long a Java that does not answer is waited for until it counts as running."""
+
 _python = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Interrupt)\b.*)$", re.MULTILINE).findall
 
 
-class Fault(Struct, frozen=True, kw_only=True):
-    """An error of eventlog, ready to travel."""
-
-    kind: str
-    message: str
-    hint: str | None = None
-    may_pass: bool = False
-
-
 class FaultError(Exception):
-    """An error of eventlog in a text that survives being quoted in other texts."""
+    """An error of eventlog whose text says what is wrong and what to do, wherever Spark shows it."""
 
 
 @contextmanager
@@ -49,12 +47,18 @@ def arriving() -> Iterator[None]:
     """In the driver: what was wrong in a worker is raised again as what it was; anything else as a
     MachineError.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        # Whatever Java says of itself, it runs.
+        status = None if isinstance(error, PySparkException | Py4JJavaError) else java_status()
+        if status is not None:
+            raise java_ended(status) from error
+        if isinstance(error, ConnectionError):
+            raise
         text = str(error)
         fault = read(text)
         if fault is not None:
@@ -67,25 +71,63 @@ def arriving() -> Iterator[None]:
         raise MachineError(message, hint=hint, may_pass=False) from error
 
 
+def java_status() -> int | None:
+    """Return the exit status of the Java that this process has started for Spark; None while it runs."""
+    context = sys.modules.get("pyspark.core.context")
+    gateway = getattr(getattr(context, "SparkContext", None), "_gateway", None)
+    # One that spark-submit has started is not our process.
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    # A connection breaks some moments before the process is gone.
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=END_SECONDS)
+    status: int | None = process.poll()
+    return status
+
+
+def java_ended(status: int) -> MachineError:
+    """Name the end of Java as what was wrong: PySpark says only that nobody answers."""
+    how = f"with status {status}"
+    if status < 0:
+        how = f"by the signal {signal.Signals(-status).name}"
+    hint = "Its memory may have been too little: --conf spark.driver.memory=4g, or smaller files; then run it again."
+    return MachineError(f"Spark's Java ended {how} while it worked.", hint=hint, may_pass=False)
+
+
 def written(error: EventlogError) -> str:
-    """The error as a text; hexadecimal, because nothing on the way quotes or breaks that."""
+    """Write the error as people read it, with a mark behind by which `read` finds its end and its begin."""
     # Of a class that asks for more than a message it becomes the nearest one above that does not.
     kind = next(kind.__name__ for kind in type(error).__mro__ if _is_plain(kind))
-    may_pass = getattr(error, "may_pass", False)
-    fault = Fault(kind=kind, message=error.message, hint=error.hint, may_pass=may_pass)
-    return f"{_OPENING}{msgspec.json.encode(fault).hex()};"
+    # Half a character cannot leave a worker.
+    message, hint = (_sendable(text or "") for text in (error.message, error.hint))
+    text = f"{message} {hint}" if hint else message
+    may_pass = int(getattr(error, "may_pass", False))
+    return f"{text} [eventlog {kind} {len(message)} {len(hint)} {may_pass} {_checksum(text)}]"
 
 
 def read(text: str) -> EventlogError | None:
-    """The error that a text carries, if it does."""
-    match = _fault_in(text)
-    if match is None:
-        return None
-    fault = msgspec.json.decode(bytes.fromhex(match[1]), type=Fault)
-    kind: type[EventlogError] = getattr(errors, fault.kind)
-    if issubclass(kind, MachineError):
-        return kind(fault.message, hint=fault.hint, may_pass=fault.may_pass)
-    return kind(fault.message, hint=fault.hint)
+    """Find the error that a text quotes; None where there is none, or somebody changed its words."""
+    for mark in _mark(text):
+        name, message_size, hint_size, again, checksum = mark.groups()
+        size = int(message_size) + (1 + int(hint_size) if int(hint_size) else 0)
+        quoted = text[max(0, mark.start() - size) : mark.start()]
+        kind = getattr(errors, name, None)
+        if _checksum(quoted) != checksum or not isinstance(kind, type) or not issubclass(kind, EventlogError):
+            continue
+        message, hint = quoted[: int(message_size)], quoted[int(message_size) + 1 :] or None
+        if issubclass(kind, MachineError):
+            return kind(message, hint=hint, may_pass=again == "1")
+        return kind(message, hint=hint)
+    return None
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _checksum(text: str) -> str:
+    return f"{crc32(text.encode('utf-8', 'replace')):08x}"
 
 
 def _is_plain(kind: type) -> bool:

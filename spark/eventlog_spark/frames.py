@@ -12,6 +12,7 @@ and outcomes come from one pass of the rules when `Decisions.results` is persist
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -227,10 +228,25 @@ def conflicts_of(
     return together.mapInArrow(named(contested, buckets), SCHEMA)
 
 
+BUCKET_BYTES: Final = 2_000_000
+"""Bytes of input, as it lies there and is packed perhaps, for which a bucket is worth its tasks."""
+
+
 def _buckets(events: DataFrame) -> int:
-    """A power of two: several for each task of Spark's, so that tasks get about as many rows."""
+    """Return a power of two: as many buckets as the input is worth, and at most several for each task of Spark's."""
     tasks = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    return min(MOST_BUCKETS, 2 << tasks.bit_length())
+    most = min(MOST_BUCKETS, 2 << tasks.bit_length())
+    return min(most, 1 << (_size(events) // BUCKET_BYTES).bit_length())
+
+
+def _size(events: DataFrame) -> int:
+    """Return the bytes that Spark takes the input to have; more than any has where it does not know, as through
+    Spark Connect.
+    """
+    plan = getattr(events, "_jdf", None)
+    if plan is None:
+        return sys.maxsize
+    return int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")

@@ -110,6 +110,13 @@ def advanced(offset: Offset, look: GapLook) -> Offset:
     return Offset(upto=upto, gaps=tuple(sorted((*kept, *missed), key=_first)), late=tuple(late))
 
 
+def extended(offset: Offset, look: GapLook) -> Offset:
+    """Go on behind an offset that was advanced already for the same batch; its gaps are not looked at."""
+    room = max(0, MOST_GAPS - len(offset.gaps))
+    upto, missed = _gone_on(offset.upto, look, Stretches.of(look.held), room=room)
+    return replace(offset, upto=upto, gaps=tuple(sorted((*offset.gaps, *missed), key=_first)))
+
+
 def steps(start: Offset, end: Offset) -> list[Step]:
     """What is handed out between two offsets, the same whenever it is asked: what was late, then
     what is new.

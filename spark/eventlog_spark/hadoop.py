@@ -23,7 +23,6 @@ from msgspec import Struct
 from eventlog.convert.commit import (
     MARKING,
     MOVING,
-    OUTCOMES_FILE,
     SUCCESS,
     UNMARKED,
     WORK,
@@ -33,6 +32,7 @@ from eventlog.convert.commit import (
     success_of,
     summary_from,
 )
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.inputs import damaged
 from eventlog.core.errors import UsageError
 

@@ -10,31 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.csv
-from msgspec import Struct
 
 from eventlog.convert.reading import transaction_behind
 from eventlog.convert.rows import times_in_utc
 from eventlog.core.errors import DataError, SourceError
+from eventlog.core.rules.times import moment
 from eventlog.sql.access import in_our_words, in_text, statements_of
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
-from eventlog_spark.options import LogOptions
+from eventlog_spark.options import LogOptions, NumberRange
 from eventlog_spark.snapshot import reader_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
-
-
-class NumberRange(Struct, frozen=True, kw_only=True):
-    """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees
-    them.
-    """
-
-    first: int
-    last: int
-    snapshot: str | None = None
 
 
 class BulkLog:
@@ -169,17 +159,33 @@ TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
 TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
 
 
-def source_batches(log: BulkLog, stretch: NumberRange, *, transactions: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch as the data source gives them: with their transactions, NULL where the
-    log does not say them.
+def source_batches(log: BulkLog, stretch: NumberRange, options: LogOptions) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a stretch as the data source gives them: with their transactions, NULL where the
+    log does not say them, and with times as Spark has them.
     """
-    if not transactions:
-        yield from batches(log, stretch)
-    elif log.transaction:
-        yield from batches(log, stretch, ROWS.append(TEXTS_AND_TRANSACTION.field(TRANSACTION)))
-    else:
-        for batch in batches(log, stretch):
-            yield batch.append_column(TRANSACTION, pa.nulls(len(batch), pa.string()))
+    schema, adds_nulls = ROWS, options.transactions and not log.transaction
+    if options.transactions and log.transaction:
+        schema = ROWS.append(TEXTS_AND_TRANSACTION.field(TRANSACTION))
+    for read in batches(log, stretch, schema):
+        batch = read.append_column(TRANSACTION, pa.nulls(len(read), pa.string())) if adds_nulls else read
+        yield batch if options.event_time == "text" else with_timestamps(batch)
+
+
+INSTANT: Final = pa.timestamp("us", "UTC")
+
+
+def with_timestamps(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Read event_time as a time; NULL where it is none."""
+    at = batch.schema.get_field_index("event_time")
+    texts = batch.column(at)
+    try:
+        times = texts.cast(pa.timestamp("us")).cast(INSTANT)
+    except pa.ArrowInvalid:
+        # Some have a zone, or are written in another way; each that occurs is looked at once.
+        known = texts.dictionary_encode()
+        moments = [moment(text) for text in known.dictionary.to_pylist()]
+        times = pa.array(moments, pa.timestamp("us")).cast(INSTANT).take(known.indices)
+    return batch.set_column(at, pa.field("event_time", INSTANT), times)
 
 
 def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,8 @@ import msgspec
 import pyarrow as pa
 from msgspec.structs import replace
 
-from eventlog.convert.commit import OUTCOMES_FILE, WORK
+from eventlog.convert.commit import WORK
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.marked_place import fetched_outcomes
 from eventlog.convert.marked_rows import numbers_in
 from eventlog.convert.rows import ROWS, Placing
@@ -29,7 +30,7 @@ from eventlog_spark.cutting import Cut, cut
 from eventlog_spark.exchange import WholeLog, rows_of
 from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.hadoop import HadoopFolder, as_named
-from eventlog_spark.log import NumberRange
+from eventlog_spark.options import NumberRange
 from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from eventlog.sql.names import LogNames, read_log_name
 
 KNOWN: Final = (
     *("url", "log", "columns", "clock", "status", "partitions", "snapshot"),
-    *("rows", "start", "patience", "pushdown", "transactions"),
+    *("rows", "start", "patience", "pushdown", "transactions", "event_time"),
 )
 _number = re.compile(r"\d{1,18}").fullmatch
 
@@ -34,6 +34,16 @@ class Chosen(Struct, frozen=True, kw_only=True):
     upto: str | None = None
 
 
+class NumberRange(Struct, frozen=True, kw_only=True):
+    """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees
+    them.
+    """
+
+    first: int
+    last: int
+    snapshot: str | None = None
+
+
 class LogOptions(Struct, frozen=True, kw_only=True):
     """What is read, and in how many pieces. `columns` and `clock` are as in the configuration."""
 
@@ -47,8 +57,9 @@ class LogOptions(Struct, frozen=True, kw_only=True):
     rows: int = 200_000
     start: int = 0
     patience: int = 120
-    pushdown: bool = False
+    pushdown: bool = True
     transactions: bool = False
+    event_time: str = "timestamp"
     chosen: Chosen = Chosen()
 
     @property
@@ -82,13 +93,21 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
         rows=max(1, _count(given, "rows", 200_000)),
         start=_count(given, "start", 0),
         patience=_count(given, "patience", 120),
-        pushdown=_is_on(given, "pushdown"),
-        transactions=_is_on(given, "transactions"),
+        pushdown=_is_on(given, "pushdown", "true"),
+        transactions=_is_on(given, "transactions", "false"),
+        event_time=_event_time(given),
     )
 
 
-def _is_on(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "false").strip().lower()
+def _event_time(given: Mapping[str, str]) -> str:
+    text = given.get("event_time", "timestamp").strip().lower()
+    if text in ("timestamp", "text"):
+        return text
+    raise ConfigError(f"The option event_time is {text!r}; it must be timestamp or text.")
+
+
+def _is_on(given: Mapping[str, str], name: str, default: str) -> bool:
+    text = given.get(name, default).strip().lower()
     if text not in ("true", "false"):
         raise ConfigError(f"The option {name} is {text!r}; it must be true or false.")
     return text == "true"

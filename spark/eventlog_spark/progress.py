@@ -5,7 +5,7 @@ UI.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
@@ -75,6 +75,20 @@ def _counted(
 
 
 def _look(
+    spark: SparkSession,
+    tally: SharedTally,
+    rows: int | None,
+    met: Accumulator[int] | None,
+    done: Event,
+) -> None:
+    from py4j.protocol import Py4JError
+
+    # Where Java has ended, whoever waits for the tasks says so.
+    with suppress(Py4JError, ConnectionError):
+        _count(spark, tally, rows, met, done)
+
+
+def _count(
     spark: SparkSession,
     tally: SharedTally,
     rows: int | None,

@@ -6,8 +6,10 @@ Spark looks at the rows once more. So texts may be compared as the database comp
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from msgspec.structs import replace
 from pyspark.sql.datasource import (
@@ -22,6 +24,8 @@ from pyspark.sql.datasource import (
 )
 
 from eventlog_spark.options import Chosen
+
+DAY: Final = dt.timedelta(days=1)
 
 
 def chosen_by(filters: Iterable[Filter]) -> Chosen:
@@ -65,18 +69,30 @@ def _both(former: tuple[str, ...] | None, values: tuple[str, ...]) -> tuple[str,
 def _from(chosen: Chosen, column: str, value: Any) -> Chosen:
     if column == "record_id" and (chosen.first is None or value > chosen.first):
         return replace(chosen, first=value)
-    if column != "event_time" or "\0" in value:
+    bound = _bound(value, -DAY) if column == "event_time" else None
+    if bound is None or (chosen.since is not None and bound <= chosen.since):
         return chosen
-    if chosen.since is None or value > chosen.since:
-        return replace(chosen, since=value)
-    return chosen
+    return replace(chosen, since=bound)
 
 
 def _upto(chosen: Chosen, column: str, value: Any) -> Chosen:
     if column == "record_id" and (chosen.last is None or value < chosen.last):
         return replace(chosen, last=value)
-    if column != "event_time" or "\0" in value:
+    bound = _bound(value, 2 * DAY) if column == "event_time" else None
+    if bound is None or (chosen.upto is not None and bound >= chosen.upto):
         return chosen
-    if chosen.upto is None or value < chosen.upto:
-        return replace(chosen, upto=value)
-    return chosen
+    return replace(chosen, upto=bound)
+
+
+def _bound(value: Any, margin: dt.timedelta) -> str | None:
+    """Return a text with which times in the log are compared: of a time a date, because the log may say
+    the same one in a zone that is a day ahead, or with other signs between date and hour.
+    """
+    if isinstance(value, str):
+        return None if "\0" in value else value
+    if not isinstance(value, dt.datetime):
+        return None
+    # A time at the end of the calendar has no day behind it.
+    with suppress(OverflowError):
+        return (value.astimezone(dt.UTC) + margin).date().isoformat()
+    return None

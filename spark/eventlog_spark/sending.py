@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import pyarrow as pa
 
 from eventlog.convert.commit import Summary
-from eventlog.convert.inputs import Unit, units
 from eventlog.convert.lanes import (
     LaidStretch,
     LanePlan,
@@ -33,7 +31,6 @@ from eventlog.convert.lanes import (
     send_lane,
 )
 from eventlog.convert.partitions import labels_of
-from eventlog.convert.plan import fingerprint
 from eventlog.convert.sending import (
     NOTHING_YET,
     ONCE_MORE,
@@ -42,7 +39,7 @@ from eventlog.convert.sending import (
     sink_of,
     something_else,
 )
-from eventlog.convert.settings import Conversion, FilesInput, SentMessages
+from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.work import Task, guarded
 from eventlog.convert.writing import PartTasks, Write, last_number
 from eventlog_spark.deciding import answered, done, unpacked_tasks
@@ -53,21 +50,6 @@ Collected = Callable[[str, Sequence[Task], Step, int], list[bytes]]
 """What tasks answer: the name of the step, the tasks, what executors do with them, how many rows
 they get through.
 """
-
-UNNUMBERED: Final = "spark"
-"""The work of a conversion that cannot be gone on with."""
-
-
-def order_name(conversion: Conversion) -> str:
-    """What the work of a conversion is kept under: its own name where the same command can go on
-    with it.
-    """
-    if not isinstance(conversion.format, SentMessages):
-        return UNNUMBERED
-    cut: list[Unit] = []
-    if isinstance(conversion.input, FilesInput):
-        cut = units(conversion.input)
-    return f"{UNNUMBERED}-{fingerprint(conversion, cut)}"
 
 
 def lanes_sent(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,44 +5,48 @@
 
 Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose
 time event_time is), `status` (letters; all rows without it), `partitions` (how many ranges of
-record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of
-PostgreSQL, exported by whoever reads), `transactions` (true: an eleventh column), and for streams
-`rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds). Those of
-its sink are in `sink`.
+record_id are read side by side), `pushdown` (false: the database evaluates no filters), `snapshot`
+(of PostgreSQL, exported by whoever reads), `transactions` (true: an eleventh column), `event_time`
+(text: as the database writes it), and for streams `rows` (of one batch at most), `start` (a
+record_id to begin after), `patience` (seconds). Nothing is written into a log.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pyarrow as pa
 from msgspec.structs import replace
+from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from eventlog.core.errors import ConfigError
+from eventlog.core.errors import UsageError
 from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.faults import travelling
-from eventlog_spark.log import BulkLog, NumberRange, source_batches, stretches
-from eventlog_spark.options import read_options
+from eventlog_spark.log import BulkLog, source_batches, stretches
+from eventlog_spark.options import NumberRange, read_options
 from eventlog_spark.pushdown import chosen_by
 from eventlog_spark.snapshot import hold
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, Filter
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter, Filter
     from pyspark.sql.types import StructType
 
     from eventlog_spark.options import LogOptions
 
-SCHEMA: Final = ", ".join(
-    f"{name} {'bigint' if name in ('record_id', 'event_type') else 'string'}" for name in STANDARD
-)
-"""The ten columns by their standard names, whatever the table calls them; event_time as the
-database writes it, or in UTC where `clock` names another zone.
+TYPES: Final = {"record_id": "bigint", "event_type": "bigint", "event_time": "timestamp"}
+"""The types of the columns that are not text. The columns have their standard names, whatever the
+table calls them; event_time is UTC, and NULL where it is no time.
 """
 
-OUT: Final = "out"
-"""The option of the sink that no reader has."""
+PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+"""The module of the process to which Spark gives filters. Everywhere else it refuses a reader that
+takes some, unless the setting is on.
+"""
 
 
 class EventLogSource(DataSource):
@@ -50,32 +54,66 @@ class EventLogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        # Spark asks for it when it registers the source, and has no other moment for us there.
+        allow_pushdown()
         return "eventlog"
 
     def schema(self) -> StructType | str:
-        # Spark asks also whoever is to take rows, whose options are other ones.
-        if OUT in self.options or read_options(self.options).transactions:
-            return f"{SCHEMA}, {TRANSACTION} string"
-        return SCHEMA
+        with travelling():
+            types = dict(TYPES)
+            names = list(STANDARD)
+            # Spark asks also whoever wants to write, whose options are other ones.
+            if "url" in self.options:
+                options = read_options(self.options)
+                if options.event_time == "text":
+                    types["event_time"] = "string"
+                if options.transactions:
+                    names.append(TRANSACTION)
+            return ", ".join(f"{name} {types.get(name, 'string')}" for name in names)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = read_options(self.options)
-        if options.pushdown:
-            return FilteredLogReader(options)
-        return LogReader(options)
+        with travelling():
+            options = read_options(self.options)
+            if options.pushdown and _gets_filters():
+                return FilteredLogReader(options)
+            return LogReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark calls it so
         from eventlog_spark.stream import LogStream
 
-        return LogStream(read_options(self.options))
+        with travelling():
+            return LogStream(read_options(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        _refuse_writing("write")
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # likewise
-        from eventlog_spark.sink import LogSink, sink_options
+        _refuse_writing("writeStream")
 
-        with travelling():
-            if overwrite:
-                raise ConfigError("The sink eventlog appends.", hint='Leave outputMode out, or name "append".')
-            return LogSink(sink_options(self.options))
+
+def _refuse_writing(what: str) -> NoReturn:
+    with travelling():
+        raise UsageError(
+            f'{what}.format("eventlog") writes nothing: only triggers write into an event log.',
+            hint="To convert the rows of a stream: writeStream.foreachBatch(eventlog_spark.convert_batches(...)).",
+        )
+
+
+def allow_pushdown() -> None:
+    """Let Spark hand out filters, in the session that is active. Elsewhere, as in workers, do nothing."""
+    from pyspark.sql import SparkSession
+
+    # A platform may forbid it; then all rows are read, and the answers are the same.
+    with suppress(PySparkException):
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            session.conf.set(PUSHDOWN, "true")
+
+
+def _gets_filters() -> bool:
+    """Return True in the process to which Spark gives filters."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    return PUSHING in sys.modules or getattr(main, "name", "") == PUSHING
 
 
 class LogReader(DataSourceReader):
@@ -91,14 +129,11 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
             stretch: NumberRange = partition.value
-            log, transactions = BulkLog(self._options), self._options.transactions
-            yield from source_batches(log, stretch, transactions=transactions)
+            yield from source_batches(BulkLog(self._options), stretch, self._options)
 
 
 class FilteredLogReader(LogReader):
-    """The same, whose rows the database filters; a class of its own, because Spark refuses one with
-    `pushFilters` unless it is told to push.
-    """
+    """The same, whose rows the database filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark calls it so
         """Spark evaluates all of them again: the database may compare texts in another way."""

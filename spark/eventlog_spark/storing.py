@@ -19,7 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.collecting import WrittenChanges
-from eventlog.convert.commit import OUTCOMES_FILE, WORK
+from eventlog.convert.commit import WORK
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.plan import PartSpan, part_spans
 from eventlog.convert.rows import OUTCOMES
 from eventlog.convert.settings import Conversion, TableFiles

@@ -15,8 +15,10 @@ from eventlog.convert.withheld import held_numbers
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
-from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, read_offset, steps, together
-from eventlog_spark.log import BulkLog, NumberRange, source_batches, stretches
+from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, extended, read_offset, steps, together
+from eventlog_spark.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from eventlog_spark.log import BulkLog, source_batches, stretches
+from eventlog_spark.options import NumberRange
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -28,7 +30,11 @@ WORTHWHILE_NUMBERS: Final = 10_000
 """Numbers that are worth a partition of their own."""
 
 
-class LogStream(DataSourceStreamReader):
+LOOK_NUMBERS: Final = 1_000_000
+"""Numbers that are read at once where a batch may have any number of rows."""
+
+
+class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The data source as a stream: every row whatever its status, because a status changes while
     the row is read.
     """
@@ -40,28 +46,61 @@ class LogStream(DataSourceStreamReader):
         self._options = options
         self._latest: object = None
         self._log: BulkLog | None = None
+        self._target: int | None = None
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802  # Spark calls it so
         return Offset(upto=self._options.start).written()
 
-    def latestOffset(  # noqa: N802  # Spark calls it so
-        self, start: object = None, limit: object = None
-    ) -> dict[str, object]:
-        """Where the next batch ends. Older versions of Spark do not say where it starts."""
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # likewise
+        return ReadMaxRows(self._options.rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # likewise
+        """Note where this run ends: at the last row that is there now."""
         with travelling():
-            before = read_offset(start or self._latest or self.initialOffset())
-            look = self._look(before)
-            latest = advanced(before, look)
-            # There are new rows, and no room for the gaps among them.
-            if look.numbers and latest.upto == before.upto:
-                held = sum(gap.held for gap in latest.gaps)
-                # A stream that waits for transactions goes on by itself; one that waits for people says so.
-                if held >= MOST_GAPS:
-                    problem = f"Held rows are at {held:,} separate places of the log, and a stream keeps no more."
-                    raise SourceError(problem, hint="Release some of them: `eventlog release`.")
+            self._target = self._highest()
+
+    def reportLatestOffset(self) -> dict[str, object] | None:  # noqa: N802  # likewise
+        with travelling():
+            return Offset(upto=self._highest()).written()
+
+    def latestOffset(  # noqa: N802  # likewise
+        self, start: object = None, limit: ReadLimit | None = None
+    ) -> dict[str, object]:
+        """Where the next batch ends. Spark before 4.2 says neither where it starts nor a limit."""
+        with travelling():
+            # The first offset is an empty one.
+            known = self._latest if start is None else start
+            before = read_offset(self.initialOffset() if known is None else known)
+            latest = self._advanced(before, limit or self.getDefaultReadLimit())
             # Kept for versions of Spark that do not say where a batch starts.
             self._latest = latest.written()
             return self._latest
+
+    def _advanced(self, before: Offset, limit: ReadLimit) -> Offset:
+        everything = isinstance(limit, ReadAllAvailable)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.rows
+        if everything:
+            most = LOOK_NUMBERS
+        look = self._look(before, most)
+        latest = advanced(before, look)
+        # There are new rows, and no room for the gaps among them.
+        if look.numbers and latest.upto == before.upto:
+            held = sum(gap.held for gap in latest.gaps)
+            # A stream that waits for transactions goes on by itself; one that waits for people says so.
+            if held >= MOST_GAPS:
+                problem = f"Held rows are at {held:,} separate places of the log, and a stream keeps no more."
+                raise SourceError(problem, hint="Release some of them: `eventlog release`.")
+        # As many at a time as have room in memory.
+        while everything and look.numbers and latest.upto == look.numbers[-1]:
+            look = self._look(Offset(upto=latest.upto), most)
+            latest = extended(latest, look)
+        return latest
+
+    def _highest(self) -> int:
+        log = self._log = self._log or BulkLog(self._options)
+        with log.connection() as connection:
+            ((_, highest),) = log.rows(connection, "extent")
+        return int(highest or 0)
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """What is new in pieces of about equal size; what was late is many steps of few rows, some
@@ -84,7 +123,7 @@ class LogStream(DataSourceStreamReader):
         with travelling():
             log = BulkLog(self._options)
             for step in partition.value:
-                yield from _rows(log, step, transactions=self._options.transactions)
+                yield from _rows(log, step, self._options)
 
     def commit(self, end: dict[str, object]) -> None:
         """Nothing is kept for batches that were handed out: the log has them."""
@@ -94,7 +133,7 @@ class LogStream(DataSourceStreamReader):
         for piece in stretches(step.first, step.last, min(self._options.partitions, worthwhile)):
             yield Step(first=piece.first, last=piece.last, without=step.without.within(piece.first, piece.last))
 
-    def _look(self, before: Offset) -> GapLook:
+    def _look(self, before: Offset, most: int) -> GapLook:
         """Who writes is asked before and after the numbers, each time in a transaction of its
         own.
         """
@@ -102,14 +141,16 @@ class LogStream(DataSourceStreamReader):
         writers = self._writers(log)
         arrived: list[int] = []
         with log.connection() as connection:
-            limit = self._options.rows
-            numbers = log.numbers(connection, "numbers_after", first=before.upto, limit=limit)
+            numbers = log.numbers(connection, "numbers_after", first=before.upto, limit=most)
+            there_are_none = not numbers
+            if self._target is not None:
+                numbers = [number for number in numbers if number <= self._target]
             # Rows of held gaps are known to be there; whether they still wait is asked below.
             gaps = [(gap.first, gap.last) for gap in before.gaps if not gap.held]
             for step in together(gaps):
                 present = log.numbers(connection, "numbers_within", first=step.first, last=step.last)
                 arrived += [number for number in present if number not in step.without]
-            if before.upto and not numbers:
+            if before.upto and there_are_none:
                 _refuse_restarted(log, connection, before.upto)
         last = numbers[-1] if numbers else before.upto
         return GapLook(
@@ -156,10 +197,10 @@ def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
         )
 
 
-def _rows(log: BulkLog, step: Step, *, transactions: bool) -> Iterator[pa.RecordBatch]:
+def _rows(log: BulkLog, step: Step, options: LogOptions) -> Iterator[pa.RecordBatch]:
     """The rows of a step; what came into a gap after the batch was made belongs to a later one."""
     stretch = NumberRange(first=step.first, last=step.last)
-    for batch in source_batches(log, stretch, transactions=transactions):
+    for batch in source_batches(log, stretch, options):
         if not step.without:
             yield batch
             continue

@@ -12,4 +12,6 @@ import sys
 from eventlog.cli.main import run
 
 if __name__ == "__main__":
-    run(["convert", *sys.argv[1:], "--engine", "spark"])
+    # Only Spark follows a log.
+    engine = [] if sys.argv[1:2] == ["follow"] else ["--engine", "spark"]
+    run(["convert", *sys.argv[1:], *engine])

@@ -146,7 +146,7 @@ def test_a_conversion_that_is_complete_says_so_and_is_not_done_again(tmp_path: P
     told: list[str | Path] = ["convert", file, "--schema", schema, "--out", tmp_path / "out", *HERE]
     ok(*told)
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
-    again = eventlog(*told, "--jobs", "1")
+    again = eventlog(*told)
     assert (again.returncode, again.stdout) == (
         0,
         "2 rows, 2 changes, 1 part (S 2).\n",
@@ -185,7 +185,7 @@ def test_what_a_policy_hides_of_a_key_is_in_no_reason(tmp_path: Path, schema: Pa
         False
     ] * 11
     assert sum("table_key (hidden)" in note for note in notes) == 6
-    eventlog("convert", file, "--schema", schema, "--no-policies", "--out", tmp_path / "open", *HERE)
+    eventlog("convert", file, "--schema", schema, "--config", "/dev/null", "--out", tmp_path / "open", *HERE)
     assert sum("7040" in (outcome["note"] or "") for outcome in outcomes_of(tmp_path / "open")) == 6
 
 
@@ -211,7 +211,7 @@ def test_marking_that_was_interrupted_is_finished_and_its_output_never_made_anew
     made = files_of(out)
     (out / UNMARKED).replace(out / MARKING)  # as an interruption leaves it
     run(tmp_path, "UPDATE event_log SET status = 'S' WHERE record_id = 1")
-    for more in (["--overwrite"], ["--overwrite", "--coalesce", "--mark"]):  # would lose what row 1 made
+    for more in (["--overwrite"], ["--overwrite", "--part-events", "7", "--mark"]):  # would lose what row 1 made
         expect_refused(64, "were being marked", "convert", "database", url, "--out", out, *more, *HERE)
     ok("convert", "database", url, "--out", out, "--overwrite", "--mark", *HERE)
     assert statuses(tmp_path) == DONE

@@ -25,7 +25,7 @@ SCHEMA: dict[str, Any] = {
         }
     ]
 }
-HERE = ("--engine", "local", "--jobs", "1")
+HERE = ("--engine", "local[1]")
 SHOP = ("--tables", "1=shop.customer", "--tables", "2=shop.purchase", "--key", "shop.customer=id")
 
 
@@ -130,8 +130,12 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
         ("--snapshot .", EX_CONFIG, "Use --schema FILE"),
         ("--schema nowhere.json", EX_DATA, "nowhere.json cannot be read"),
         ("--part-events 0", EX_USAGE, "--part-events"),
-        ("--engine spark --resume", EX_USAGE, "--engine local"),
-        ("--snapshot hdfs://host/tables --jobs 2", EX_USAGE, "--snapshot hdfs://host/tables is an address, and"),
+        ("--engine locale", EX_USAGE, "'locale' is none of auto, spark, local and local[4]"),
+        (
+            "--snapshot hdfs://host/tables --engine local[2]",
+            EX_USAGE,
+            "--snapshot hdfs://host/tables is an address, and",
+        ),
         ("hdfs://host/more --engine local", EX_USAGE, "hdfs://host/more is an address, and the local engine"),
         (
             "s3://bucket/more --engine local --mark",
@@ -150,7 +154,6 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
         ("--to change-tables --to-database sqlite:// --format csv", EX_USAGE, "there are none"),
         ("--to change-tables --to-database sqlite:// --engine spark", EX_USAGE, "use --engine local"),
         ("--to change-tables --to-database sqlite:// --master local[2]", EX_USAGE, "use --engine local"),
-        ("--to messages --kafka b:1 --engine spark --resume", EX_USAGE, "--resume needs the local engine"),
         ("--key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),
         ("--dirty", EX_USAGE, "--dirty is an option of `eventlog convert gbase`"),
         ("gbase a.jsonl --key usr", EX_USAGE, "--key usr is not written as NAME=VALUE"),
@@ -161,9 +164,9 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
             "--mark is an option of `eventlog convert database`; this is `eventlog convert gbase`",
         ),
         (
-            "gbase a.jsonl --coalesce",
+            "gbase a.jsonl --master local[2]",
             EX_USAGE,
-            "--coalesce is an option of `eventlog convert files` and `eventlog convert database`",
+            "--master is an option of `eventlog convert files` and `eventlog convert database`",
         ),
         ("linter a.jsonl", EX_USAGE, "Missing option '--schema'"),
         ("linter a.jsonl --schema s.json --key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),

@@ -56,9 +56,7 @@ COMMANDS = (
         "--out",
         "documents",
         "--engine",
-        "local",
-        "--jobs",
-        "1",
+        "local[1]",
     ),
 )
 WRONG = (

@@ -146,7 +146,7 @@ def test_files_have_no_database_whose_clock_could_be_asked(
     row = {"record_id": 1, "status": "N", "event_type": 1, "event_time": "2025-11-02T01:30:00", "perpetrator": None}
     row |= {"table_name": "usr", "table_key": "idu=1", "column_name": "fname", "old_value": None, "new_value": "Ida"}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
-    shared = ("--config", str(tmp_path / "eventlog.toml"), "--to", "messages", "--engine", "local", "--jobs", "1")
+    shared = ("--config", str(tmp_path / "eventlog.toml"), "--to", "messages", "--engine", "local[1]")
     words = ["convert", str(tmp_path / "rows.jsonl"), *shared, "--out", str(tmp_path / "out")]
     assert exit_code(words) == 64
     assert (

@@ -11,11 +11,12 @@ from pyarrow import parquet
 from sqlalchemy import Engine, text
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.convert import command, ordering
+from eventlog.convert import build, command
+from eventlog.convert.build import is_worth_spark
 from eventlog.convert.commit import UNMARKED
 from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, marking
-from eventlog.convert.ordering import order_of, worth_spark
+from eventlog.convert.orders import order_of
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.rules import Options
@@ -204,8 +205,8 @@ def test_a_database_is_for_spark_from_so_many_rows_on(
     log = installed(engine)
     log.write_all(range(1, 6))
     log.run("UPDATE event_log SET status = 'X' WHERE record_id > 1")
-    monkeypatch.setattr(ordering, "SPARK_ROWS", 4)
+    monkeypatch.setattr(build, "SPARK_ROWS", 4)
     said = [engine.url.render_as_string(hide_password=False), "--out", "documents"]
     said += [] if statuses is None else ["--status", statuses]
-    order = order_of("log", {**command.database.make_context("database", said).params, "from_database": True})
-    assert worth_spark(order) is worth
+    order = order_of("database", command.database.make_context("database", said).params)
+    assert is_worth_spark(order) is worth

@@ -193,7 +193,9 @@ def log(postgresql: Engine) -> Engine:
 
 def command(log: Engine, out: Path, *words: str) -> int:
     url = log.url.render_as_string(hide_password=False)
-    return exit_code(["convert", "database", url, "--to", "messages", "--out", str(out), "--jobs", "1", *words])
+    return exit_code(
+        ["convert", "database", url, "--to", "messages", "--out", str(out), "--engine", "local[1]", *words]
+    )
 
 
 def test_what_an_output_has_in_the_configuration_counts_and_rows_are_marked(log: Engine, tmp_path: Path) -> None:
@@ -212,6 +214,9 @@ def test_rows_that_somebody_holds_are_not_left_out_of_their_transaction(
     log: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(log, "INSERT INTO event_log_hold (record_id) SELECT MAX(record_id) FROM event_log")
-    assert command(log, tmp_path / "out", "--transactions", "whole") == EX_USAGE
+    (tmp_path / "c.toml").write_text(
+        '[[output]]\nsink = "files"\npath = "out"\nformat = "messages"\ntransactions = "whole"\n'
+    )
+    assert command(log, tmp_path / "out", "--config", str(tmp_path / "c.toml")) == EX_USAGE
     assert "are held, or an output lacks them, so transactions are not whole" in capsys.readouterr().err
-    assert command(log, tmp_path / "out", "--transactions", "mixed") == 0
+    assert command(log, tmp_path / "out") == 0

@@ -36,8 +36,8 @@ def complete(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return files_of(folder)
 
 
-def command(source: Path, out: Path, *more: str) -> list[str]:
-    words = ["convert", str(source), "--out", str(out), "--engine", "local", "--part-events", "4000", *more]
+def command(source: Path, out: Path, engine: str = "local") -> list[str]:
+    words = ["convert", str(source), "--out", str(out), "--engine", engine, "--part-events", "4000"]
     return [sys.executable, "-m", "eventlog", *words]
 
 
@@ -48,32 +48,27 @@ def begun(folder: Path) -> bool:
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
-    "jobs, more",
-    [
-        ("1", []),
-        ("2", ["--resume"]),
-        pytest.param("1", ["--resume"], marks=pytest.mark.long),
-        pytest.param("2", [], marks=pytest.mark.long),
-    ],
+    "jobs",
+    ["1", "2"],
 )
 def test_killed_in_the_middle_and_run_again(
-    source: Path, complete: dict[str, bytes], tmp_path: Path, jobs: str, more: list[str]
+    source: Path, complete: dict[str, bytes], tmp_path: Path, jobs: str
 ) -> None:
     out = tmp_path / "out"
-    process = subprocess.Popen(command(source, out, "--jobs", jobs))
+    process = subprocess.Popen(command(source, out, f"local[{jobs}]"))
     until = time.monotonic() + 60
     while not begun(out) and time.monotonic() < until:
         time.sleep(0.005)
     process.kill()
     process.wait()
     assert [entry.name for entry in out.iterdir()] == [WORK]
-    again = subprocess.run(command(source, out, "--jobs", jobs, *more), check=False, capture_output=True, text=True)
+    again = subprocess.run(command(source, out, f"local[{jobs}]"), check=False, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert files_of(out) == complete
 
 
 def test_workers_end_with_the_conversion_that_is_killed(source: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(command(source, tmp_path / "out", "--jobs", "2"), start_new_session=True)
+    process = subprocess.Popen(command(source, tmp_path / "out", "local[2]"), start_new_session=True)
     until = time.monotonic() + 60
     while not begun(tmp_path / "out") and time.monotonic() < until:
         time.sleep(0.005)
@@ -149,7 +144,7 @@ def test_who_resumes_does_not_do_again_what_is_done(
     with monkeypatch.context() as patch:
         patch.setattr(local, "scatter", forbidden)
         patch.setattr(local, "decide", forbidden)
-        local.convert(ordered, jobs=1, resume=True)
+        local.convert(ordered, jobs=1)
     assert files_of(out) == complete
 
 
@@ -199,7 +194,7 @@ def test_a_disk_that_refuses_is_told_and_leaves_nothing(source: Path, tmp_path: 
 
     out = tmp_path / "out"
     done = subprocess.run(
-        command(source, out, "--jobs", jobs), check=False, capture_output=True, text=True, preexec_fn=limited
+        command(source, out, f"local[{jobs}]"), check=False, capture_output=True, text=True, preexec_fn=limited
     )
     assert (done.returncode, "Traceback" in done.stderr) == (75, False), done.stderr
     assert "cannot be written: " in done.stderr

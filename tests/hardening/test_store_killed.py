@@ -129,7 +129,7 @@ def test_a_conversion_that_is_killed_at_any_moment_leaves_nothing_half_there(
     s3_store.objects(source).put("a.jsonl", write_lines(tmp_path / "a.jsonl", rows))
     while died < kills:
         form = FORMS[complete % len(FORMS)]
-        words = ["convert", source, "--engine", "local", "--jobs", "1", "--part-events", "8", *form]
+        words = ["convert", source, "--engine", "local[1]", "--part-events", "8", *form]
         whole = tmp_path / f"whole-{complete}"
         ok(*words, "--out", str(whole), environment=environment)
         expected = {str(file.relative_to(whole)): file.read_bytes() for file in whole.rglob("*") if file.is_file()}

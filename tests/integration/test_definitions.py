@@ -127,9 +127,9 @@ def test_a_log_with_alterations_gives_what_the_publisher_makes_of_it(
 ) -> None:
     engine: Engine = request.getfixturevalue(database)
     altered_log(engine, style)
-    convert(url_of(engine), tmp_path / "whole", "--engine", "local", "--jobs", "1")
+    convert(url_of(engine), tmp_path / "whole", "--engine", "local[1]")
     monkeypatch.setattr(step, "CHUNK_ROWS", 2)
-    convert(url_of(engine), tmp_path / "pieces", "--engine", "local", "--jobs", "1")
+    convert(url_of(engine), tmp_path / "pieces", "--engine", "local[1]")
     published(engine, tmp_path / "published")
     expected = said(tmp_path / "published")
     for folder in ("whole", "pieces"):

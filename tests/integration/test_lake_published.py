@@ -209,7 +209,7 @@ def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: P
     catalog = f'catalog = {{ type = "sql", uri = "{output["catalog"]["uri"]}" }}\n' if "catalog" in output else ""
     file.write_text(f'[[output]]\nname = "lake"\nsink = "{kind}"\npath = "{output["path"]}"\n{catalog}')
     words = ("convert", str(lines), "--schema", str(tmp_path / "schema.json"), "--to", "change-tables")
-    into = ("--config", str(file), "--engine", "local", "--to-lake")
+    into = ("--config", str(file), "--engine", "local", "--output")
     here = (*words, *into, "lake", "--out", str(tmp_path / "outcomes"))
     killed = Forked(*here, environment={}, program=DYING_AT_A_TABLE)
     assert killed.wait(120) == -signal.SIGKILL
@@ -219,7 +219,7 @@ def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: P
         assert done.returncode == 0, done.stderr
         assert lake.keys("usr__ct") == list(range(1, 21))
     other = eventlog(*words, *into, "lak", "--out", str(tmp_path / "x"))
-    assert (other.returncode, "no output of the configuration into a lake" in other.stderr) == (64, True)
+    assert (other.returncode, "The configuration has no output named lak" in other.stderr) == (64, True)
 
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")

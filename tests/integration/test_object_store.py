@@ -82,7 +82,7 @@ def test_an_output_whose_copy_was_half_removed_is_made_again(s3_store: StoreServ
     lines = write_lines(tmp_path / "a.jsonl", [log_row(number, table_key=f"idu={number}") for number in range(1, 8)])
     address = s3_store.address()
     environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
-    words = ("convert", lines, "--out", address, "--engine", "local", "--jobs", "1", "--part-events", "3")
+    words = ("convert", lines, "--out", address, "--engine", "local[1]", "--part-events", "3")
     assert Forked(*words, environment=environment, program=DYING_IN_A_REMOVAL).wait(120) == -signal.SIGKILL
     objects = s3_store.objects(address)
     whole = content(objects)
@@ -97,7 +97,7 @@ def test_what_a_killed_run_hides_late_goes_with_the_next_command(s3_store: Store
     lines = write_lines(tmp_path / "a.jsonl", [log_row(1)])
     address = s3_store.address()
     environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
-    words = ("convert", lines, "--out", address, "--engine", "local", "--jobs", "1")
+    words = ("convert", lines, "--out", address, "--engine", "local[1]")
     ok(*words, environment=environment)
     objects = s3_store.objects(address)
     whole = content(objects)
@@ -126,7 +126,7 @@ def test_a_conversion_reads_what_lies_in_a_bucket(s3_store: StoreServer, tmp_pat
     objects.put("archive/_SUCCESS", b"{}")
     objects.put("archive/.hidden.jsonl", b"no row")
     environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(beside)}
-    here = ("--engine", "local", "--jobs", "1", "--part-events", "3", "--schema", tmp_path / "schema.json")
+    here = ("--engine", "local[1]", "--part-events", "3", "--schema", tmp_path / "schema.json")
     ok("convert", tmp_path / name, "--snapshot", tmp_path / "tables", "--out", tmp_path / "here", *here)
     words = ("convert", f"{base}/{name}", "--snapshot", f"{base}/tables/", *here, "--out")
     ok(*words, tmp_path / "there", environment=environment)

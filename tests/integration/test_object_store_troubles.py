@@ -196,7 +196,7 @@ def test_a_conversion_leaves_no_upload_of_one_that_was_killed(
     address = s3_store.address()
     with way_to(s3_store) as (seen, way):
         environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": seen.url, "TMPDIR": str(tmp_path)}
-        words = ("convert", lines, "--out", address, "--engine", "local", "--jobs", "1", "--part-events", "3")
+        words = ("convert", lines, "--out", address, "--engine", "local[1]", "--part-events", "3")
         assert Forked(*words, environment=environment, program=BREAKING).wait(120) == -signal.SIGKILL
         assert uploads(s3_store, address)
         way.trouble = None if right else uploads_denied

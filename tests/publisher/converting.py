@@ -13,8 +13,9 @@ from pyarrow import parquet
 
 from eventlog.care.conversions import ConversionJournal
 from eventlog.convert import commit, marked_place
-from eventlog.convert.again import complete
-from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
+from eventlog.convert.commit import SUCCESS
+from eventlog.convert.folders import OUTCOMES_FILE
+from eventlog.convert.identity import complete
 from eventlog.convert.local import convert
 from eventlog.convert.mark import Marked, can_be_marked, marking, waits_for_marks
 from eventlog.convert.settings import Conversion, LogInput

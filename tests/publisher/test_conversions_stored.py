@@ -13,7 +13,8 @@ from obstore.store import MemoryStore
 from sqlalchemy import Engine
 
 from eventlog.care import conversions, outputs
-from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
+from eventlog.convert.commit import SUCCESS
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.local import convert
 from eventlog.convert.mark import marking, waits_for_marks
 from eventlog.convert.settings import Conversion

@@ -18,7 +18,7 @@ from eventlog.convert.commit import Destination
 from eventlog.convert.settings import Conversion, LogInput, MessageFiles, SentMessages, Target
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
-from eventlog_spark import addresses, following
+from eventlog_spark import addresses, batches, following
 from eventlog_spark.cluster import Cluster
 from eventlog_spark.convert import SparkEngine
 from eventlog_spark.following import Following, follow
@@ -42,14 +42,14 @@ class Moment(Struct, frozen=True):
 
 
 MOMENTS: Final = {
-    "nothing is there": Moment(following._Batches, "_done", before=True),
-    "rows are there": Moment(following, "convert", before=True),
+    "nothing is there": Moment(batches.BatchConversion, "_done", before=True),
+    "rows are there": Moment(batches, "convert", before=True),
     "all is decided": Moment(SparkEngine, "decided"),
     "parts are staged": Moment(Destination, "commit", before=True),
     "one part is moved": Moment(Path, "replace", calls=5, which=2),
     "parts are moved": Moment(commit, "write_file", before=True, calls=2, which=2),
     "_SUCCESS is written": Moment(commit, "write_file", calls=2, which=2),
-    "the work is gone": Moment(following, "convert"),
+    "the work is gone": Moment(batches, "convert"),
     "the batch is noted": Moment(HadoopFolder, "note"),
     "the batch is taken": Moment(following._Batches, "take"),
 }

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from pyarrow import parquet
 
 from eventlog.convert import local
-from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS, WORK, Summary
+from eventlog.convert.commit import SUCCESS, WORK, Summary
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.settings import MessageFiles, SentMessages, SnapshotRows, StreamInput, TableFiles, Target
 from eventlog.core.errors import UsageError
 from eventlog.core.model import RowId

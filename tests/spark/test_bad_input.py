@@ -14,7 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from eventlog.convert import local
-from eventlog.convert.commit import OUTCOMES_FILE, Summary
+from eventlog.convert.commit import Summary
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD
 from eventlog_spark.addresses import Addresses, convert_at

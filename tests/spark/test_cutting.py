@@ -16,8 +16,8 @@ from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.plan import RANGE_BYTES
 from eventlog.convert.tasks import DecidedBucket, UnitNumbers
 from eventlog.core.errors import SourceError
-from eventlog_spark.cutting import boundaries, cut
-from eventlog_spark.deciding import BucketResult, together
+from eventlog_spark.cutting import cut
+from eventlog_spark.deciding import BucketResult, boundaries, together
 from eventlog_spark.exchange import NOTES, Scattering, scattered, unbundled
 from tests.spark.inputs import Row, order, write_rows
 

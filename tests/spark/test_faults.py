@@ -21,7 +21,7 @@ def test_a_text_that_quotes_an_error_gives_it_back(
     error = kind(message or "x", hint=hint)
     arrived = read(f"{around} {written(error)} {around}")
     assert type(arrived) is kind
-    assert (arrived.message, arrived.hint) == (error.message, error.hint)
+    assert (arrived.message, arrived.hint) == (error.message, error.hint or None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,6 +41,10 @@ def test_an_error_of_special_make_arrives_as_its_nearest_kin() -> None:
     assert str(arrived) == "table_key '=1', column 1: a name is missing."
 
 
+def test_an_error_that_is_cut_on_its_way_is_none_of_ours() -> None:
+    assert read(written(DataError("A row is wrong.", hint="Correct it."))[3:]) is None
+
+
 @pytest.mark.parametrize("may_pass", [True, False])
 def test_whether_trying_again_makes_sense_arrives(may_pass: bool) -> None:
     arrived = read(written(SourceError("The log is locked.", may_pass=may_pass)))
@@ -54,8 +58,8 @@ def test_any_other_text_is_no_error_of_ours(text: str) -> None:
 
 
 def test_a_worker_lets_out_what_can_travel_and_what_is_nobodys_fault_as_it_is() -> None:
-    with pytest.raises(FaultError) as told, travelling():
-        raise DataError("part.parquet cannot be read.")
+    with pytest.raises(FaultError, match=r"^part\.parquet cannot be read\. Read it again\. ") as told, travelling():
+        raise DataError("part.parquet cannot be read.", hint="Read it again.")
     assert isinstance(read(str(told.value)), DataError)
     with pytest.raises(ZeroDivisionError), travelling():
         1 / 0  # noqa: B018  # it is the error that counts

@@ -1,4 +1,4 @@
-"""`eventlog convert --follow`: batch after batch of a log that grows, each row once, whatever ended it before."""
+"""`eventlog convert follow`: batch after batch of a log that grows, each row once, whatever ended it before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eventlog.convert.commit import WORK, Summary
 from eventlog.core.errors import SinkError
 from eventlog.sources.stream.claim import Claim
 from eventlog.sql.log import Log
-from eventlog_spark import following
+from eventlog_spark import batches as converting
 from eventlog_spark.convert import convert
 from tests.conformance.event_logs import NAMES, LogTable, installed
 from tests.support.converting import elements_of, outcomes_of
@@ -40,7 +40,7 @@ def log(sqlite: Engine) -> LogTable:
 
 def follow(log: LogTable, out: Path | str, *words: str, until_empty: bool = True) -> int:
     ending = ["--until-empty"] if until_empty else []
-    return exit_code(["convert", "database", str(log.engine.url), "--follow", *ending, "--out", str(out), *words])
+    return exit_code(["convert", "follow", str(log.engine.url), *ending, "--out", str(out), *words])
 
 
 def batches(out: Path) -> list[str]:
@@ -116,11 +116,11 @@ def test_a_batch_that_is_repeated_has_the_same_rows_and_bytes(
         raise SinkError("Somebody died.", may_pass=True)
 
     log.write_all(range(1, 6))
-    monkeypatch.setattr(following, "convert", dying)
+    monkeypatch.setattr(converting, "convert", dying)
     assert follow(log, out) == 75
     log.run("UPDATE event_log SET new_value = 'other'")
     before = elements_of(out / "batch-00000000") if moment == "after" else None
-    monkeypatch.setattr(following, "convert", convert)
+    monkeypatch.setattr(converting, "convert", convert)
     assert follow(log, out) == 0
     assert "other" not in elements_of(out / "batch-00000000")
     assert before in (None, elements_of(out / "batch-00000000"))
@@ -140,7 +140,7 @@ def test_a_signal_ends_it_after_the_batch_in_hand(
         return convert(*told, **more)  # type: ignore[arg-type]  # what it was called with
 
     log.write_all(range(1, 4))
-    monkeypatch.setattr(following, "convert", interrupted)
+    monkeypatch.setattr(converting, "convert", interrupted)
     assert follow(log, out, until_empty=False) == 0
     assert batches(out) == ["batch-00000000"]
     assert len(outcomes_of(out / "batch-00000000")) == 3
@@ -154,7 +154,7 @@ def test_a_batch_that_fails_after_a_signal_is_told(
         raise SinkError("The disk is full.")
 
     log.write(1)
-    monkeypatch.setattr(following, "convert", interrupted)
+    monkeypatch.setattr(converting, "convert", interrupted)
     assert follow(log, tmp_path / "out", until_empty=False) == 75
     assert "The disk is full." in capsys.readouterr().err
 
@@ -170,7 +170,7 @@ def test_a_second_command_is_kept_out_and_others_cannot_read_rows(
     first = Claim(out / "_lock")
     assert first.take()
     assert follow(log, out) == 75
-    assert f"Another command follows a log into {out}." in capsys.readouterr().err
+    assert f"Another command or stream writes into {out}." in capsys.readouterr().err
     first.leave()
     assert follow(log, out) == 0
 
@@ -201,9 +201,9 @@ def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, mo
 
     for number in range(1, 4):
         log.write(number, f"idu={number}")
-    monkeypatch.setattr(following, "convert", dying)
+    monkeypatch.setattr(converting, "convert", dying)
     assert follow(log, tmp_path / "out", *words) == 75
-    monkeypatch.setattr(following, "convert", convert)
+    monkeypatch.setattr(converting, "convert", convert)
     log.write(4, "idu=4")
     assert follow(log, tmp_path / "out", *words) == 0
     assert batches(tmp_path / "out") == ["batch-00000000", "batch-00000001"]
@@ -214,16 +214,15 @@ def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, mo
     "words, said",
     [
         (
-            ["a.parquet", "--follow"],
-            "--follow is an option of `eventlog convert database`; this is `eventlog convert files`",
+            ["a.parquet", "--until-empty"],
+            "--until-empty is an option of `eventlog convert follow`; this is `eventlog convert",
         ),
-        (["database", "sqlite://", "--follow", "--engine", "local"], "--engine local cannot be combined with --follow"),
-        (["database", "sqlite://", "--follow", "--mark"], "--mark cannot be combined with --follow"),
+        (["follow", "sqlite://", "--engine", "local"], "this is `eventlog convert follow`"),
         (
-            ["gbase", "a.bin", "--follow"],
-            "--follow is an option of `eventlog convert database`; this is `eventlog convert gbase`",
+            ["follow", "sqlite://", "--mark"],
+            "--mark is an option of `eventlog convert database`; this is `eventlog convert f",
         ),
-        (["database", "sqlite://", "--until-empty"], "--until-empty needs --follow"),
+        (["follow", "a.csv"], "a.csv"),
     ],
 )
 def test_what_does_not_go_together_is_said(
@@ -247,7 +246,7 @@ def test_a_folder_goes_on_with_its_own_log_alone(
     there = tmp_path / "there"
     there.mkdir()
     moved = shutil.copy(own, there)
-    by_its_name = ["convert", "database", f"sqlite:///{own.name}", "--follow", "--until-empty", "--out", str(out)]
+    by_its_name = ["convert", "follow", f"sqlite:///{own.name}", "--until-empty", "--out", str(out)]
     monkeypatch.chdir(there)
     assert exit_code(by_its_name) == 64
     said = capsys.readouterr().err
@@ -263,4 +262,4 @@ def test_a_folder_with_something_else_is_refused(
 ) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     assert follow(log, tmp_path) == 64
-    assert "is not empty. Choose another folder, or continue there with --follow." in capsys.readouterr().err
+    assert "is not empty. Choose another folder, or continue there with what wrote it." in capsys.readouterr().err

@@ -12,7 +12,8 @@ from sqlalchemy import Engine
 from eventlog.care.conversions import ConversionJournal
 from eventlog.cli.main import exit_code
 from eventlog.convert import marked_rows
-from eventlog.convert.commit import MARKING, OUTCOMES_FILE, SUCCESS, UNMARKED
+from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.core.errors import SinkError
 from eventlog_spark import storing
 from eventlog_spark.hadoop import HadoopFolder
@@ -99,7 +100,7 @@ def test_the_output_is_that_of_a_folder_and_is_marked_by_who_gives_the_order_aga
         assert command(log, at, "--mark") != 0
     assert list(log.statuses().values()).count("S") == 11
     assert (there / MARKING).exists()
-    assert command(log, at, "--overwrite", "--coalesce") == 64
+    assert command(log, at, "--overwrite", "--part-events", "7") == 64
     assert "were being marked" in capsys.readouterr().err
     assert command(log, at, "--mark") == 0
     assert "its rows are marked now" in capsys.readouterr().err

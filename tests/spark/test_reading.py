@@ -18,8 +18,8 @@ from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, DataError, SourceError
 from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.exchange import rows_of
-from eventlog_spark.log import ROWS, BulkLog, NumberRange, batches, stretches
-from eventlog_spark.options import LogOptions, read_options
+from eventlog_spark.log import ROWS, BulkLog, batches, stretches
+from eventlog_spark.options import LogOptions, NumberRange, read_options
 from eventlog_spark.snapshot import hold
 from eventlog_spark.source import planned
 from tests.conformance.event_logs import LogTable, installed

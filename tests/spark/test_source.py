@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import signal
 from contextlib import suppress
@@ -19,8 +20,8 @@ from eventlog.sql.log import Log
 from eventlog_spark import EventLogSource
 from eventlog_spark.faults import FaultError, arriving, read
 from eventlog_spark.gaps import Step, read_offset
-from eventlog_spark.log import NumberRange
-from eventlog_spark.options import LogOptions
+from eventlog_spark.limits import ReadAllAvailable, ReadMaxRows
+from eventlog_spark.options import LogOptions, NumberRange, read_options
 from eventlog_spark.source import LogReader
 from eventlog_spark.stream import LogStream
 from tests.conformance.event_logs import NAMES, installed
@@ -45,7 +46,7 @@ def test_a_log_is_a_table_of_ten_columns(spark: SparkSession, database: str, req
     log.run("UPDATE event_log SET status = 'S' WHERE record_id > 60")
     frame = loaded(spark, log.engine, log="event_log", partitions="3")
     assert frame.schema.simpleString() == (
-        "struct<record_id:bigint,status:string,event_type:bigint,event_time:string,perpetrator:string,"
+        "struct<record_id:bigint,status:string,event_type:bigint,event_time:timestamp,perpetrator:string,"
         "table_name:string,table_key:string,column_name:string,old_value:string,new_value:string>"
     )
     assert frame.selectExpr("count(*)", "sum(record_id)", "count(new_value)").collect() == [(100, 5050, 0)]
@@ -89,6 +90,76 @@ def test_a_stream_gives_every_row_once_and_goes_on_where_it_stopped(
     assert streamed(spark, sqlite, tmp_path) == list(range(1, 26))
     log.write_all([30, 27])
     assert streamed(spark, sqlite, tmp_path) == [*range(1, 26), 27, 30]
+
+
+@pytest.mark.in_turn
+def test_a_run_until_nothing_is_left_obeys_its_limit_and_ends_where_it_began(
+    spark: SparkSession, sqlite: Engine, tmp_path: Path
+) -> None:
+    log = installed(sqlite)
+    spark.dataSource.register(EventLogSource)
+    log.write_all(range(1, 61))
+    sizes: list[int] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        sizes.append(batch.count())
+        # What is written meanwhile is of the next run.
+        log.write_all([100 + len(sizes)])
+
+    def run(**trigger: bool) -> None:
+        source = spark.readStream.format("eventlog").option("url", str(sqlite.url)).option("rows", "25").load()
+        writer = source.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        with arriving():
+            writer.foreachBatch(take).trigger(**trigger).start().awaitTermination()
+
+    run(availableNow=True)
+    assert sizes == [25, 25, 10]
+    log.write_all(range(200, 260))
+    run(once=True)
+    assert sizes[3:] == [63]
+
+
+def test_a_stream_has_batches_of_the_size_that_spark_asks_for(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog_spark.stream.LOOK_NUMBERS", 4)
+    log, stream = installed(sqlite), LogStream(LogOptions(url=str(sqlite.url), rows=3))
+    log.write_all([*range(1, 11), 14, 15])
+    assert stream.getDefaultReadLimit() == ReadMaxRows(3)
+    start = stream.initialOffset()
+    assert [stream.latestOffset(start, limit)["upto"] for limit in (None, ReadMaxRows(5), ReadAllAvailable())] == [
+        3,
+        5,
+        15,
+    ]
+    assert stream.reportLatestOffset() == {"upto": 15}
+    end = stream.latestOffset(start, ReadAllAvailable())
+    assert [number for numbers in _numbers(stream, start, end) for number in numbers] == [*range(1, 11), 14, 15]
+
+
+def _numbers(stream: LogStream, start: dict[str, Any], end: dict[str, Any]) -> list[list[int]]:
+    return [_ids(batch) for part in stream.partitions(start, end) for batch in stream.read(part)]
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_times_are_times_however_they_are_written(database: str, request: pytest.FixtureRequest) -> None:
+    log = installed(request.getfixturevalue(database))
+    log.run("ALTER TABLE event_log RENAME COLUMN event_time TO other")
+    log.run("ALTER TABLE event_log ADD event_time VARCHAR(40)")
+    log.run("UPDATE event_log SET other = other")
+    noon = dt.datetime(2026, 1, 2, 12, 0, 0, 500_000, tzinfo=dt.UTC)
+    told = ["2026-01-02 12:00:00.5", "2026-01-02T13:00:00.500+01:00", "2026-01-02-12.00.00.500000", "soon", None]
+    for number, time in enumerate(told, 1):
+        log.write(number, event_time=time)
+    url = log.engine.url.render_as_string(hide_password=False)
+
+    def times(**options: str) -> list[Any]:
+        reader = LogReader(read_options({"url": url, **options}))
+        return [value for rows in reader.read(InputPartition(ALL)) for value in rows.column("event_time").to_pylist()]
+
+    assert times() == [noon, noon, noon, None, None]
+    assert times(event_time="text") == told
+
+
+ALL = NumberRange(first=1, last=99)
 
 
 def streamed(spark: SparkSession, engine: Engine, place: Path) -> list[int]:

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from eventlog.convert import local, partitions, plan
 from eventlog.convert.collecting import WrittenChanges
-from eventlog.convert.commit import OUTCOMES_FILE
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.inputs import units
 from eventlog.convert.plan import PartSpan, part_spans
 from eventlog.convert.reading import read
@@ -25,7 +25,7 @@ from eventlog.convert.writing import PartTasks, Write
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.xds.write import XdsFormat
-from eventlog_spark import cutting, exchange, parting
+from eventlog_spark import deciding, exchange, parting
 from eventlog_spark.deciding import CHANGES, ENDED, ENDS, BucketRules, decided, gathered, together
 from eventlog_spark.exchange import NOTES, scattered_rows
 from eventlog_spark.parting import outcomes_in_order, parted, rows_of_blobs
@@ -48,7 +48,7 @@ FORMS: list[Target] = [
 def _many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "SAMPLED_CHANGES", 7)
     monkeypatch.setattr(parting, "PIECE_BYTES", 300)
-    for module in (plan, cutting, exchange):
+    for module in (plan, deciding, exchange):
         monkeypatch.setattr(module, "RANGE_ROWS", 20)
 
 

@@ -12,7 +12,8 @@ from pyarrow import parquet
 
 from eventlog.cli.main import exit_code
 from eventlog.convert import local
-from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
+from eventlog.convert.commit import SUCCESS
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.core.schema_file import catalog_to_json
 from tests.spark.hadoop import hadoop, packed_environment
 from tests.spark.inputs import order, output, write_rows

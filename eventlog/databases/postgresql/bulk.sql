@@ -22,11 +22,13 @@ SELECT n FROM (
 ) AS halves
 ORDER BY 1 LIMIT /* limit */1000;
 
--- chosen_since: condition: rows from a time on, as texts are compared
-(CAST(entry./* event_time */event_time AS text) COLLATE "C" >= /* time */'2026-01-01');
+-- chosen_since: condition: rows from a time on, as texts are compared; those whose time is written in another way are left in
+(CAST(entry./* event_time */event_time AS text) COLLATE "C" >= /* time */'2026-01-01'
+ OR substr(CAST(entry./* event_time */event_time AS text), 5, 1) <> '-');
 
--- chosen_upto: condition: rows up to a time, as texts are compared
-(CAST(entry./* event_time */event_time AS text) COLLATE "C" <= /* time */'2026-01-02');
+-- chosen_upto: condition: rows up to a time, as texts are compared; those whose time is written in another way are left in
+(CAST(entry./* event_time */event_time AS text) COLLATE "C" <= /* time */'2026-01-02'
+ OR substr(CAST(entry./* event_time */event_time AS text), 5, 1) <> '-');
 
 -- writers: the transactions that may have drawn a number and not committed their row yet; by their own numbers too, for
 -- one that is prepared (PREPARE TRANSACTION) has another virtual one after a restart of the server

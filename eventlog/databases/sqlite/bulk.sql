@@ -12,8 +12,10 @@ WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /*
 -- chosen_tables: condition: rows of these tables
 (CAST(entry./* table_name */table_name AS text) IN /* names */('usr'));
 
--- chosen_since: condition: rows from a time on, as texts are compared
-(CAST(entry./* event_time */event_time AS text) >= /* time */'2026-01-01');
+-- chosen_since: condition: rows from a time on, as texts are compared; those whose time is written in another way are left in
+(CAST(entry./* event_time */event_time AS text) >= /* time */'2026-01-01'
+ OR substr(CAST(entry./* event_time */event_time AS text), 5, 1) <> '-');
 
--- chosen_upto: condition: rows up to a time, as texts are compared
-(CAST(entry./* event_time */event_time AS text) <= /* time */'2026-01-02');
+-- chosen_upto: condition: rows up to a time, as texts are compared; those whose time is written in another way are left in
+(CAST(entry./* event_time */event_time AS text) <= /* time */'2026-01-02'
+ OR substr(CAST(entry./* event_time */event_time AS text), 5, 1) <> '-');

@@ -12,7 +12,7 @@ import time
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SinkError, shortened
 from eventlog.core.secrets import masked
-from eventlog.sinks.plan_folder import PERMANENT
+from eventlog.durable_files import PERMANENT
 from eventlog.sinks.store.objects import REASONS, reason
 
 COMMIT_TRIES = 10

@@ -29,7 +29,7 @@ KILLED_AFTER: Final = (0.2, 2.0)
 
 SPARK_KILLED_AFTER: Final = (8.0, 30.0)
 SPARK: Final = ("--engine", "spark", "--master", "local[2]")
-LOCAL: Final = ("--engine", "local", "--jobs", "1")
+LOCAL: Final = ("--engine", "local[1]")
 
 _gets_rows_too = re.compile(r"^eventlog: (\S+) is paused, or was, and gets the rows too", re.MULTILINE)
 

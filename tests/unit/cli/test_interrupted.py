@@ -13,15 +13,15 @@ from eventlog.cli.run import _answered
 
 
 @pytest.mark.parametrize("engine, named", [("local", True), ("spark", False)])
-def test_a_conversion_names_the_option_that_goes_on_where_there_is_one(
+def test_a_conversion_says_that_its_command_goes_on_where_it_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, engine: str, named: bool
 ) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("eventlog.convert.carrying._converted", interrupted)
+    monkeypatch.setattr("eventlog.convert.run.convert", interrupted)
     assert exit_code(["convert", "log.csv", "--out", str(tmp_path / "out"), "--engine", engine]) == 130
-    hint = "; the same command with --resume continues from there" if named else ""
+    hint = "; the same command continues from there" if named else ""
     assert capsys.readouterr().err == f"\neventlog: interrupted{hint}.\n"
 
 

@@ -4,65 +4,59 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from eventlog.cli.main import exit_code
-from eventlog.convert import ordering
-from eventlog.convert.ordering import order_of
-from eventlog.convert.targets import ConversionOrder
+from eventlog.convert import command, orders
+from eventlog.convert.orders import Order, order_of
 
-WORDS: dict[str, Any] = {
-    **dict.fromkeys(ConversionOrder.__struct_fields__),
-    "inputs": ("a.csv",),
-    "source": "log",
-    "out": "s3://bucket/p/",
-    "engine": "auto",
-    "follow": False,
-    "resume": False,
-    "conf": (),
-}
-OWN = ("addresses", "stored", "fetched")
+
+def ordered(name: str, line: str) -> Order:
+    """What a command makes of its words."""
+    return order_of(name, getattr(command, name).make_context(name, line.split()).params)
 
 
 @pytest.mark.parametrize(
-    "words,spark,stored",
+    "name,line,spark,stored",
     [
-        ({"engine": "local"}, True, True),
-        ({"engine": "spark"}, False, False),
-        ({}, True, False),
-        ({}, False, True),
-        ({"jobs": 2}, True, True),
-        ({"resume": True}, True, True),
-        ({"master": "local"}, False, False),
-        ({"follow": True, "engine": "local"}, False, False),
-        ({"engine": "local", "out": "hdfs://host/p"}, True, False),
-        ({"engine": "local", "inputs": ("s3://bucket/in",)}, True, True),
-        ({"engine": "local", "inputs": ("hdfs://host/in",)}, True, False),
-        ({"source": "gbase", "inputs": ("s3://bucket/in",)}, True, True),
-        ({"engine": "local", "out": "folder"}, True, False),
+        ("files", "a.csv --out s3://bucket/p/ --engine local", True, True),
+        ("files", "a.csv --out s3://bucket/p/ --engine spark", False, False),
+        ("files", "a.csv --out s3://bucket/p/", True, False),
+        ("files", "a.csv --out s3://bucket/p/", False, True),
+        ("files", "a.csv --out s3://bucket/p/ --engine local[2]", True, True),
+        ("files", "a.csv --out s3://bucket/p/ --master local", False, False),
+        ("follow", "sqlite:// --out s3://bucket/p/", True, False),
+        ("files", "a.csv --out hdfs://host/p --engine local", True, False),
+        ("files", "s3://bucket/in --out s3://bucket/p/ --engine local", True, True),
+        ("files", "hdfs://host/in --out s3://bucket/p/ --engine local", True, False),
+        ("gbase", "s3://bucket/in --out s3://bucket/p/", True, True),
+        ("files", "a.csv --out folder --engine local", True, False),
     ],
 )
 def test_which_engine_writes_to_an_address(
-    monkeypatch: pytest.MonkeyPatch, words: dict[str, Any], spark: bool, stored: bool
+    monkeypatch: pytest.MonkeyPatch, name: str, line: str, spark: bool, stored: bool
 ) -> None:
-    monkeypatch.setattr(ordering, "is_there", lambda _: spark)
-    given = {**WORDS, **words}
-    order = order_of(given["source"], {name: given[name] for name in given if name not in OWN})
-    assert order.stored == ("s3://bucket/p" if stored else "")
-    assert not (stored and order.addresses)
+    monkeypatch.setattr(orders, "is_there", lambda _: spark)
+    places = ordered(name, line).places
+    assert places.stored == ("s3://bucket/p" if stored else "")
+    assert not (stored and places.addresses)
 
 
 @pytest.mark.parametrize("engine,here", [("local", True), ("spark", False)])
 def test_which_engine_reads_from_an_address(engine: str, here: bool) -> None:
     """The local one from copies, which stand for the addresses."""
-    given = {**WORDS, "engine": engine, "inputs": ("s3://bucket/in", "a.csv"), "snapshot": "gs://b/t", "out": "out"}
-    order = order_of("log", {name: given[name] for name in given if name not in OWN})
-    copies = [order.inputs[0], str(order.snapshot)]
-    assert order.fetched == (dict(zip(copies, ["s3://bucket/in", "gs://b/t"], strict=True)) if here else {})
+    order = ordered("files", f"s3://bucket/in a.csv --snapshot gs://b/t --out out --engine {engine}")
+    copies = [order.inputs[0], getattr(order.source, "snapshot", None)]
+    assert order.places.fetched == (dict(zip(copies, ["s3://bucket/in", "gs://b/t"], strict=True)) if here else {})
     assert order.inputs[1] == "a.csv"
-    assert bool(order.addresses) is not here
+    assert bool(order.places.addresses) is not here
+
+
+@pytest.mark.parametrize("name", [*command.COMMANDS])
+def test_a_command_has_no_more_options_than_a_page_holds(name: str) -> None:
+    options = {option.opts[0] for option in getattr(command, name).params} - {"--debug"}
+    assert len([option for option in options if option.startswith("--")]) <= 18
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import pytest
 from obstore.store import MemoryStore
 
 from eventlog.convert import command
-from eventlog.convert.carrying import carry_out
 from eventlog.convert.commit import DAMAGED, SUCCESS, Summary
-from eventlog.convert.ordering import order_of
+from eventlog.convert.orders import order_of
+from eventlog.convert.run import run
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.stored import StoredConversion, claimed, folder_for
 from eventlog.core.errors import ConfigError, OccupiedError, SinkError, UsageError
@@ -187,13 +187,13 @@ def test_a_second_command_leaves_the_folders_of_the_first_one_alone(
     """Also where it only reads the same address: they would share the copies."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     words = ["s3://bucket/in", "--out", "s3://bucket/out", "--engine", "local"]
-    given = order_of("log", command.files.make_context("convert", words).params)
-    folders = {address: Path(folder) for folder, address in given.fetched.items()}
-    folder = {**folders, "s3://bucket/out": given.out}[kept]
+    given = order_of("files", command.files.make_context("convert", words).params)
+    folders = {address: Path(folder) for folder, address in given.places.fetched.items()}
+    folder = {**folders, "s3://bucket/out": given.places.out}[kept]
     with claimed(folder, "is at work"):
         made(folder, PARTS)
         with pytest.raises(SinkError, match=rf"Another conversion .* {kept}\.") as refused:
-            carry_out(given)
+            run(given)
         assert refused.value.may_pass
         assert (folder / SUCCESS).exists()
 

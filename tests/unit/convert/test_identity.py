@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.convert.again import identity_of
-from eventlog.convert.mark import order_of
-from eventlog.convert.plan import fingerprint
+from eventlog.convert.identity import identity_of, order_of
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, SentMessages, SentTables, SnapshotRows
 from eventlog.core.schema import Catalog
 from eventlog.policies.steps import Hash
@@ -21,7 +19,7 @@ from eventlog.sinks.kafka.settings import KafkaSettings
 
 def names_of(conversion: Conversion) -> list[str | None]:
     """What the order is called for each purpose."""
-    return [order_of(conversion), identity_of(conversion), fingerprint(conversion, [])]
+    return [order_of(conversion), identity_of(conversion)]
 
 
 def ordered(**more: Any) -> Conversion:

@@ -1,8 +1,9 @@
-"""A conversion that is complete and is given again: it is as it was, and nothing is done or sent a
-second time.
+"""Recognise a conversion that was ordered before: one that is complete is not done again, one that was interrupted
+is gone on with, and one whose rows are to be marked finds its output.
 
-`_SUCCESS` holds an identity of the order and of its input. It is the same whatever engine does the
-work and however many processes it has. No password stands in it, for a new one is the same order.
+The identity of an order is the same whatever engine does the work and however many processes it has.
+No password counts, for a new one is the same order. It stands in `_SUCCESS`, names the folder of the
+work, and beside an output whose rows are not marked yet.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ import msgspec
 from eventlog.convert.commit import IDENTITY, SUCCESS, Summary
 from eventlog.convert.inputs import input_files
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.model import Status
 from eventlog.core.schema_file import catalog_to_json
 from eventlog.core.secrets import is_secret, masked
 
 
-def identity_of(conversion: Conversion) -> str:
-    """What is the same for orders that make the same of the same input; empty where the input is
+def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
+    """Return what is the same for orders that make the same of the same input; empty where the input is
     gone.
 
-    A conversion whose sending is gone on with needs its input no more.
+    A conversion whose sending is gone on with needs its input no more. Marks are given without the
+    catalog: a table that was altered since makes no other order of rows that are converted.
     """
     asked: Any = conversion.input
     source: object
@@ -38,7 +41,7 @@ def identity_of(conversion: Conversion) -> str:
             source = without_secrets(msgspec.structs.replace(asked, mark=False))
         else:
             source = [_files(map(Path, asked.places)), without_secrets(asked.settings)]
-    except UsageError:
+    except (DataError, UsageError):
         return ""
     read_back: object
     if isinstance(conversion.read_back, SnapshotRows):
@@ -46,13 +49,21 @@ def identity_of(conversion: Conversion) -> str:
     else:
         read_back = without_secrets(conversion.read_back)
     catalog = ""
-    if conversion.catalog is not None:
+    if conversion.catalog is not None and with_catalog:
         catalog = catalog_to_json(conversion.catalog).decode()
     parts = [source, read_back, without_secrets(conversion.format)]
     parts += [conversion.options, conversion.part_events]
     # The secrets of steps count: they are long, and what is made with others is something else.
     parts += [conversion.steps, conversion.after, catalog, conversion.gathers]
     return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
+
+
+def order_of(conversion: Conversion) -> str | None:
+    """Return the identity of an order whose rows can be marked: only waiting rows of a log can."""
+    source = conversion.input
+    if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
+        return None
+    return identity_of(conversion, with_catalog=False)
 
 
 def complete(conversion: Conversion) -> Summary | None:
