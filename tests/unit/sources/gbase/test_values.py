@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.errors import ConfigError, DataError, SourceError
+from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, row_record, table_record
@@ -283,7 +283,7 @@ def test_a_table_is_found_by_its_name_in_the_schema_file() -> None:
 
 def test_files_that_cannot_be_read_are_sentences(tmp_path: Path) -> None:
     for name in ("none.bin", "none.hex"):
-        with pytest.raises(SourceError, match="cannot be read"):
+        with pytest.raises(DataError, match="cannot be read"):
             list(chunks_of(tmp_path / name))
     (tmp_path / "binary.hex").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="no text of hexadecimal digits"):
