@@ -89,7 +89,12 @@ def _line(number: int, text: str, seconds: float) -> str:
 def publishing(folder: Path) -> Iterator[int]:
     """A publisher of the demo's log with its page, and somebody who works meanwhile; the port of the page."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
-    where = ["--database", f"sqlite:///{folder / 'demo.db'}", "--out", str(folder / "out")]
+    config = folder / "demo.toml"
+    url, out = f"sqlite:///{folder / 'demo.db'}", folder / "out"
+    # The demo has published to standard output, whose place the files take.
+    output = f'[[output]]\nname = "files"\nsink = "files"\npath = "{out}"\nformer_names = ["stdout"]\n'
+    config.write_text(f'[source]\nurl = "{url}"\n{output}', encoding="utf-8")
+    where = ["--config", str(config)]
     command = [sys.executable, "-m", "eventlog", "run", *where, "--http", "127.0.0.1:0", "--log-format", "json"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder, env=kept) as running:
         assert running.stderr is not None
