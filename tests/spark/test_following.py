@@ -222,7 +222,6 @@ def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, mo
             ["follow", "sqlite://", "--mark"],
             "--mark is an option of `eventlog convert database`; this is `eventlog convert f",
         ),
-        (["follow", "a.csv"], "a.csv"),
     ],
 )
 def test_what_does_not_go_together_is_said(
