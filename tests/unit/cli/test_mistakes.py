@@ -260,9 +260,9 @@ FILES = {
     "no stream": Mistake(65, "nope.bin cannot be read: No such file or directory.", ("decode", "gbase", "nope.bin")),
     "no stream to convert": Mistake(65, "There is no file at nope.bin", ("convert", "gbase", "nope.bin", "--out", "x", "--key", "usr=idu")),
     "no file of another driver": Mistake(65, "nope.xml cannot be read: No such file", ("init", "--driver", "nope.xml")),
-    "no row that can be read": csv(HEADER + ROW.replace("idu=1", "idu"), "1 row", "--engine", "local", "--jobs", "1"),
+    "no row that can be read": csv(HEADER + ROW.replace("idu=1", "idu"), "1 row", "--engine", "local[1]"),
     "no row that can be read, which is allowed": csv(
-        HEADER + ROW.replace("idu=1", "idu"), "1 row", "--engine", "local", "--jobs", "1", "--no-strict", code=0
+        HEADER + ROW.replace("idu=1", "idu"), "1 row", "--engine", "local[1]", "--no-strict", code=0
     ),
     "a folder as output": csv(HEADER + ROW, "A folder is named by --out.", "--output", "documents", code=64),
     "no document": Mistake(65, "the file cannot be read: No such file or directory.", ("validate", "nope.xml")),
