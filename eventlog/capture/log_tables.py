@@ -148,6 +148,10 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     ):
         index = dialect.shortened(f"{parked.name}_{ending}")
         sa.Index(index, *(parked.c[column] for column in indexed))
+    # An object is found by what its receiver calls it, too.
+    associations = sa.Table(names.journal["associations"], metadata)
+    index = dialect.shortened(f"{associations.name}_id")
+    sa.Index(index, associations.c.output, associations.c.association)
     # A table is tracked once; what depends on an altered one is found by its number.
     tracked = sa.Table(names.registry["tracked"], metadata)
     sa.Index(dialect.shortened(f"{tracked.name}_name"), tracked.c.schema_name, tracked.c.table_name, unique=True)
@@ -438,5 +442,11 @@ def _of_rows(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("status", sa.CHAR(1), nullable=False),
             sa.Column("reason", sa.String(40), nullable=False),
             sa.Column("note", value),
+        ],
+        "associations": [
+            _key("output", name),
+            _key("object", name),
+            sa.Column("association", name),
+            sa.Column("awaiting", value),
         ],
     }

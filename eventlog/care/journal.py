@@ -211,7 +211,7 @@ class CaredJournal(Journal):
             # Others may have got rows while this one still had them ahead.
             over = Stretches.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])
             memory.planned.pop(name, None)
-            for query in ("planned_forget", "parked_forget", "said_forget"):
+            for query in ("planned_forget", "parked_forget", "said_forget", "association_forget"):
                 self._tell(connection, query, [{"output": name}])
             if len(memory.outputs) > 1:
                 # It counts among the outputs until its rows are settled.

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
+from eventlog.core.associations import Associations
 from eventlog.core.model import Change, Document, Outcome, Position, ReadBack, Refusal, RowId
 from eventlog.core.schema import Catalog
 
@@ -182,6 +183,8 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     """
     refuses: Callable[[Any], str | None] | None = None
     """Why it will never take what a format wrote of a change, if that is known before; or None."""
+    associations: Associations | None = None
+    """What its receiver calls objects, which the log keeps for it; None where it need not know."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from eventlog.core.tracing import Span, step
 from eventlog.delivery.blame import refuse_fault
 from eventlog.delivery.lanes import haste
 from eventlog.delivery.output import Output
+from eventlog.publisher.associated import KeptAssociations
 from eventlog.publisher.beside import beside
 from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
@@ -148,6 +149,9 @@ class Consumer:
             refuse_fault(self._decider.faults.get(self.name))
             # Somebody else may have had the lock since, and have taken its rows.
             self._forget_ahead()
+            known = self.output.sink.capabilities.associations
+            if known is not None and (self._tenure != tenure or self._doubts != sure[1]):
+                known.serve(KeptAssociations(self._journal.log, self.name))
             if self._tenure != tenure:
                 self.output.sink.open(tenure)
                 self._tenure = tenure
@@ -397,6 +401,8 @@ class Consumer:
             else:
                 gone.append(record)
         counts = counts_after(self._journal.output(self.name).told, cut) if cut else None
+        known = self.output.sink.capabilities.associations
+        associations = {} if known is None else known.unwritten()
         done = Done(
             planned=[*planned, *freed],
             outcomes=ended,
@@ -406,9 +412,12 @@ class Consumer:
             has=has,
             asked=self.output.sink.capabilities.resolves,
             doubts=self._doubts,
+            associations=associations,
         )
         with step(self._span, "settle", output=self.name):
             self._books.settled(self._journal.done(self.name, done))
+        if known is not None:
+            known.entered(associations)
         return not (parking.rows or gone)
 
     # --- a target that cannot be asked ------------------------------------------------------------

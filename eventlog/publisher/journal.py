@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from eventlog.publisher.associated import write_associations
 from eventlog.publisher.memory import Memory, see
 from eventlog.publisher.plans import PROCESSED_LETTERS, Done, HoldsChangedError, PlanName, Settled, TakePlan, add_recent
 from eventlog.publisher.table_faults import REST_MILLISECONDS
@@ -65,8 +66,8 @@ class Journal(JournalWriter):
                 if former is None:
                     self._add(connection, memory, name)
                 else:
-                    for query in ("output_rename", "planned_rename", "parked_rename", "said_rename"):
-                        self._tell(connection, query, [{"name": name, "former": former}])
+                    for query in ("output", "planned", "parked", "said", "association"):
+                        self._tell(connection, f"{query}_rename", [{"name": name, "former": former}])
                     memory.outputs[name] = replace(memory.outputs.pop(former), name=name)
                     if former in memory.planned:
                         memory.planned[name] = memory.planned.pop(former)
@@ -188,6 +189,8 @@ class Journal(JournalWriter):
                 keys.append({"output": name, "plan": sent.plan, "place": sent.place})
                 read.append(sent.records)
             self._tell(connection, "planned_drop", keys)
+            for query, values in write_associations(name, done.associations):
+                self._tell(connection, query, values)
             planned = memory.planned.pop(name, Stretches())
             # Somebody else may have taken rows out of a document since it was read.
             records = Stretches.union(read) & planned

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from eventlog.core.associations import Association
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Count, Outcome, Status
 from eventlog.publisher.memory import Sealed
@@ -56,7 +57,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
     `has` is the plan that the target is known to have, where that is not the last one that it was
     given. `asked` says that the target can be asked what it has. `doubts` is what the journal counted
-    when that was asked last.
+    when that was asked last. `associations` are what a receiver has said that it calls objects.
     """
 
     planned: Sequence[OnTheWay]
@@ -67,6 +68,7 @@ class Done(Struct, frozen=True, kw_only=True):
     gone: Stretches = Stretches()
     told: Mapping[int, Count] | None = None
     has: str | None = None
+    associations: Mapping[str, Association] = {}
 
 
 RECENT_CHARACTERS: Final = 1_000

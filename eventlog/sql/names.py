@@ -117,7 +117,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
         """Companions: the tables of the journal, by what its queries call them."""
         # A table is called after one of its rows, a query's hole after all of them.
         endings = {"batches": "batch", "outputs": "output", "planned": "planned"}
-        endings |= {"parked": "parked", "holds": "hold", "said": "said"}
+        endings |= {"parked": "parked", "holds": "hold", "said": "said", "associations": "association"}
         return {hole: self._beside(f"_{ending}") for hole, ending in endings.items()}
 
     @property

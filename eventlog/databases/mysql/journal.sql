@@ -34,6 +34,12 @@ FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_tra
             (SELECT listed.id FROM JSON_TABLE(:transactions, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
      ) AS kept;
 
+-- association_read: what a receiver calls these objects
+SELECT kept.object, kept.association, kept.awaiting
+FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS listed
+     STRAIGHT_JOIN /* associations */event_log_association AS kept
+     ON kept.output = :output AND kept.object = listed.object COLLATE utf8mb4_bin;
+
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT kept.record_id
 FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed

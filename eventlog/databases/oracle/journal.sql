@@ -21,6 +21,11 @@ SELECT DISTINCT kept.object FROM /* parked */event_log_parked kept
 WHERE kept.output = :output AND kept.object IN
       (SELECT listed.object FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR2(400) PATH '$')) listed);
 
+-- association_read: what a receiver calls these objects
+SELECT kept.object, kept.association, kept.awaiting FROM /* associations */event_log_association kept
+WHERE kept.output = :output AND kept.object IN
+      (SELECT listed.object FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR2(400) PATH '$')) listed);
+
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked kept
 WHERE kept.output <> :output AND kept.record_id IN

@@ -27,6 +27,11 @@ CROSS JOIN LATERAL (SELECT 1 FROM /* parked */event_log_parked AS waiting
                       AND waiting.object >= listed.object AND waiting.object <= listed.object
                     ORDER BY waiting.object, waiting.record_id LIMIT 1) AS kept;
 
+-- association_read: what a receiver calls these objects
+SELECT kept.object, kept.association, kept.awaiting FROM /* associations */event_log_association AS kept
+WHERE kept.output = :output
+  AND kept.object = ANY (ARRAY(SELECT json_array_elements_text(CAST(:objects AS json))));
+
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked
 WHERE output <> :output AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));

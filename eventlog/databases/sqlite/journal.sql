@@ -28,6 +28,11 @@ FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_tra
         AND entry./* transaction_number */eventlog_transaction IN (SELECT value FROM json_each(:transactions))
      ) AS kept;
 
+-- association_read: what a receiver calls these objects
+SELECT kept.object, kept.association, kept.awaiting
+FROM json_each(:objects) AS listed
+JOIN /* associations */event_log_association AS kept ON kept.output = :output AND kept.object = listed.value;
+
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked
 WHERE output <> :output AND record_id IN (SELECT value FROM json_each(:ids));

@@ -24,13 +24,13 @@ class KeptConnection(Protocol):
     def connect(self) -> None: ...
     def close(self) -> None: ...
     def set_tunnel(self, host: str, port: int | None = None, headers: Mapping[str, str] | None = None) -> None: ...
-    def post(
-        self, target: str, headers: Mapping[str, str], pieces: Iterable[bytes], wait: Callable[[], None]
+    def ask(
+        self, method: str, target: str, headers: Mapping[str, str], pieces: Iterable[bytes], wait: Callable[[], None]
     ) -> WholeHead: ...
 
 
 class _Speaking:
-    """POSTs as http.client does by itself: urllib3's layer above it takes as much time again."""
+    """Asks as http.client does by itself: urllib3's layer above it takes as much time again."""
 
     putrequest = client.HTTPConnection.putrequest
     putheader = client.HTTPConnection.putheader
@@ -39,8 +39,8 @@ class _Speaking:
     sock: Any
     _head: list[bytes] | None = None
 
-    def post(
-        self, target: str, headers: Mapping[str, str], pieces: Iterable[bytes], wait: Callable[[], None]
+    def ask(
+        self, method: str, target: str, headers: Mapping[str, str], pieces: Iterable[bytes], wait: Callable[[], None]
     ) -> WholeHead:
         """The answer, of which the head was read.
 
@@ -50,7 +50,7 @@ class _Speaking:
         head: list[bytes] = []
         self._head = head
         try:
-            client.HTTPConnection.request(speaking, "POST", target, headers=dict(headers))
+            client.HTTPConnection.request(speaking, method, target, headers=dict(headers))
         finally:
             self._head = None
         unsent = b"".join(head)

@@ -74,6 +74,8 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
     location: str = ""
     retry_after: str = ""
     """When it may be tried again, as the receiver writes it."""
+    tag: str = ""
+    """The version of what it shows, as its header `ETag` has it."""
     overtaken: bool = False
     """It was refused because the receiver has documents of a later publisher."""
 
@@ -93,6 +95,10 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
 
 class Poster:
     """POSTs to the address of its settings. `address` names it without what may be secret."""
+
+    _method = "POST"
+    _reads_refusals = False
+    """Whether a refusal is read to its end: it may be one of many, and its connection is kept."""
 
     def __init__(self, settings: HttpSettings, trusted: ssl.SSLContext | None = None) -> None:
         self._settings = settings
@@ -206,9 +212,12 @@ class Poster:
         headers, body = self._content(document, plan)
         headers["Content-Length"] = str(len(body))
         target = self._proxied + self._target(document.route)
-        with closing(connection.post(target, headers, _pieces(body), wait)) as response:
-            if response.status < 300:
-                answer = HttpAnswer(status=response.status, body=self._body(response))
+        with closing(connection.ask(self._method, target, headers, _pieces(body), wait)) as response:
+            if response.status < 300 or self._reads_refusals:
+                tag = response.headers.get("ETag", "")
+                answer = HttpAnswer(status=response.status, body=self._body(response), tag=tag)
+                if not answer.taken:
+                    return replace(answer, retry_after=response.headers.get("Retry-After", ""))
             else:
                 answer = self._refusal(response)
         # The body of a refusal was not read to its end, so nothing else can come over its connection.

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from eventlog.core.errors import ConfigError
 from eventlog.policies.places import PlaceTemplate
-from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.oauth import OauthSettings
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # how secrets begin
 LEAST_SECRET_BYTES: Final = 24
@@ -16,22 +16,18 @@ MOST_SECRET_BYTES: Final = 64
 URL_FIELDS: Final = ("schema", "table")
 
 
-class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
+class WebhookSettings(OauthSettings, frozen=True, kw_only=True):
     """Where events are POSTed. `url` may have {schema} and {table} in parts of its path. With each
     of the `secrets` every request is signed, so that a receiver may learn a new one before the old
-    one goes. Where `oauth_url` is set, a token is fetched there with the client's credentials.
+    one goes.
     """
 
     secrets: tuple[str, ...]
     compression: Literal["none", "gzip"] = "none"
-    oauth_url: str = ""
-    oauth_client_id: str = ""
-    oauth_client_secret: str = ""
-    oauth_scope: str = ""
 
     def __post_init__(self) -> None:
         """Refuses what no request could be made with; a secret never gets into the message."""
-        HttpSettings.__post_init__(self)
+        OauthSettings.__post_init__(self)
         if not self.secrets:
             problem = "output.secrets is empty"
             raise ConfigError(f"{problem}; requests are signed with one secret or several.")
@@ -39,13 +35,6 @@ class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
             if secret_bytes(secret) is None:
                 form = f"whsec_ and {LEAST_SECRET_BYTES} to {MOST_SECRET_BYTES} bytes in Base64"
                 raise ConfigError(f"output.secrets[{number}] is no secret of Standard Webhooks: {form}.")
-        if bool(self.oauth_url) != bool(self.oauth_client_id and self.oauth_client_secret):
-            names = "output.oauth_url, output.oauth_client_id and output.oauth_client_secret"
-            raise ConfigError(f"{names} belong together; one of them is missing.")
-        if self.oauth_url and self.authorization is not None:
-            raise ConfigError("output.authorization and output.oauth_url are two logins; choose one.")
-        if self.oauth_url:
-            self.token_endpoint()  # which refuses a wrong address
         # A value in the host or the query would send what is signed elsewhere.
         beside = urlsplit(self.url)._replace(path="").geturl()
         if "{" in beside or "}" in beside:
@@ -68,24 +57,6 @@ class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
         if not below:
             return None
         return PlaceTemplate(below, "output.url", URL_FIELDS)
-
-    def token_endpoint(self) -> HttpSettings:
-        """Where tokens are fetched: trusted and timed as the receiver is."""
-        try:
-            return HttpSettings(
-                url=self.oauth_url,
-                connect_timeout=self.connect_timeout,
-                read_timeout=self.read_timeout,
-                total_timeout=self.total_timeout,
-                verify=self.verify,
-                ca_file=self.ca_file,
-                client_certificate=self.client_certificate,
-                client_key=self.client_key,
-                proxy=self.proxy,
-            )
-        except ConfigError as error:
-            problem = "output.oauth_url is no address of a server"
-            raise ConfigError(f"{problem}; it is http://… or https://….") from error
 
 
 def secret_bytes(secret: str) -> bytes | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import time
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,48 +21,18 @@ from eventlog.core.errors import OccupiedError, SinkError, shortened
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.core.secrets import masked
 from eventlog.sinks.events.cloudevents import binary
+from eventlog.sinks.http.pause import Pause
 from eventlog.sinks.http.post import HttpAnswer, Poster, UnreadableAnswer
 from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later, may_pass
+from eventlog.sinks.http.tokens import Tokens
 from eventlog.sinks.webhook.settings import WebhookSettings, secret_bytes
 from eventlog.sinks.webhook.signing import message_id, signatures
-from eventlog.sinks.webhook.tokens import Tokens
 
 if TYPE_CHECKING:
     import ssl
     from http.client import HTTPResponse
 
-MOST_WAIT_SECONDS: Final = 3600.0
-"""A receiver that asks for a longer pause is asked again after this one."""
-
 Clock = Callable[[], float]
-
-
-class Pause:
-    """Until when a receiver wants nothing; all connections to it share it."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-
-    def ask(self, retry_after: str) -> None:
-        """Begins a pause, where the receiver says how long."""
-        seconds = wanted_seconds(retry_after, time.time())
-        if seconds:
-            self._until = max(self._until, time.monotonic() + min(seconds, MOST_WAIT_SECONDS))
-
-    @property
-    def seconds_left(self) -> float:
-        return max(0.0, self._until - time.monotonic())
-
-
-def wanted_seconds(retry_after: str, now: float) -> float:
-    """The seconds in a header `Retry-After`, which is a number or a time; 0 where it is neither."""
-    text = retry_after.strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])  # nobody means more seconds, and a float has an end
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 class Shared:

@@ -264,3 +264,28 @@ SELECT COUNT(*) FROM (SELECT 1 AS one FROM /* parked */event_log_parked WHERE ou
 
 -- parked_below: how many rows wait for an output that are before a row
 SELECT COUNT(*) FROM /* parked */event_log_parked WHERE output = :output AND record_id < :record_id;
+
+-- association_rename: an output goes on under another name, with what its receiver calls objects
+UPDATE /* associations */event_log_association SET output = :name WHERE output = :former;
+
+-- association_forget: what the receiver of an output called objects that is gone
+DELETE FROM /* associations */event_log_association WHERE output = :output;
+
+-- association_drop: what a receiver calls an object is to be written anew
+DELETE FROM /* associations */event_log_association WHERE output = :output AND object = :object;
+
+-- association_make: what a receiver calls an object, and who waits for that
+INSERT INTO /* associations */event_log_association (output, object, association, awaiting)
+VALUES (:output, :object, :association, :awaiting);
+
+-- association_find: the objects that a receiver calls so
+SELECT object FROM /* associations */event_log_association
+WHERE output = :output AND association = :association ORDER BY object;
+
+-- association_awaited: the objects for which somebody waits
+SELECT object, association, awaiting FROM /* associations */event_log_association
+WHERE output = :output AND awaiting IS NOT NULL;
+
+-- association_all: what a receiver calls objects
+SELECT object, association FROM /* associations */event_log_association
+WHERE output = :output AND association IS NOT NULL;

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
+from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.post import USER_AGENT, Poster, UnreadableAnswer
 from eventlog.sinks.http.sink import may_pass
-from eventlog.sinks.webhook.settings import WebhookSettings
 
 EARLY_SECONDS: Final = 30.0
 """A token is fetched again so long before its end."""
@@ -37,7 +37,7 @@ class TokenAnswer(Struct, frozen=True):
 class Tokens:
     """The token for one receiver."""
 
-    def __init__(self, settings: WebhookSettings) -> None:
+    def __init__(self, settings: OauthSettings) -> None:
         self._poster = _TokenPoster(settings)
         self._form = {"grant_type": "client_credentials"}
         if settings.oauth_scope:
@@ -97,7 +97,7 @@ class Tokens:
 class _TokenPoster(Poster):
     """Asks for tokens; the client says who it is in the header, as every server must take it."""
 
-    def __init__(self, settings: WebhookSettings) -> None:
+    def __init__(self, settings: OauthSettings) -> None:
         super().__init__(settings.token_endpoint())
         # Both are form-encoded before they are joined (RFC 6749, section 2.3.1).
         login = f"{quote_plus(settings.oauth_client_id)}:{quote_plus(settings.oauth_client_secret)}"

@@ -1,0 +1,60 @@
+"""What receivers call our objects, in the table of the log that keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from eventlog.core.associations import Association, AssociationTable, Awaiting
+from eventlog.sources.marks import as_text
+from eventlog.sql.log import Log
+
+
+class KeptAssociations(AssociationTable):
+    """What the log keeps of one output."""
+
+    def __init__(self, log: Log, output: str) -> None:
+        self._log = log
+        self._output = output
+
+    def read(self, objects: Collection[str]) -> Mapping[str, Association]:
+        """Read what is kept of these objects."""
+        return {name: association for name, association in self._rows("association_read", objects=as_text([*objects]))}
+
+    def read_awaited(self) -> Mapping[str, Association]:
+        """Read all objects for which somebody waits."""
+        return dict(self._rows("association_awaited"))
+
+    def find(self, id: str) -> str | None:  # noqa: A002  # as its base calls it
+        """Find the object that the receiver calls so."""
+        return next((row[0] for row in self._ask("association_find", association=id)), None)
+
+    def read_all(self) -> Mapping[str, str]:
+        """Read what the receiver calls objects, all of them."""
+        return {str(row[0]): str(row[1]) for row in self._ask("association_all")}
+
+    def _rows(self, query: str, **values: Any) -> Iterator[tuple[str, Association]]:
+        for name, association, awaiting in self._ask(query, **values):
+            waiting = () if awaiting is None else msgspec.json.decode(awaiting, type=tuple[Awaiting, ...])
+            yield str(name), Association(association, waiting)
+
+    def _ask(self, query: str, **values: Any) -> Sequence[Sequence[Any]]:
+        log = self._log
+        with log.transaction(lone=True) as connection:
+            return log.rows(connection, log.query(query), {"output": self._output, **values})
+
+
+def write_associations(
+    output: str, associations: Mapping[str, Association]
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Write what a receiver calls objects: the queries, each with the values of its rows."""
+    keys = [{"output": output, "object": name} for name in associations]
+    yield "association_drop", [*keys]
+    kept: list[Mapping[str, Any]] = []
+    for name, association in associations.items():
+        if not association.is_empty:
+            waiting = as_text(association.awaiting) if association.awaiting else None
+            kept.append({"output": output, "object": name, "association": association.id, "awaiting": waiting})
+    yield "association_make", kept

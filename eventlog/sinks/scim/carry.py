@@ -1,0 +1,408 @@
+"""One request to its end: by the receiver's id of the object, found, adopted or made.
+
+Law: an object is made once. Where nobody knows whether a request was answered, and wherever the receiver says that
+the object is there, it is looked for by its unique value, never by `externalId`; and one that another object of ours
+has is never taken. What refers to an object that the receiver does not know yet is told as soon as it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from threading import Lock
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.core.associations import Associations, Awaiting
+from eventlog.sinks.scim.client import ScimAnswer, ScimClient
+from eventlog.sinks.scim.merge import apply_operations, apply_whole, changed, rendered
+from eventlog.sinks.scim.paths import Path, get_value, read_path, set_value
+from eventlog.sinks.scim.requests import PATCH_OP, Request, Unique, filled, referred
+from eventlog.sinks.scim.server import Abilities, RefusedError, find_resources, read_abilities, resource_path
+from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings, mapped_columns
+from eventlog.sql.names import NAME_CHARACTERS
+
+STRIPES: Final = 256
+"""Objects that are asked for at the same time; more of them share a lock."""
+
+TRIES: Final = 4
+"""How often a resource is read again that somebody else changes at the same time."""
+
+CANNOT: Final = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.METHOD_NOT_ALLOWED)
+"""Statuses of servers that do not do what is asked at all."""
+
+BAD_PATH: Final = frozenset({"noTarget", "invalidPath", "invalidFilter"})
+"""What servers say of a path that they do not follow."""
+
+
+class Told(Struct, frozen=True):
+    """What is still to be told of an object: an operation, and the mapping of its table."""
+
+    mapping: str
+    operation: dict[str, Any]
+
+
+class Receiver:
+    """What all connections to one receiver know of it."""
+
+    def __init__(self, settings: ScimSettings, patch: Literal["auto", "always", "never"]) -> None:
+        self.associations = Associations()
+        self.expected: frozenset[str] = frozenset()
+        """Objects that come with this plan: who refers to them waits for no longer than that."""
+        self._patch = patch
+        self._abilities: Abilities | None = None
+        self._asking = Lock()
+        self._stripes = [Lock() for _ in range(STRIPES)]
+        self.mappings = settings.tables
+        self.paths = {name: _paths_of(table, name) for name, table in settings.tables.items()}
+        self.unique = {name: read_path(table.unique_path, "unique") for name, table in settings.tables.items()}
+
+    def ask_again(self) -> None:
+        """Have the receiver say anew what it can do."""
+        self._abilities = None
+
+    def abilities(self, client: ScimClient) -> Abilities:
+        """Say what it can do; asked once."""
+        with self._asking:
+            if self._abilities is None:
+                found = read_abilities(client)
+                patches = found.patches if self._patch == "auto" else self._patch == "always"
+                self._abilities = msgspec.structs.replace(found, patches=patches)
+            return self._abilities
+
+    def cannot_patch(self) -> None:
+        """Know that it does not take PATCH, whatever it says."""
+        with self._asking:
+            if self._abilities is not None and self._patch == "auto":
+                self._abilities = msgspec.structs.replace(self._abilities, patches=False)
+
+    def turn_of(self, name: str) -> AbstractContextManager[Any]:
+        """Let one connection at a time tell something of an object."""
+        return self._stripes[hash(name) % STRIPES]
+
+
+def _paths_of(table: ResourceSettings, name: str) -> list[Path]:
+    paths = [column.path for column in mapped_columns(table, name)]
+    if table.delete == "disable" and all(str(path).lower() != "active" for path in paths):
+        paths.append(Path("active"))
+    return paths
+
+
+class Carrier:
+    """Carries requests over one connection."""
+
+    def __init__(self, client: ScimClient, receiver: Receiver) -> None:
+        self._client = client
+        self._receiver = receiver
+        self._known = receiver.associations
+
+    def carry(self, request: Request, *, is_new: bool) -> list[str]:
+        """Do what a request says; return what somebody should know. RefusedError where the receiver will not.
+
+        `is_new` says that nobody can have sent it before.
+        """
+        notes: list[str] = []
+        with self._receiver.turn_of(request.object):
+            self._known.read([request.object, *referred(request.body)])
+            self._stop_waiting(request)
+            if request.ends:
+                notes += self._end(request)
+            else:
+                notes += self._await(request)
+                if request.method == "POST":
+                    self._tell_whole(request, is_new=is_new)
+                else:
+                    self._tell_change(request)
+        notes += self._tell_waiting(request.object)
+        return notes
+
+    # --- whole resources, changes, ends -----------------------------------------------------------
+
+    def _tell_whole(self, request: Request, *, is_new: bool) -> None:
+        found = self._known.find(request.object)
+        # Every server refuses a second user of one name, so nobody has to look for it before.
+        is_safe = is_new and self._mapping(request).is_unique_for_servers
+        if found is None and not is_safe:
+            found = self._adopt(request)
+        if found is None:
+            found = self._make(request)
+        if found is not None and not self._update(request, found):
+            self._known.keep(request.object, None)
+            found = self._adopt(request)
+            if found is None:
+                found = self._make(request)
+            if found is not None:
+                self._update(request, found)
+
+    def _make(self, request: Request) -> str | None:
+        """Make a resource; return the id of one that is there already, and is to be told."""
+        body = filled(request.body, self._known.find)
+        answer = self._client.ask("POST", request.path, body)
+        if answer.is_taken:
+            made = answer.content.get("id")
+            if made is None:
+                return self._adopt(request)
+            self._keep(request.object, str(made))
+            return None
+        if answer.status == HTTPStatus.CONFLICT:
+            found = self._adopt(request)
+            if found is not None:
+                return found
+        if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
+            raise self._client.wrong_address(answer)
+        raise RefusedError(answer)
+
+    def _tell_change(self, request: Request) -> None:
+        operations = self._operations(request)
+        for known in (self._known.find, None):
+            found = self._adopt(request) if known is None else known(request.object) or self._adopt(request)
+            if found is not None and self._patch(request, found, operations):
+                return
+            self._known.keep(request.object, None)
+        if request.is_whole:
+            self._tell_whole(self._as_whole(request), is_new=False)
+            return
+        kind = self._mapping(request).type
+        hint = "`eventlog refresh`, or `eventlog verify --repair`, tells all of it"
+        raise RefusedError(None, f"the receiver has no {kind} that {request.object} is known by; {hint}")
+
+    def _as_whole(self, request: Request) -> Request:
+        """Make of a change that tells all the request that makes the resource."""
+        mapping, body = self._mapping(request), apply_operations({}, (request.body or {})["Operations"])
+        for path, value in request.key.items():
+            set_value(body, read_path(path, "key"), value)
+        if mapping.delete == "disable":
+            body.setdefault("active", True)
+        body["schemas"] = [mapping.core, *(key for key in body if key.lower().startswith("urn:"))]
+        return msgspec.structs.replace(request, method="POST", path=self._place(request), body=body, is_whole=False)
+
+    def _end(self, request: Request) -> list[str]:
+        found = self._known.find(request.object) or self._adopt(request)
+        if found is None:
+            if request.unique.values:
+                return []
+            kind = self._mapping(request).type
+            return [f"nobody knows what the receiver calls {request.object}; if it has that {kind}, it keeps it"]
+        if request.method == "PATCH":
+            if not self._patch(request, found, self._operations(request)):
+                self._known.keep(request.object, None)
+            return []
+        answer = self._client.ask("DELETE", self._path(request, found))
+        if not answer.is_taken and answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+            raise RefusedError(answer)
+        self._known.keep(request.object, None)
+        return []
+
+    # --- resources that are there already ---------------------------------------------------------
+
+    def _adopt(self, request: Request) -> str | None:
+        """Find the object's resource by its unique value; it is the object's from now on."""
+        place, path = self._place(request), self._receiver.unique[request.mapping]
+        for value in request.unique.values:
+            filters = self._receiver.abilities(self._client).filters
+            found = find_resources(self._client, place, path, value, filters=filters)
+            if not found:
+                continue
+            kind = self._mapping(request).type
+            if len(found) > 1:
+                raise RefusedError(None, f"the receiver has {len(found)} {kind}s with this {path}; leave one there")
+            known = str(found[0].get("id"))
+            other = self._known.find_object(known)
+            if other is not None and other != request.object:
+                raise RefusedError(None, f"the receiver has a {kind} with this {path} already: that of {other}")
+            self._keep(request.object, known)
+            return known
+        return None
+
+    def _keep(self, name: str, known: str) -> None:
+        if len(known) > NAME_CHARACTERS:
+            raise RefusedError(None, f"the receiver calls it by an id of more than {NAME_CHARACTERS} characters")
+        self._known.keep(name, known)
+
+    def _update(self, request: Request, found: str) -> bool:
+        """Have a resource say what the whole object says; whether it is there."""
+        body, paths = filled(request.body, self._known.find), self._receiver.paths[request.mapping]
+        return self._change(request, found, lambda resource: apply_whole(resource, body, paths))
+
+    def _patch(self, request: Request, found: str, operations: Sequence[Mapping[str, Any]]) -> bool:
+        """Change a resource; whether it is there."""
+        if not operations:
+            return True
+        if self._receiver.abilities(self._client).patches:
+            body = {"schemas": [PATCH_OP], "Operations": rendered(operations)}
+            answer = self._client.ask("PATCH", self._path(request, found), body)
+            if answer.is_taken:
+                return True
+            if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+                return False
+            if answer.status in CANNOT:
+                self._receiver.cannot_patch()
+            elif answer.type not in BAD_PATH:
+                raise RefusedError(answer)
+        return self._change(request, found, lambda resource: apply_operations(resource, operations))
+
+    def _change(self, request: Request, found: str, change: Any) -> bool:
+        """Read a resource, change it, and give it back; whether it is there."""
+        path = self._path(request, found)
+        for _ in range(TRIES):
+            read = self._client.ask("GET", path)
+            if read.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+                return False
+            if not read.is_taken:
+                raise RefusedError(read)
+            after = change(read.content)
+            operations = changed(read.content, after)
+            if not operations:
+                return True
+            answer = self._give_back(path, read, after, operations)
+            if answer.is_taken:
+                return True
+            if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+                return False
+            if answer.status != HTTPStatus.PRECONDITION_FAILED:
+                raise RefusedError(answer)
+        raise RefusedError(answer)
+
+    def _give_back(
+        self, path: str, read: ScimAnswer, after: dict[str, Any], operations: list[dict[str, Any]]
+    ) -> ScimAnswer:
+        abilities, meta = self._receiver.abilities(self._client), read.content.get("meta")
+        tag = ""
+        if abilities.tags:
+            tag = read.tag or str((meta or {}).get("version") or "")
+        if abilities.patches:
+            answer = self._client.ask("PATCH", path, {"schemas": [PATCH_OP], "Operations": operations}, tag=tag)
+            if answer.status not in CANNOT:
+                return answer
+            self._receiver.cannot_patch()
+        after = {key: value for key, value in after.items() if key != "meta"}
+        urns = [key for key in after if key.lower().startswith("urn:")]
+        after["schemas"] = list(dict.fromkeys([*after.get("schemas", ()), *urns]))
+        return self._client.ask("PUT", path, after, tag=tag)
+
+    # --- what refers to objects that the receiver does not know yet -------------------------------
+
+    def _await(self, request: Request) -> list[str]:
+        """Have what refers to unknown objects wait for them."""
+        names: list[str] = []
+        for name, place, operation in self._unresolved(request):
+            told = msgspec.json.encode(Told(request.mapping, operation)).decode()
+            if self._known.find_or_await(name, Awaiting(request.object, place, told)) is None:
+                if name not in self._receiver.expected:
+                    names.append(name)
+        if not names:
+            return []
+        return [f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet, and is told when it has"]
+
+    def _unresolved(self, request: Request) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """The parts of a request that refer to unknown objects, each as an operation of its own."""
+        body = request.body or {}
+        for operation in body["Operations"] if request.method == "PATCH" else self._as_operations(request):
+            value, path = operation.get("value"), operation["path"]
+            if operation["op"] == "remove":
+                continue
+            if not isinstance(value, list):
+                for name in self._unknown(value):
+                    yield name, path, operation
+                continue
+            for element in value:
+                for name in self._unknown(element):
+                    yield name, f"{path} {name}", {"op": "add", "path": path, "value": [element]}
+
+    def _as_operations(self, request: Request) -> Iterator[dict[str, Any]]:
+        """What a whole resource refers to with, as operations."""
+        for column in mapped_columns(self._mapping(request), request.mapping):
+            path = column.path
+            value = _referring(request.body or {}, path)
+            if isinstance(value, list):
+                yield {"op": "add", "path": path.top, "value": value}
+            elif value is not None:
+                yield {"op": "replace", "path": str(path), "value": value}
+
+    def _unknown(self, value: Any) -> list[str]:
+        return [name for name in referred(value) if self._known.find(name) is None]
+
+    def _stop_waiting(self, request: Request) -> None:
+        """Have nothing wait that this request makes out of date."""
+        waiting = self._known.waiting_of(request.object)
+        for name, awaiting in waiting:
+            if request.ends or request.method == "POST" or _is_past(awaiting, name, (request.body or {})["Operations"]):
+                self._known.end_waiting(name, awaiting)
+
+    def _tell_waiting(self, name: str) -> Iterator[str]:
+        """Tell what has waited for an object."""
+        for awaiting in self._known.awaiting(name):
+            if self._known.find(name) is None:
+                return
+            with self._receiver.turn_of(awaiting.object):
+                if awaiting not in self._known.awaiting(name):
+                    continue
+                told = msgspec.json.decode(awaiting.request, type=Told)
+                note = self._tell_one(awaiting.object, told)
+                self._known.end_waiting(name, awaiting)
+            if note:
+                yield f"{awaiting.object} refers to it: {note}"
+
+    def _tell_one(self, name: str, told: Told) -> str:
+        found = self._known.find(name)
+        if found is None or told.mapping not in self._receiver.mappings:
+            return ""
+        place = self._receiver.mappings[told.mapping].place
+        body = {"schemas": [PATCH_OP], "Operations": [told.operation]}
+        path = f"{place}/{{id}}"
+        request = Request(
+            method="PATCH", path=path, object=name, unique=Unique(""), mapping=told.mapping, body=body
+        )
+        try:
+            self._patch(request, found, self._operations(request))
+        except RefusedError as error:
+            return error.note
+        return ""
+
+    # --- parts of a request -----------------------------------------------------------------------
+
+    def _operations(self, request: Request) -> list[dict[str, Any]]:
+        """The operations of a PATCH with ids; those that refer to nothing are left out."""
+        operations: list[dict[str, Any]] = []
+        for operation in (request.body or {}).get("Operations", ()):
+            value = filled(operation.get("value"), self._known.find)
+            if operation["op"] == "remove":
+                if "value" not in operation or value:
+                    operations.append(operation | ({"value": value} if value else {}))
+            elif value is not None:
+                operations.append({**operation, "value": value})
+        return operations
+
+    def _mapping(self, request: Request) -> ResourceSettings:
+        return self._receiver.mappings[request.mapping]
+
+    def _place(self, request: Request) -> str:
+        return request.path.removesuffix("/{id}")
+
+    def _path(self, request: Request, found: str) -> str:
+        return resource_path(self._place(request), found)
+
+
+def _referring(body: Mapping[str, Any], path: Path) -> Any:
+    """What refers to objects at a path of a whole resource: a value, or those among several; None where nothing does."""
+    held = get_value(body, Path(path.attribute, "", (), path.urn))
+    if isinstance(held, list):
+        return [element for element in held if any(referred(element))] or None
+    value = get_value(body, path)
+    return value if any(referred(value)) else None
+
+
+def _is_past(awaiting: Awaiting, name: str, operations: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether operations make out of date what waits for the object of this name."""
+    for operation in operations:
+        path = operation["path"]
+        if awaiting.place == path:
+            return True
+        if awaiting.place == f"{path} {name}":
+            is_all = operation["op"] == "replace" or "value" not in operation
+            if is_all or name in referred(operation["value"]):
+                return True
+    return False

@@ -1,0 +1,118 @@
+"""What a resource becomes by a request: for servers without PATCH, for those that refuse a path, and for objects
+that are there already.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from eventlog.sinks.scim.paths import (
+    Path,
+    add_elements,
+    find_key,
+    get_value,
+    read_path,
+    remove_elements,
+    set_value,
+    write_filter,
+)
+
+Operation = Mapping[str, Any]
+
+
+def apply_operations(resource: Mapping[str, Any], operations: Sequence[Operation]) -> dict[str, Any]:
+    """Apply what PATCH would do; what a path without a match sets is made."""
+    after: dict[str, Any] = copy.deepcopy(dict(resource))
+    for operation in operations:
+        path, value = read_path(operation["path"], "path"), operation.get("value")
+        if operation["op"] == "remove":
+            if isinstance(value, list):
+                remove_elements(after, path, value)
+            elif path.filter and not path.sub:
+                remove_elements(after, path, None)
+            else:
+                set_value(after, path, None)
+        elif operation["op"] == "add" and isinstance(value, list):
+            add_elements(after, path, value)
+        else:
+            set_value(after, path, value)
+    return after
+
+
+def apply_whole(resource: Mapping[str, Any], body: Mapping[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
+    """Have a resource say at these paths what a whole one says there; the rest of it stays."""
+    after: dict[str, Any] = copy.deepcopy(dict(resource))
+    groups: dict[Path, list[Path]] = {}
+    for path in paths:
+        groups.setdefault(Path(path.attribute, "", path.filter, path.urn), []).append(path)
+    for group, members in groups.items():
+        top = Path(group.attribute, "", (), group.urn)
+        told, there = get_value(body, top), get_value(after, top)
+        if not (isinstance(told, list) or isinstance(there, list)):
+            for path in members:
+                set_value(after, path, get_value(body, path))
+            continue
+        subs = {path.sub or "value" for path in members} | {name for name, _ in group.filter}
+        set_value(after, top, [*_merged(_elements(told), _elements(there), group, subs)] or None)
+    return after
+
+
+def _merged(
+    told: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]], group: Path, subs: set[str]
+) -> Iterator[dict[str, Any]]:
+    """The values of an attribute: those that are meant as they are told, others as they are."""
+    meant = [element for element in told if _fits(element, group.filter)]
+    known = [element for element in there if _fits(element, group.filter)]
+    yield from (dict(element) for element in there if not _fits(element, group.filter))
+    for element in meant:
+        value = element.get(find_key(element, "value"))
+        same = [other for other in known if other.get(find_key(other, "value")) == value]
+        if not same and group.filter and len(meant) == 1:
+            same = list(known)
+        former = {} if not same else {key: part for key, part in same[0].items() if key not in subs}
+        yield {**former, **element}
+
+
+def _elements(held: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(held, list):
+        return []
+    return [element if isinstance(element, Mapping) else {"value": element} for element in held]
+
+
+def _fits(element: Mapping[str, Any], terms: Sequence[tuple[str, Any]]) -> bool:
+    return all(element.get(find_key(element, name)) == value for name, value in terms)
+
+
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List what PATCH has to do to make one resource of the other: whole attributes."""
+    operations: list[dict[str, Any]] = []
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if old == new or key in ("schemas", "meta", "id"):
+            continue
+        if key.lower().startswith("urn:"):
+            parts = changed(old or {}, new or {})
+            operations += [{**part, "path": f"{key}:{part['path']}"} for part in parts]
+        elif new is None:
+            operations.append({"op": "remove", "path": key})
+        elif isinstance(old, Mapping) and isinstance(new, Mapping):
+            parts = changed(old, new)
+            operations += [{**part, "path": f"{key}.{part['path']}"} for part in parts]
+        else:
+            operations.append({"op": "replace", "path": key, "value": new})
+    return operations
+
+
+def rendered(operations: Sequence[Operation]) -> list[dict[str, Any]]:
+    """Write operations as RFC 7644 has them: what is removed is found by a filter."""
+    written: list[dict[str, Any]] = []
+    for operation in operations:
+        value = operation.get("value")
+        if operation["op"] == "remove" and isinstance(value, list):
+            paths = [operation["path"] + write_filter(tuple(element.items())) for element in value]
+            written += [{"op": "remove", "path": path} for path in paths]
+        else:
+            written.append(dict(operation))
+    return written

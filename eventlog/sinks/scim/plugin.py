@@ -1,0 +1,77 @@
+"""The sink `scim`, and the format `scim` that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.plugins import Finding, FormatOrder, FormatPlugin, SinkOrder, SinkPlugin
+from eventlog.core.seams import Format, Sink
+from eventlog.core.secrets import bare_address
+from eventlog.sinks.http.address import reach
+from eventlog.sinks.http.oauth import OauthSettings
+from eventlog.sinks.scim.settings import ScimSettings
+
+
+class ScimOutput(
+    OauthSettings,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="scim",
+):
+    """Users and groups at a server that speaks SCIM 2.0. `url` is where /Users and /Groups are."""
+
+    format: str = "scim"
+    patch: Literal["auto", "always", "never"] = "auto"
+    scim: ScimSettings | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an address with a query, behind which no path can stand."""
+        OauthSettings.__post_init__(self)
+        if "?" in self.url or "#" in self.url:
+            raise ConfigError("output.url has a query; it is the address that /Users stands behind.")
+
+
+def _sink(order: SinkOrder) -> Sink:
+    from eventlog.sinks.scim.carry import Receiver
+    from eventlog.sinks.scim.client import ScimClient
+    from eventlog.sinks.scim.sink import ScimSink
+
+    output: ScimOutput = order.output
+    assert output.scim is not None  # noqa: S101  # its format was built before
+    return ScimSink(output, ScimClient(output), Receiver(output.scim, output.patch))
+
+
+def _format(order: FormatOrder) -> Format:
+    from eventlog.sinks.scim.write import ScimFormat
+
+    return ScimFormat(order.settings)
+
+
+def _findings(output: ScimOutput) -> Iterable[Finding]:
+    yield reach(output)
+    if output.oauth_url:
+        yield reach(output.token_endpoint())
+    from eventlog.sinks.scim.client import ScimClient
+    from eventlog.sinks.scim.server import read_abilities
+
+    client = ScimClient(output)
+    try:
+        abilities = read_abilities(client)
+    finally:
+        client.close()
+    way = "PATCH" if abilities.patches and output.patch != "never" else "PUT"
+    yield Finding(message=f"{bare_address(output.url)} speaks SCIM, and changes resources by {way}")
+
+
+def _place(output: ScimOutput) -> str:
+    return f"scim {bare_address(output.url)}"
+
+
+SCIM: Final = SinkPlugin(
+    settings=ScimOutput, build=_sink, place=_place, formats=("scim",), check=_findings, answers=True
+)
+SCIM_FORMAT: Final = FormatPlugin(build=_format, settings=ScimSettings, content="other")

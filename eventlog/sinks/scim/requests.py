@@ -1,0 +1,101 @@
+"""Requests as the journal keeps them: what SCIM is asked to do, but for ids that only the receiver gives.
+
+In the place of an id stands a reference, an object of JSON with one key that no resource has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.core.model import RowId
+from eventlog.core.table_names import write_name
+from eventlog.sql.names import NAME_CHARACTERS
+
+ID_OF: Final = "$id-of"
+"""The key of a reference; what it holds is the name of an object."""
+
+PATCH_OP: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+
+
+class Unique(Struct, frozen=True, omit_defaults=True):
+    """By what an object is found: a path, and the values that it may have there."""
+
+    path: str
+    values: tuple[str, ...] = ()
+
+
+class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is asked of a receiver for one object. `path` has {id} where the receiver's id goes. `mapping` is the
+    table in [output.scim.tables]. `ends` says that the object is gone. A PATCH that `is_whole` tells all that the object
+    has, but for what its `key` says.
+    """
+
+    method: Literal["POST", "PATCH", "DELETE"]
+    path: str
+    object: str
+    unique: Unique
+    mapping: str
+    ends: bool = False
+    is_whole: bool = False
+    key: dict[str, Any] = {}
+    body: dict[str, Any] | None = None
+
+
+def name_object(row: RowId) -> str:
+    """Name an object as the log's table of associations does."""
+    return _name(f"{write_name(row.schema, row.table)} {row.key}")
+
+
+def _name(name: str) -> str:
+    if len(name) <= NAME_CHARACTERS:
+        return name
+    return f"{name[:130]} {sha256(name.encode()).hexdigest()}"
+
+
+def refer_to(row: RowId) -> dict[str, str]:
+    """Refer to an object, whose id the receiver has given."""
+    return {ID_OF: name_object(row)}
+
+
+def referred(value: Any) -> Iterator[str]:
+    """List the objects that a part of a request refers to."""
+    if isinstance(value, Mapping):
+        if value.keys() == {ID_OF}:
+            yield value[ID_OF]
+        else:
+            for part in value.values():
+                yield from referred(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from referred(part)
+
+
+def filled(value: Any, find: Callable[[str], str | None]) -> Any:
+    """Fill ids in for references; what refers to something that has none is left out, and so is what is empty then."""
+    if isinstance(value, Mapping):
+        if value.keys() == {ID_OF}:
+            return find(value[ID_OF])
+        parts = {key: filled(part, find) for key, part in value.items()}
+        kept = {key: part for key, part in parts.items() if part is not None or value[key] is None}
+        # Of a value that refers to nothing the rest says nothing either.
+        is_lost = any(isinstance(value[key], Mapping) and value[key].keys() == {ID_OF} and part is None for key, part in parts.items())
+        return None if is_lost else kept
+    if isinstance(value, list | tuple):
+        parts_of = [filled(part, find) for part in value]
+        kept_parts = [part for part in parts_of if part is not None]
+        return kept_parts if kept_parts or not value else None
+    return value
+
+
+_decoder = msgspec.json.Decoder(Request)
+encode: Final = msgspec.json.Encoder().encode
+
+
+def read_request(body: bytes) -> Request:
+    """Read what a document asks for."""
+    return _decoder.decode(body)

@@ -1,0 +1,125 @@
+"""Which columns go where in SCIM: the keys of [output.scim]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.outputs import OnValue
+from eventlog.sinks.scim.paths import CORE_GROUP, CORE_USER, ENTERPRISE_USER, Path, read_path
+
+ValueType = Literal["", "string", "boolean", "integer", "decimal", "dateTime"]
+
+KNOWN_TYPES: Final = {
+    "User": ("/Users", CORE_USER, "userName"),
+    "Group": ("/Groups", CORE_GROUP, "displayName"),
+}
+"""What RFC 7643 says of its types: where they are, their schema, and by what people tell them apart."""
+
+BOOLEANS: Final = frozenset({"active", "primary"})
+"""Attributes of the core schema that are true or false; all others are texts."""
+
+
+class ColumnSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a column goes. `references` is the table whose object it names; an empty text says that it
+    names none, though a foreign key says so.
+    """
+
+    path: str
+    type: ValueType = ""
+    references: str | None = None
+
+
+class ResourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the rows of a table are. `unique` is the path that no two have alike, by which a resource is found that
+    is there already. With `delete` = disable a deleted row's resource stays, with `active` = false.
+    """
+
+    columns: Mapping[str, str | ColumnSettings]
+    type: str = "User"
+    endpoint: str = ""
+    schema: str = ""
+    unique: str = ""
+    delete: Literal["delete", "disable"] = "delete"
+
+    @property
+    def place(self) -> str:
+        """Where its resources are, below the address."""
+        return self.endpoint or KNOWN_TYPES[self.type][0]
+
+    @property
+    def core(self) -> str:
+        """The schema of its resources."""
+        return self.schema or KNOWN_TYPES[self.type][1]
+
+    @property
+    def unique_path(self) -> str:
+        """The path that no two resources have alike."""
+        return self.unique or KNOWN_TYPES[self.type][2]
+
+    @property
+    def is_unique_for_servers(self) -> bool:
+        """Tell whether every server refuses a second resource with the same value."""
+        return self.type == "User" and self.unique_path == "userName"
+
+
+class MappedColumn(Struct, frozen=True, kw_only=True):
+    """A column, and where it goes."""
+
+    name: str
+    path: Path
+    type: ValueType
+    references: str | None
+
+
+class ScimSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Users, groups and other resources of SCIM, by the tables that they come from."""
+
+    tables: Mapping[str, ResourceSettings]
+    on_value: OnValue = "refuse-object"
+
+    def __post_init__(self) -> None:
+        """Refuse what no request can be made of."""
+        if not self.tables:
+            raise ConfigError("output.scim.tables is empty; name a table, with the columns that go to SCIM.")
+        for name, table in self.tables.items():
+            where = f"output.scim.tables.{name}"
+            if table.type not in KNOWN_TYPES and not (table.endpoint and table.schema and table.unique):
+                known = " or ".join(KNOWN_TYPES)
+                raise ConfigError(
+                    f"{where}.type is {table.type!r}; it is {known}, or `endpoint`, `schema` and `unique` say more."
+                )
+            if not table.place.startswith("/") or not table.place.isascii() or set(table.place) & set(" ?#{}"):
+                raise ConfigError(f"{where}.endpoint is {table.place!r}; it is written as /Users.")
+            read_path(table.unique_path, f"{where}.unique")
+            columns = mapped_columns(table, where)
+            if not columns:
+                raise ConfigError(f"{where}.columns is empty; name the columns that go to SCIM.")
+            paths = [str(column.path).lower() for column in columns]
+            if str(read_path(table.unique_path, where)).lower() not in paths:
+                raise ConfigError(f"{where}.columns has nothing that goes to {table.unique_path}, which is its unique path.")
+            for path in paths:
+                if paths.count(path) > 1:
+                    raise ConfigError(f"{where}.columns has two columns that go to {path}.")
+            if table.delete == "disable" and table.type != "User":
+                raise ConfigError(f"{where}.delete is disable, and a {table.type} cannot be disabled; only a User can.")
+
+
+def mapped_columns(table: ResourceSettings, where: str) -> list[MappedColumn]:
+    """List the columns of a table that go to SCIM."""
+    columns: list[MappedColumn] = []
+    for name, column in table.columns.items():
+        told = ColumnSettings(path=column) if isinstance(column, str) else column
+        path = read_path(told.path, f"{where}.columns.{name}")
+        columns.append(MappedColumn(name=name, path=path, type=told.type or _type_of(path), references=told.references))
+    return columns
+
+
+def _type_of(path: Path) -> ValueType:
+    """Tell the type of a value; "" is that of the column, for only an extension's owner knows it."""
+    if (path.sub or path.attribute) in BOOLEANS and not path.urn:
+        return "boolean"
+    return "string" if path.urn.lower() in ("", ENTERPRISE_USER.lower()) else ""

@@ -1,0 +1,119 @@
+"""The sink `scim`: each document is one request for one object, over several connections.
+
+Law: a request is carried until it was answered. What the receiver refuses ends the events as errors, with its
+words; 429, 5xx and silence wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from threading import Lock
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from eventlog.core.errors import shortened
+from eventlog.core.model import Document, Outcome, Reason, Status
+from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.sinks.http.oauth import OauthSettings
+from eventlog.sinks.http.post import UnreadableAnswer
+from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later
+from eventlog.sinks.scim.carry import Carrier, Receiver
+from eventlog.sinks.scim.client import ScimClient
+from eventlog.sinks.scim.requests import read_request, referred
+from eventlog.sinks.scim.server import RefusedError
+
+
+class Unsent:
+    """The documents that nobody can have sent yet: those of plans that this process has made."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._keys: set[tuple[str, str]] = set()
+
+    def clear(self) -> None:
+        """Forget them all: somebody else may have sent them."""
+        with self._lock:
+            self._keys.clear()
+
+    def add(self, plan: str, documents: Sequence[Document]) -> None:
+        """Know that these are new."""
+        with self._lock:
+            self._keys.update((plan, document.id) for document in documents)
+
+    def take(self, plan: str, document: Document) -> bool:
+        """Begin to send one; whether it is the first time."""
+        with self._lock:
+            is_new = (plan, document.id) in self._keys
+            self._keys.discard((plan, document.id))
+            return is_new
+
+
+class ScimLane(HttpLane):
+    """Carries requests over one connection."""
+
+    _poster: ScimClient
+
+    def share(self, receiver: Receiver, unsent: Unsent) -> None:
+        """Know the receiver as the other connections do."""
+        self._carrier = Carrier(self._poster, receiver)
+        self._unsent = unsent
+
+    def _send(self, document: Document, plan: str) -> Reply:
+        is_new = self._unsent.take(plan, document)
+        try:
+            notes = self._carrier.carry(read_request(document.body), is_new=is_new)
+        except UnreadableAnswer as error:
+            return again_later(document, f"{self._poster.address} gave an answer that cannot be read: {error}")
+        except RefusedError as error:
+            return _answer(document, Status.ERROR, Reason.REFUSED, error.note)
+        if notes:
+            return _answer(document, Status.WARNING, Reason.PUBLISHED, "; ".join(notes))
+        return Reply()
+
+
+def _answer(document: Document, status: Status, reason: Reason, note: str) -> Reply:
+    outcomes: list[Outcome] = []
+    for positions in document.covers.values():
+        for position in positions:
+            outcome = Outcome(position=position, status=status, reason=reason)
+            outcomes.append(replace(outcome, note=shortened(note, NOTE_CHARACTERS)))
+    return Reply(outcomes=tuple(outcomes))
+
+
+class ScimSink(ScimLane, HttpSink):
+    """Several connections to one receiver, of which it is the first itself."""
+
+    lane: ClassVar[type[HttpLane]] = ScimLane
+
+    def __init__(self, settings: OauthSettings, client: ScimClient, receiver: Receiver) -> None:
+        self._receiver = receiver
+        HttpSink.__init__(self, settings, client)
+        # A thread must not be the first to import what another one imports.
+        import_module("eventlog.sinks.http.tokens")
+        unsent = Unsent()
+        for lane in self.lanes:
+            assert isinstance(lane, ScimLane)  # noqa: S101  # all are made by `lane`
+            lane.share(receiver, unsent)
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        """What it can do: several connections, and what the receiver calls objects."""
+        return SinkCapabilities(lanes=self.lanes, associations=self._receiver.associations)
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Take over from another publisher, which may have sent whatever was planned."""
+        super().open(tenure)
+        self._unsent.clear()
+        self._receiver.ask_again()
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Know that these are new, and read at once what is known of their objects."""
+        self._unsent.add(plan, documents)
+        requests = [read_request(document.body) for document in documents]
+        self._receiver.expected = frozenset(request.object for request in requests if not request.ends)
+        names: dict[str, None] = {}
+        for request in requests:
+            names |= dict.fromkeys([request.object, *referred(request.body)])
+        self._receiver.associations.read([*names])
