@@ -32,6 +32,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
+from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings
 from eventlog.sinks.store.address import StoreSettings
 from eventlog.sources.compare.settings import CompareSettings, QuerySettings
 from eventlog.sources.gbase.settings import GBaseSettings
@@ -57,7 +58,7 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "web": (table_named("web").settings,),
     "verify": (table_named("verify").settings,),
     "output": tuple(
-        whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "database", "kafka", "delta", "iceberg")
+        whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "scim", "database", "kafka", "delta", "iceberg")
     ),
     "output.change_tables": (ChangeTableSettings,),
     "output.row_files": (RowFileSettings,),
@@ -66,6 +67,8 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "output.jsonl": (JsonLinesSettings,),
     "output.debezium": (DebeziumSettings,),
     "output.cloudevents": (CloudEventsSettings,),
+    "output.scim": (ScimSettings,),
+    "output.scim.tables": (ResourceSettings,),
     "policy": (PolicyConfig,),
     "policy.steps": STEPS,
 }

@@ -28,7 +28,7 @@ from tests.support.levels import (
 )
 
 collect_ignore = ["examples"]  # wheels of others: tests install them, and run their tests there
-KINDS = ("", "_mysql", "_oracle", "_kafka", "_registry", "_store", "_catalog")
+KINDS = ("", "_mysql", "_oracle", "_kafka", "_registry", "_scim", "_store", "_catalog")
 SERVERS = tuple(f"tests.support.servers{one}" for one in KINDS)
 LONGEST_NAME = 200
 ENGINE = "tests.support.containers"  # comes last: it imports one of them, and a plug-in may not be there before

@@ -448,5 +448,6 @@ def _of_rows(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             _key("object", name),
             sa.Column("association", name),
             sa.Column("awaiting", value),
+            sa.Column("is_over", sa.Integer(), nullable=False),
         ],
     }

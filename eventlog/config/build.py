@@ -16,6 +16,7 @@ from eventlog.core.registry import format_named, source_named, steps_plugin, str
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
+from eventlog.core.seams import Format
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.blame import BrokenOutput
 from eventlog.delivery.output import Output
@@ -208,23 +209,27 @@ def require_packages(output: OutputConfig) -> None:
         require(need.what, need.module)
 
 
-def _output(output: OutputConfig, config: Config) -> Output:
-    require_packages(output)
-    plugin, format_plugin = plugin_of(output), format_named(output.format)
+def format_of(output: OutputConfig, config: Config) -> Format:
+    """Make the format of an output, behind its policies."""
+    format_plugin = format_named(output.format)
     database, home = _find_home(config.source)
     ordered = FormatOrder(
         settings=own_table(output),
         output=output,
-        sink=plugin,
+        sink=plugin_of(output),
         publisher=config.publisher,
         schema=config.source.schema,
         database=database,
         home=home,
     )
-    steps = _steps_of(output, config)
-    form = format_plugin.build(ordered)
-    if steps:
-        form = steps_plugin().format(form, steps)
+    form, steps = format_plugin.build(ordered), _steps_of(output, config)
+    return steps_plugin().format(form, steps) if steps else form
+
+
+def _output(output: OutputConfig, config: Config) -> Output:
+    require_packages(output)
+    plugin, format_plugin = plugin_of(output), format_named(output.format)
+    form = format_of(output, config)
     build = format_plugin.folder if output.sink == "files" and format_plugin.folder is not None else plugin.build
     return Output(
         format=form,
@@ -261,7 +266,7 @@ def _output_or_broken(output: OutputConfig, config: Config) -> Output:
 
 def _steps_of(output: OutputConfig, config: Config) -> tuple[Any, ...]:
     """The steps of an output, which nearly always has none."""
-    if not output.steps and not output.policies:
+    if not output.steps and not output.policies and output.unmapped == "send":
         return ()
     return steps_plugin().of_output(output, config.policy)
 

@@ -6,7 +6,7 @@ object that the receiver does not know yet waits for it here, and is told once, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from threading import RLock
 from typing import Final
 
@@ -25,10 +25,14 @@ class Awaiting(Struct, frozen=True, array_like=True):
 
 
 class Association(Struct, frozen=True):
-    """What a receiver calls an object, None where it is not known there; and who waits for it."""
+    """What a receiver calls an object, None where it is not known there; and who waits for it.
+
+    One that is `over` is there still, though our object is gone: nobody else's may take its place.
+    """
 
     id: str | None = None
     awaiting: tuple[Awaiting, ...] = ()
+    over: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -109,13 +113,13 @@ class Associations:
                     return None
             return name
 
-    def keep(self, name: str, id: str | None) -> None:  # noqa: A002  # as SCIM calls it
-        """Keep what the receiver calls an object, or that it has none."""
+    def keep(self, name: str, id: str | None, *, over: bool = False) -> None:  # noqa: A002  # as SCIM calls it
+        """Keep what the receiver calls an object, or that it has none; whether the object is over."""
         with self._lock:
             self.read([name])
             former = self._known[name]
-            if former.id != id:
-                self._write(name, Association(id, former.awaiting))
+            if (former.id, former.over) != (id, over):
+                self._write(name, Association(id, former.awaiting, over))
 
     def find_or_await(self, name: str, awaiting: Awaiting) -> str | None:
         """Find what the receiver calls an object, or have somebody wait for it."""
@@ -135,7 +139,7 @@ class Associations:
             known = self._known[name]
             if awaiting in known.awaiting:
                 left = tuple(other for other in known.awaiting if other != awaiting)
-                self._write(name, Association(known.id, left))
+                self._write(name, Association(known.id, left, known.over))
 
     def waiting_of(self, name: str) -> list[tuple[str, Awaiting]]:
         """List for which objects an object waits."""

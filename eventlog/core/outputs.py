@@ -32,7 +32,7 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     them. An output that fails lags behind the others, which go on: by `max_behind_rows` at most,
     and for `max_behind_seconds`, where they are not 0. What happens then says `when_behind`: all
     others wait for it, or it is paused. `transactions` are told whole, or their changes in the
-    order of their rows.
+    order of their rows. `unmapped` says what becomes of a column that no policy and no mapping names.
     """
 
     format: str = "xds"
@@ -44,6 +44,12 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     max_behind_seconds: float = 0
     when_behind: Literal["wait", "pause"] = "wait"
     transactions: Literal["mixed", "whole"] = "mixed"
+    unmapped: Literal["send", "drop", "stop"] = "send"
+
+    @property
+    def mapped(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+        """The tables that its format has a mapping for, each with its columns; None where it needs none."""
+        return None
 
     @property
     def sink(self) -> str:

@@ -113,6 +113,9 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
     counts: Callable[[Any], bool] = lambda _settings: False
     """Whether it counts what it writes of a transaction, as its table says: then the log is asked
     where each one ends."""
+    show: Callable[[Any], str] | None = None
+    """What `eventlog explain` shows of a change as it was written, where outputs of this format are sent something
+    that people read."""
     folder: Callable[[SinkOrder], Sink] | None = None
     """What writes it to the folder of `sink = "files"`, where that is not a file for each document.
     """

@@ -59,3 +59,7 @@ def _show(explanation: Explanation) -> None:
         show_sentence(sentence)
     for result in explanation.policies:
         show_result(result)
+    for sent in explanation.sent:
+        show_sentence(f"{sent.output} is sent:" if sent.text else f"{sent.output}: {sent.note}")
+        if sent.text:
+            show_text(sent.text)

@@ -5,7 +5,7 @@ is marked.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import dedent
 from typing import Any
 
@@ -13,11 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.config.build import decider_of
+from eventlog.config.build import decider_of, format_of, name_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Refusal, Status
 from eventlog.core.model import Row as ImageRow
+from eventlog.core.registry import format_named
 from eventlog.core.rules import Round
 from eventlog.core.rules.images import open_images
 from eventlog.core.rules.screen import HIDDEN, Identities
@@ -59,12 +60,21 @@ class FormerDocument(Struct, frozen=True, kw_only=True):
     document: str
 
 
+class SentText(Struct, frozen=True, kw_only=True):
+    """What an output is sent of a change, as people read it; `note` is why it is sent nothing, or not all."""
+
+    output: str
+    text: str = ""
+    note: str | None = None
+
+
 class Explanation(Struct, frozen=True, kw_only=True):
     """The row, what was recorded about it, the rows it is read with, and the document that it
     gives.
 
     `refused` says why there is no document, or what was left out of it; `policies` say what outputs
-    get that have any. `first` is the first row in the document, `former` the object's document before it.
+    get that have any, and `sent` what those are sent that are sent requests. `first` is the first row in the
+    document, `former` the object's document before it.
     """
 
     record_id: int
@@ -77,6 +87,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     first: int | None = None
     former: FormerDocument | None = None
     policies: tuple[PolicyResult, ...] = ()
+    sent: tuple[SentText, ...] = ()
 
     def as_former(self, before: int) -> FormerDocument | None:
         """Return its document as a former one of a document that begins with a later row."""
@@ -131,7 +142,22 @@ def explain(
         first=first,
         former=None if first is None else _former(parts, first, config, mask),
         policies=tuple(results(config, tables, changes, mask)),
+        sent=tuple(_sent(config, tables, changes, mask)),
     )
+
+
+def _sent(config: Config, catalog: Catalog, changes: Sequence[Change], mask: Mask | None) -> Iterator[SentText]:
+    """What outputs are sent whose format shows it."""
+    shown = [change if mask is None else mask.change(change) for change in changes]
+    for output in config.output:
+        show = format_named(output.format).show
+        if show is None:
+            continue
+        for item in format_of(output, config).writer(catalog)(change for change in shown if change is not None):
+            if isinstance(item, Refusal):
+                yield SentText(output=name_of(output), note=item.note)
+            else:
+                yield SentText(output=name_of(output), text=show(item))
 
 
 def _read(

@@ -26,7 +26,7 @@ KNOWN_VALUES = 1000
 """Values of an expression that are remembered."""
 
 
-def action_of(step: steps.Step, shape: Shape, number: int) -> Action | None:
+def action_of(step: steps.Step | steps.Unmapped, shape: Shape, number: int) -> Action | None:
     """What the step does to the changes of a table; None where it does nothing to them. The shape is changed."""
     # `only` is about the tables that it does not mean, all others are about those that they do.
     meant = shape.is_meant(step.classes)
@@ -36,6 +36,8 @@ def action_of(step: steps.Step, shape: Shape, number: int) -> Action | None:
         return None
     if isinstance(step, steps.WithoutTables):
         return _left_out(shape, number)
+    if isinstance(step, steps.Unmapped):
+        return _guard(step, shape, number)
     made = _MADE[type(step)]
     return made(step, shape, number)
 
@@ -60,6 +62,29 @@ def _drop(step: steps.Drop, shape: Shape, number: int) -> Action | None:
     shape.refuse_key(gone, number, "drop")
     shape.drop(gone)
     return _dropping(gone, number) if gone else None
+
+
+def _guard(step: steps.Unmapped, shape: Shape, number: int) -> Action | None:
+    """Let no attribute leave that nobody names; a key always does, for objects are told apart by it."""
+    mapped = set[str]()
+    if step.mapped is not None:
+        names = {name.casefold() for name in (shape.source.whole, shape.source.name)}
+        tables = [columns for table, columns in step.mapped if table.casefold() in names]
+        if not tables:
+            return None  # nothing of it is sent
+        mapped = {column.casefold() for columns in tables for column in columns}
+    unnamed = [
+        name
+        for name in shape.table.loggable
+        if name not in shape.spoken and name.casefold() not in mapped and shape.key_of(name) is None
+    ]
+    captured = [name for name in unnamed if name in shape.table.attributes]
+    if captured and step.mode == "stop":
+        what = f"{shape.source.whole}.{captured[0]} is named by no mapping and no policy"
+        hint = "Name it in a step (keep, drop, …) or in the mapping; unmapped = 'drop' leaves such columns out."
+        raise ConfigError(f"{what}, and unmapped is 'stop'.", hint=hint)
+    shape.drop(unnamed)
+    return _dropping(unnamed, number) if unnamed else None
 
 
 def _dropping(names: Iterable[str], number: int) -> Action:

@@ -12,7 +12,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, refuse_name
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
-from eventlog.policies.steps import STEPS, Route, Steps, placed
+from eventlog.policies.steps import STEPS, Route, Steps, Unmapped, placed
 
 
 class PolicyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,13 +27,17 @@ class PolicyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
 def steps_of(output: OutputKeys, policies: Sequence[PolicyConfig]) -> Steps:
     """The steps that an output's changes go through: those of its policies, as it lists them, then
-    its own.
+    its own, and its guard.
     """
     known = {policy.name: policy.steps for policy in policies}
     shared = [step for name in output.policies for step in known[name]]
     steps = (*shared, *output.steps)
     if any(isinstance(step, Route) for step in steps):
-        return placed(steps, *output.places)
+        steps = placed(steps, *output.places)
+    if output.unmapped != "send":
+        # Behind all others: what they add is named by them.
+        guard: Any = Unmapped(mode=output.unmapped, mapped=output.mapped)
+        steps = (*steps, guard)
     return steps
 
 

@@ -33,6 +33,8 @@ class Shape:
         self.names = tuple(dict.fromkeys((table.class_name or table.name, table.name, table.whole)))
         self.hidden: set[str] = set()
         self.exposed: set[str] = set()
+        self.spoken: set[str] = set()
+        """The attributes that steps have named, by the names that they have now; `*` names none."""
         self._source = {name: name for name in table.loggable}
         """The attributes of the source by the names that they have now; what was added has none."""
 
@@ -62,6 +64,7 @@ class Shape:
         known = tuple(self.table.loggable)
         self.had[number] = known
         named = {pattern: [name for name in known if fnmatchcase(name, pattern)] for pattern in patterns}
+        self.spoken.update(set(patterns).intersection(known))
         self.missed[number] = frozenset(pattern for pattern, names in named.items() if not names)
         meant = {name for names in named.values() for name in names}
         return [name for name in known if name in meant]
@@ -145,6 +148,7 @@ class Shape:
     def rename(self, names: Mapping[str, str], class_name: str) -> None:
         """The table with other names of attributes, and of its class."""
         self._source = {names.get(now, now): source for now, source in self._source.items()}
+        self.spoken = {names.get(now, now) for now in self.spoken}
         columns = tuple(_called(column, names.get(self._named(column))) for column in self.table.columns)
         children = []
         for child in self.table.children:
@@ -177,6 +181,7 @@ class Shape:
 
     def add(self, name: str, sql_type: str) -> None:
         """The table with one attribute more, or with one of another type."""
+        self.spoken.add(name)
         if name in self.table.loggable:
             self.retype([name], sql_type)
         else:

@@ -273,6 +273,15 @@ class PlacedRoute(Route, frozen=True, kw_only=True, tag="route"):
     taken: tuple[str, ...] = ()
 
 
+class Unmapped(_Step, frozen=True, kw_only=True, tag="unmapped"):
+    """Leaves out each attribute that no step and no mapping names, or says that there is one (`stop`). An output
+    has it behind its steps by its key `unmapped`; `mapped` are the tables of its mapping, with their columns.
+    """
+
+    mode: Literal["stop", "drop"]
+    mapped: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+
+
 Step = (
     OnlyTables
     | WithoutTables

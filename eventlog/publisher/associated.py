@@ -21,7 +21,7 @@ class KeptAssociations(AssociationTable):
 
     def read(self, objects: Collection[str]) -> Mapping[str, Association]:
         """Read what is kept of these objects."""
-        return {name: association for name, association in self._rows("association_read", objects=as_text([*objects]))}
+        return dict(self._rows("association_read", objects=as_text([*objects])))
 
     def read_awaited(self) -> Mapping[str, Association]:
         """Read all objects for which somebody waits."""
@@ -36,9 +36,9 @@ class KeptAssociations(AssociationTable):
         return {str(row[0]): str(row[1]) for row in self._ask("association_all")}
 
     def _rows(self, query: str, **values: Any) -> Iterator[tuple[str, Association]]:
-        for name, association, awaiting in self._ask(query, **values):
+        for name, association, awaiting, is_over in self._ask(query, **values):
             waiting = () if awaiting is None else msgspec.json.decode(awaiting, type=tuple[Awaiting, ...])
-            yield str(name), Association(association, waiting)
+            yield str(name), Association(association, waiting, bool(is_over))
 
     def _ask(self, query: str, **values: Any) -> Sequence[Sequence[Any]]:
         log = self._log
@@ -56,5 +56,6 @@ def write_associations(
     for name, association in associations.items():
         if not association.is_empty:
             waiting = as_text(association.awaiting) if association.awaiting else None
-            kept.append({"output": output, "object": name, "association": association.id, "awaiting": waiting})
+            row = {"output": output, "object": name, "association": association.id, "awaiting": waiting}
+            kept.append(row | {"is_over": int(association.over)})
     yield "association_make", kept

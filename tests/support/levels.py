@@ -19,7 +19,7 @@ SERVERS: Final = frozenset(
     {
         *("postgresql", "mariadb", "mysql", "oracle", "broker", "kafka", "mock_cluster", "real_registry"),
         "s3_store",
-        "catalog_server",
+        *("catalog_server", "keycloak"),
         *("postgresql_server", "logical_server", "mariadb_server", "mysql_server", "oracle_server", "spark", "java"),
     }
 )

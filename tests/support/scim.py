@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Thread
 from typing import Any
@@ -18,8 +18,14 @@ from scim2_server.utils import (
     load_default_schemas,
     load_default_service_provider_config,
 )
+from sqlalchemy import Engine, text
 
-TOKEN = "token-of-tests"  # noqa: S105  # of a server that lives as long as a test
+from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
+from eventlog.config.settings import Config, from_settings
+
+TOKEN = "token-of-tests"  # of a server that lives as long as a test
 
 Answer = tuple[str, list[tuple[str, str]], bytes]
 Meddle = Callable[[str, str], Answer | None]
@@ -131,13 +137,115 @@ MAPPING: dict[str, Any] = {
 """Users and groups of the tables below, as SCIM has them."""
 
 TABLES = (
-    "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, login VARCHAR(40) NOT NULL, fname VARCHAR(40), "
-    "lname VARCHAR(40), mail VARCHAR(80), room VARCHAR(20), number INTEGER, boss INTEGER REFERENCES usr (idu), "
-    "works INTEGER)",
-    "CREATE TABLE usr_phone (idu INTEGER NOT NULL REFERENCES usr (idu), phone VARCHAR(40) NOT NULL, "
-    "PRIMARY KEY (idu, phone))",
+    (
+        "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, login VARCHAR(40) NOT NULL, fname VARCHAR(40), "
+        "lname VARCHAR(40), mail VARCHAR(80), room VARCHAR(20), number INTEGER, boss INTEGER REFERENCES usr (idu), "
+        "works INTEGER)"
+    ),
+    (
+        "CREATE TABLE usr_phone (idu INTEGER NOT NULL REFERENCES usr (idu), phone VARCHAR(40) NOT NULL, "
+        "PRIMARY KEY (idu, phone))"
+    ),
     "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY, name VARCHAR(40))",
-    "CREATE TABLE usr_grp (idg INTEGER NOT NULL REFERENCES grp (idg), idu INTEGER NOT NULL REFERENCES usr (idu), "
-    "PRIMARY KEY (idg, idu))",
+    (
+        "CREATE TABLE usr_grp (idg INTEGER NOT NULL REFERENCES grp (idg), idu INTEGER NOT NULL REFERENCES usr (idu), "
+        "PRIMARY KEY (idg, idu))"
+    ),
 )
 """Users with managers and phones, groups with members."""
+
+
+ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+USER_COLUMNS = ("login", "fname", "lname", "mail", "room", "number", "boss", "works", "phones")
+
+
+def wanted(engine: Engine) -> tuple[dict[str, dict[str, Any]], dict[str, set[str]]]:
+    """The users by their logins, and the members of the groups by their names, as the tables have them."""
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT * FROM usr")).mappings().all()
+        phones = connection.execute(text("SELECT idu, phone FROM usr_phone")).all()
+        groups = dict(connection.execute(text("SELECT idg, name FROM grp")).all())
+        members = connection.execute(text("SELECT idg, idu FROM usr_grp")).all()
+    logins = {row["idu"]: row["login"] for row in rows}
+    users: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        user = {column: row[column] for column in ("login", "fname", "lname", "mail", "room")}
+        user |= {"number": None if row["number"] is None else str(row["number"]), "boss": logins.get(row["boss"])}
+        works = None if row["works"] is None else bool(row["works"])
+        users[row["login"]] = user | {"works": works, "phones": {phone for idu, phone in phones if idu == row["idu"]}}
+    in_groups = {name: {logins[idu] for idg, idu in members if idg == group} for group, name in groups.items()}
+    return users, in_groups
+
+
+def found(
+    users: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, dict[str, Any]], dict[str, set[str]]]:
+    """The same, as a server has them; no two have one name."""
+    names = {user["id"]: user["userName"] for user in users}
+    assert len(set(names.values())) == len(users)
+    told: dict[str, dict[str, Any]] = {}
+    for user in users:
+        name, more = user.get("name") or {}, user.get(ENTERPRISE) or {}
+        work = {
+            kind: next((value for value in user.get(kind) or () if value.get("type") == "work"), {})
+            for kind in ("emails", "addresses")
+        }
+        boss = more.get("manager") or {}
+        told[user["userName"]] = {
+            "login": user["userName"],
+            "fname": name.get("givenName"),
+            "lname": name.get("familyName"),
+            "mail": work["emails"].get("value"),
+            "room": work["addresses"].get("locality"),
+            "number": more.get("employeeNumber"),
+            "boss": names.get(boss.get("value")),
+            "works": user.get("active"),
+            "phones": {phone["value"] for phone in user.get("phoneNumbers") or ()},
+        }
+    assert len({group["displayName"] for group in groups}) == len(groups)
+    members = {group["displayName"]: {names[m["value"]] for m in group.get("members") or ()} for group in groups}
+    return told, members
+
+
+def told(server: Judge) -> tuple[dict[str, dict[str, Any]], dict[str, set[str]]]:
+    """The users and the groups that the judge has."""
+    return found(server.resources("User"), server.resources("Group"))
+
+
+def scim_site(engine: Engine, style: str = "row-back") -> None:
+    """Make the tables, and a log that captures them."""
+    with engine.begin() as connection:
+        for statement in TABLES:
+            connection.execute(text(statement))
+    install(engine)
+    for table, child in (("usr", "usr_phone"), ("grp", "usr_grp")):
+        track(engine, [table], TriggerOptions(style=Style(style), children=(child,)))
+
+
+def scim_config(engine: Engine, url: str, publisher: Mapping[str, Any] | None = None, **output: Any) -> Config:
+    """A publisher of that log to a server."""
+    settings = {"sink": "scim", "url": url, "authorization": f"Bearer {TOKEN}", "connections": 4, "scim": MAPPING}
+    return from_settings(
+        {
+            "source": {"url": engine.url.render_as_string(hide_password=False)},
+            "publisher": {"allow_loopback": True, "retry_first": 0.05, **(publisher or {})},
+            "output": [settings | output],
+        },
+        {},
+        origin="a test",
+    )
+
+
+def run(engine: Engine, *statements: str) -> None:
+    """Change the tables in one transaction."""
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+
+
+def ends(engine: Engine) -> dict[int, tuple[str, str | None]]:
+    """How rows ended that are no plain success, with the note."""
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT record_id, status FROM event_log WHERE status <> 'S'")).all()
+        notes = dict(connection.execute(text("SELECT record_id, note FROM event_log_outcome")).all())
+    return {int(number): (str(letter), notes.get(number)) for number, letter in rows}

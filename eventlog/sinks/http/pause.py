@@ -9,6 +9,7 @@ from typing import Final
 MOST_WAIT_SECONDS: Final = 3600.0
 """A receiver that asks for a longer pause is asked again after this one."""
 
+
 class Pause:
     """Until when a receiver wants nothing; all connections to it share it."""
 

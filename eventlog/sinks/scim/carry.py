@@ -123,6 +123,8 @@ class Carrier:
 
     def _tell_whole(self, request: Request, *, is_new: bool) -> None:
         found = self._known.find(request.object)
+        if found is not None:
+            self._known.keep(request.object, found)  # it may have been over
         # Every server refuses a second user of one name, so nobody has to look for it before.
         is_safe = is_new and self._mapping(request).is_unique_for_servers
         if found is None and not is_safe:
@@ -140,12 +142,17 @@ class Carrier:
     def _make(self, request: Request) -> str | None:
         """Make a resource; return the id of one that is there already, and is to be told."""
         body = filled(request.body, self._known.find)
+        # Some servers take members by PATCH alone.
+        by_patch = "members" in body and self._receiver.abilities(self._client).patches
+        members = body.pop("members") if by_patch else []
         answer = self._client.ask("POST", request.path, body)
         if answer.is_taken:
             made = answer.content.get("id")
             if made is None:
                 return self._adopt(request)
             self._keep(request.object, str(made))
+            if members:
+                self._patch(request, str(made), [{"op": "add", "path": "members", "value": members}])
             return None
         if answer.status == HTTPStatus.CONFLICT:
             found = self._adopt(request)
@@ -187,8 +194,8 @@ class Carrier:
             kind = self._mapping(request).type
             return [f"nobody knows what the receiver calls {request.object}; if it has that {kind}, it keeps it"]
         if request.method == "PATCH":
-            if not self._patch(request, found, self._operations(request)):
-                self._known.keep(request.object, None)
+            is_there = self._patch(request, found, self._operations(request))
+            self._known.keep(request.object, found if is_there else None, over=is_there)
             return []
         answer = self._client.ask("DELETE", self._path(request, found))
         if not answer.is_taken and answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
@@ -274,7 +281,9 @@ class Carrier:
         if abilities.tags:
             tag = read.tag or str((meta or {}).get("version") or "")
         if abilities.patches:
-            answer = self._client.ask("PATCH", path, {"schemas": [PATCH_OP], "Operations": operations}, tag=tag)
+            answer = self._client.ask(
+                "PATCH", path, {"schemas": [PATCH_OP], "Operations": rendered(operations)}, tag=tag
+            )
             if answer.status not in CANNOT:
                 return answer
             self._receiver.cannot_patch()
@@ -290,9 +299,9 @@ class Carrier:
         names: list[str] = []
         for name, place, operation in self._unresolved(request):
             told = msgspec.json.encode(Told(request.mapping, operation)).decode()
-            if self._known.find_or_await(name, Awaiting(request.object, place, told)) is None:
-                if name not in self._receiver.expected:
-                    names.append(name)
+            found = self._known.find_or_await(name, Awaiting(request.object, place, told))
+            if found is None and name not in self._receiver.expected:
+                names.append(name)
         if not names:
             return []
         return [f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet, and is told when it has"]
@@ -327,9 +336,10 @@ class Carrier:
 
     def _stop_waiting(self, request: Request) -> None:
         """Have nothing wait that this request makes out of date."""
-        waiting = self._known.waiting_of(request.object)
-        for name, awaiting in waiting:
-            if request.ends or request.method == "POST" or _is_past(awaiting, name, (request.body or {})["Operations"]):
+        is_all = request.ends or request.method == "POST"
+        operations = () if is_all else (request.body or {})["Operations"]
+        for name, awaiting in self._known.waiting_of(request.object):
+            if is_all or _is_past(awaiting, name, operations):
                 self._known.end_waiting(name, awaiting)
 
     def _tell_waiting(self, name: str) -> Iterator[str]:
@@ -353,9 +363,7 @@ class Carrier:
         place = self._receiver.mappings[told.mapping].place
         body = {"schemas": [PATCH_OP], "Operations": [told.operation]}
         path = f"{place}/{{id}}"
-        request = Request(
-            method="PATCH", path=path, object=name, unique=Unique(""), mapping=told.mapping, body=body
-        )
+        request = Request(method="PATCH", path=path, object=name, unique=Unique(""), mapping=told.mapping, body=body)
         try:
             self._patch(request, found, self._operations(request))
         except RefusedError as error:

@@ -95,6 +95,8 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[st
         if key.lower().startswith("urn:"):
             parts = changed(old or {}, new or {})
             operations += [{**part, "path": f"{key}:{part['path']}"} for part in parts]
+        elif key.lower() == "members":
+            operations += _changed_members(key, old or [], new or [])
         elif new is None:
             operations.append({"op": "remove", "path": key})
         elif isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -102,6 +104,19 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[st
             operations += [{**part, "path": f"{key}.{part['path']}"} for part in parts]
         else:
             operations.append({"op": "replace", "path": key, "value": new})
+    return operations
+
+
+def _changed_members(
+    key: str, old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """List who comes and who goes: a group may have very many members."""
+    before, after = ({element.get("value"): element for element in several} for several in (old, new))
+    operations: list[dict[str, Any]] = []
+    if gone := [value for value in before if value not in after]:
+        operations.append({"op": "remove", "path": key, "value": [{"value": value} for value in gone]})
+    if come := [element for value, element in after.items() if value not in before]:
+        operations.append({"op": "add", "path": key, "value": come})
     return operations
 
 

@@ -21,7 +21,9 @@ ENTERPRISE_USER: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:
 _CORE: Final = {CORE_USER.lower(), CORE_GROUP.lower()}
 _name = re.compile(r"[A-Za-z$][\w$-]*", re.ASCII).fullmatch
 _urn = re.compile(r"urn:[\w.:-]+", re.ASCII | re.IGNORECASE).fullmatch
-_term = re.compile(r'\s*([A-Za-z$][\w$-]*)\s+eq\s+("(?:[^"\\]|\\.)*"|true|false)\s*(?:and\b|\Z)', re.ASCII | re.IGNORECASE)
+_term = re.compile(
+    r'\s*([A-Za-z$][\w$-]*)\s+eq\s+("(?:[^"\\]|\\.)*"|true|false)\s*(?:and\b|\Z)', re.ASCII | re.IGNORECASE
+)
 _whole = re.compile(r"([^\[\]]+)(?:\[(.*)\](?:\.([^\[\].]+))?)?", re.DOTALL).fullmatch
 
 
@@ -141,7 +143,7 @@ def get_values(resource: Mapping[str, Any], path: Path) -> list[Any]:
 def add_elements(resource: dict[str, Any], path: Path, elements: Sequence[Mapping[str, Any]]) -> None:
     """Add values to an attribute that has several; those that are there already are left."""
     holder = _holder(resource, path, make=True)
-    assert holder is not None  # noqa: S101  # it was made
+    assert holder is not None  # it was made
     key = find_key(holder, path.attribute)
     held = list(_elements(holder.get(key)))
     for element in elements:

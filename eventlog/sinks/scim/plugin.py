@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.plugins import Finding, FormatOrder, FormatPlugin, SinkOrder, SinkPlugin
@@ -28,6 +28,12 @@ class ScimOutput(
     patch: Literal["auto", "always", "never"] = "auto"
     scim: ScimSettings | None = None
 
+    @property
+    def mapped(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+        """The tables that go to SCIM, each with its columns."""
+        tables = {} if self.scim is None else self.scim.tables
+        return tuple((name, tuple(table.columns)) for name, table in tables.items())
+
     def __post_init__(self) -> None:
         """Refuse an address with a query, behind which no path can stand."""
         OauthSettings.__post_init__(self)
@@ -41,7 +47,7 @@ def _sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.scim.sink import ScimSink
 
     output: ScimOutput = order.output
-    assert output.scim is not None  # noqa: S101  # its format was built before
+    assert output.scim is not None  # its format was built before
     return ScimSink(output, ScimClient(output), Receiver(output.scim, output.patch))
 
 
@@ -49,6 +55,12 @@ def _format(order: FormatOrder) -> Format:
     from eventlog.sinks.scim.write import ScimFormat
 
     return ScimFormat(order.settings)
+
+
+def _show(written: Any) -> str:
+    from eventlog.sinks.scim.requests import show_request
+
+    return show_request(written.text)
 
 
 def _findings(output: ScimOutput) -> Iterable[Finding]:
@@ -74,4 +86,4 @@ def _place(output: ScimOutput) -> str:
 SCIM: Final = SinkPlugin(
     settings=ScimOutput, build=_sink, place=_place, formats=("scim",), check=_findings, answers=True
 )
-SCIM_FORMAT: Final = FormatPlugin(build=_format, settings=ScimSettings, content="other")
+SCIM_FORMAT: Final = FormatPlugin(build=_format, settings=ScimSettings, content="other", show=_show)

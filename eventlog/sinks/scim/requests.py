@@ -83,7 +83,10 @@ def filled(value: Any, find: Callable[[str], str | None]) -> Any:
         parts = {key: filled(part, find) for key, part in value.items()}
         kept = {key: part for key, part in parts.items() if part is not None or value[key] is None}
         # Of a value that refers to nothing the rest says nothing either.
-        is_lost = any(isinstance(value[key], Mapping) and value[key].keys() == {ID_OF} and part is None for key, part in parts.items())
+        is_lost = any(
+            isinstance(value[key], Mapping) and value[key].keys() == {ID_OF} and part is None
+            for key, part in parts.items()
+        )
         return None if is_lost else kept
     if isinstance(value, list | tuple):
         parts_of = [filled(part, find) for part in value]
@@ -96,6 +99,15 @@ _decoder = msgspec.json.Decoder(Request)
 encode: Final = msgspec.json.Encoder().encode
 
 
-def read_request(body: bytes) -> Request:
-    """Read what a document asks for."""
-    return _decoder.decode(body)
+def read_requests(body: bytes) -> list[Request]:
+    """Read what a document asks for, a request in each line."""
+    return [_decoder.decode(line) for line in body.splitlines()]
+
+
+def show_request(text: str) -> str:
+    """Show a request as people read it; {id} and $id-of stand for what the receiver calls objects."""
+    [request] = read_requests(text.encode())
+    lines = [f"{request.method} {request.path}"]
+    if request.body is not None:
+        lines.append(msgspec.json.format(encode(request.body), indent=2).decode())
+    return "\n".join(lines)

@@ -94,13 +94,16 @@ class ScimSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 )
             if not table.place.startswith("/") or not table.place.isascii() or set(table.place) & set(" ?#{}"):
                 raise ConfigError(f"{where}.endpoint is {table.place!r}; it is written as /Users.")
-            read_path(table.unique_path, f"{where}.unique")
+            if read_path(table.unique_path, f"{where}.unique").attribute.lower() == "externalid":
+                raise ConfigError(f"{where}.unique is externalId, and servers find nothing by it; name another path.")
             columns = mapped_columns(table, where)
             if not columns:
                 raise ConfigError(f"{where}.columns is empty; name the columns that go to SCIM.")
             paths = [str(column.path).lower() for column in columns]
             if str(read_path(table.unique_path, where)).lower() not in paths:
-                raise ConfigError(f"{where}.columns has nothing that goes to {table.unique_path}, which is its unique path.")
+                raise ConfigError(
+                    f"{where}.columns has nothing that goes to {table.unique_path}, which is its unique path."
+                )
             for path in paths:
                 if paths.count(path) > 1:
                     raise ConfigError(f"{where}.columns has two columns that go to {path}.")

@@ -11,17 +11,15 @@ from importlib import import_module
 from threading import Lock
 from typing import ClassVar
 
-from msgspec.structs import replace
-
 from eventlog.core.errors import shortened
-from eventlog.core.model import Document, Outcome, Reason, Status
+from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.post import UnreadableAnswer
 from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later
 from eventlog.sinks.scim.carry import Carrier, Receiver
 from eventlog.sinks.scim.client import ScimClient
-from eventlog.sinks.scim.requests import read_request, referred
+from eventlog.sinks.scim.requests import Request, read_requests, referred
 from eventlog.sinks.scim.server import RefusedError
 
 
@@ -62,24 +60,25 @@ class ScimLane(HttpLane):
 
     def _send(self, document: Document, plan: str) -> Reply:
         is_new = self._unsent.take(plan, document)
+        outcomes: list[Outcome] = []
         try:
-            notes = self._carrier.carry(read_request(document.body), is_new=is_new)
+            for request, positions in zip(read_requests(document.body), document.covers.values(), strict=True):
+                outcomes += self._carry(request, positions, is_new=is_new)
         except UnreadableAnswer as error:
             return again_later(document, f"{self._poster.address} gave an answer that cannot be read: {error}")
+        return Reply(outcomes=tuple(outcomes))
+
+    def _carry(self, request: Request, positions: Sequence[Position], *, is_new: bool) -> list[Outcome]:
+        try:
+            notes = self._carrier.carry(request, is_new=is_new)
         except RefusedError as error:
-            return _answer(document, Status.ERROR, Reason.REFUSED, error.note)
-        if notes:
-            return _answer(document, Status.WARNING, Reason.PUBLISHED, "; ".join(notes))
-        return Reply()
+            return _outcomes(positions, Status.ERROR, Reason.REFUSED, error.note)
+        return _outcomes(positions, Status.WARNING, Reason.PUBLISHED, "; ".join(notes)) if notes else []
 
 
-def _answer(document: Document, status: Status, reason: Reason, note: str) -> Reply:
-    outcomes: list[Outcome] = []
-    for positions in document.covers.values():
-        for position in positions:
-            outcome = Outcome(position=position, status=status, reason=reason)
-            outcomes.append(replace(outcome, note=shortened(note, NOTE_CHARACTERS)))
-    return Reply(outcomes=tuple(outcomes))
+def _outcomes(positions: Sequence[Position], status: Status, reason: Reason, note: str) -> list[Outcome]:
+    short = shortened(note, NOTE_CHARACTERS)
+    return [Outcome(position=position, status=status, reason=reason, note=short) for position in positions]
 
 
 class ScimSink(ScimLane, HttpSink):
@@ -94,7 +93,7 @@ class ScimSink(ScimLane, HttpSink):
         import_module("eventlog.sinks.http.tokens")
         unsent = Unsent()
         for lane in self.lanes:
-            assert isinstance(lane, ScimLane)  # noqa: S101  # all are made by `lane`
+            assert isinstance(lane, ScimLane)  # all are made by `lane`
             lane.share(receiver, unsent)
 
     @property
@@ -111,7 +110,7 @@ class ScimSink(ScimLane, HttpSink):
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Know that these are new, and read at once what is known of their objects."""
         self._unsent.add(plan, documents)
-        requests = [read_request(document.body) for document in documents]
+        requests = [request for document in documents for request in read_requests(document.body)]
         self._receiver.expected = frozenset(request.object for request in requests if not request.ends)
         names: dict[str, None] = {}
         for request in requests:

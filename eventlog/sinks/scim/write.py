@@ -18,7 +18,7 @@ from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.on_value import refused, written_otherwise
 from eventlog.qlik.nearest import ColumnSayer
-from eventlog.qlik.readings import is_whole_text, reading
+from eventlog.qlik.readings import reading
 from eventlog.qlik.typemap import qlik_type
 from eventlog.sinks.events.rows import json_field
 from eventlog.sinks.scim.paths import Path, add_elements, read_path, set_value
@@ -85,10 +85,12 @@ class ScimFormat:
         return write
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
-        """Make a document of each change, for the receiver answers each."""
-        for change in written:
-            identity = document_id(change.place)
-            yield Document(id=identity, body=change.text.encode(), covers={change.event_id: change.positions})
+        """Make a document of each change, for the receiver answers each; one of several has a line for each."""
+        several = [list(written)] if whole else ([change] for change in written)
+        for changes in filter(None, several):
+            body = "\n".join(change.text for change in changes).encode()
+            covers = {change.event_id: change.positions for change in changes}
+            yield Document(id=document_id(changes[-1].place), body=body, covers=covers)
 
     def heartbeat(self) -> None:
         """There is none."""
@@ -142,9 +144,7 @@ class ScimTable:
         if self.fields[self._unique_column].is_multiple:
             raise ExpressionError(f"{self._unique_column} has several values, and {self._unique} tells resources apart")
 
-    def _field(
-        self, mapped: MappedColumn, found: str, table: Table, catalog: Catalog, mappings: ScimSettings
-    ) -> Field:
+    def _field(self, mapped: MappedColumn, found: str, table: Table, catalog: Catalog, mappings: ScimSettings) -> Field:
         attribute = table.loggable[found]
         other = _referred_table(mapped, table, attribute.column, catalog, mappings)
         if other is not None:
@@ -166,11 +166,15 @@ class ScimTable:
 
     def _request(self, change: Change) -> Request | None:
         if change.op is Op.TRUNCATE:
-            raise ExpressionError("SCIM has no request that empties a table; `eventlog verify --repair` tells what is gone")
+            raise ExpressionError(
+                "SCIM has no request that empties a table; `eventlog verify --repair` tells what is gone"
+            )
         if change.op is Op.DELETE:
             return self._gone(change)
         # A new row of a child table is an add, too: of a value, to an object that may be there since long.
-        is_new = change.op is Op.ADD and not (change.edits and self._multiple.issuperset(e.column for e in change.edits))
+        is_new = change.op is Op.ADD and not (
+            change.edits and self._multiple.issuperset(e.column for e in change.edits)
+        )
         if is_new or change.refresh or change.created:
             return self._whole(change)
         operations = [operation for edit in change.edits for operation in self._operations(edit)]
@@ -389,5 +393,3 @@ class ScimSayer(ColumnSayer):
     def holds_several(self, column: str) -> bool:
         """Tell whether each value of a column comes and goes by itself."""
         return column in self._fields and self._fields[column].is_multiple
-
-

@@ -1,0 +1,330 @@
+"""A publisher and scim2-server, another SCIM than ours: the server has what the tables have, whatever fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.config.build import name_of
+from eventlog.core.errors import EventlogError
+from eventlog.core.model import Document
+from eventlog.core.plugins import SinkOrder
+from eventlog.core.seams import Sink
+from eventlog.explain.rows import explain
+from eventlog.publisher.journal import Journal
+from eventlog.sinks.scim.carry import Carrier
+from eventlog.sinks.scim.paths import CORE_USER
+from eventlog.sinks.scim.plugin import SCIM, ScimOutput
+from eventlog.sinks.scim.requests import Request, Unique, encode
+from eventlog.sinks.scim.settings import ScimSettings
+from eventlog.sinks.scim.write import ScimFormat
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.testing import SinkSuite, SinkTarget
+from eventlog.verify.opening import target_of
+from eventlog.verify.verifying import Verifier
+from tests.integration.publishing import publish_all
+from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
+from tests.support.sinks import KilledError
+
+PEOPLE = (
+    "INSERT INTO usr VALUES (1, 'ada', 'Ada', 'Love', 'ada@example.com', 'R1', 7, NULL, 1)",
+    "INSERT INTO usr VALUES (2, 'bob', 'Bob', 'Bee', NULL, NULL, 8, 1, 1)",
+    "INSERT INTO usr VALUES (3, 'cyd', 'Cyd', 'Cee', 'c@example.com', 'R2', 9, 4, 0)",
+    "INSERT INTO usr VALUES (4, 'dan', 'Dan', NULL, 'd@example.com', 'R2', 9, 3, 0)",
+    "INSERT INTO usr_phone VALUES (1, '123')",
+    "INSERT INTO grp VALUES (1, 'staff')",
+    "INSERT INTO usr_grp VALUES (1, 1)",
+    "INSERT INTO usr_grp VALUES (1, 2)",
+)
+CHANGES = (
+    "UPDATE usr SET mail = 'bob@example.com', room = 'R9' WHERE idu = 2",
+    "UPDATE usr SET mail = NULL, works = 0 WHERE idu = 1",
+    "UPDATE usr SET login = 'cydney', boss = 1 WHERE idu = 3",
+    "DELETE FROM usr_grp WHERE idu = 1",
+    "INSERT INTO usr_grp VALUES (1, 4)",
+    "INSERT INTO usr_phone VALUES (1, '456')",
+    "DELETE FROM usr_phone WHERE phone = '123'",
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    made = create_engine(f"sqlite:///{tmp_path}/source.db")
+    yield made
+    made.dispose()
+
+
+def given(engine: Engine, style: str = "row-back") -> None:
+    scim_site(engine, style)
+    run(engine, *PEOPLE)
+
+
+@pytest.mark.parametrize("style", ["row-back", "image", "field", "field-back"])
+def test_a_server_has_what_the_tables_have(engine: Engine, style: str) -> None:
+    with judge() as server:
+        given(engine, style)
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        assert told(server) == wanted(engine)
+        run(engine, *CHANGES)
+        publish_all(config)
+        assert told(server) == wanted(engine)
+        assert not ends(engine)
+        run(
+            engine,
+            "DELETE FROM usr_grp",
+            "UPDATE usr SET boss = NULL",
+            "DELETE FROM usr WHERE idu = 2",
+            "DELETE FROM grp",
+        )
+        publish_all(config)
+        assert told(server) == wanted(engine)
+        # Nothing is looked for whose id is known: one request an object, and those that a server needs.
+        assert {path for method, path in server.requests if method == "GET" and "filter" in path} == {
+            "/v2/Groups?filter=displayName%20eq%20%22staff%22"
+        }
+
+
+@pytest.mark.parametrize("lacks", ["patch", "filter", "etag"])
+def test_a_server_that_can_do_less_has_it_too(engine: Engine, lacks: str) -> None:
+    with judge(**{lacks: False}) as server:
+        given(engine)
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        run(engine, *CHANGES)
+        publish_all(config)
+        assert told(server) == wanted(engine)
+        if lacks == "patch":
+            assert server.asked("PATCH") == 0 < server.asked("PUT")
+
+
+def test_a_row_that_is_deleted_is_disabled_where_that_is_chosen_and_comes_back(engine: Engine) -> None:
+    with judge() as server:
+        scim_site(engine)
+        columns = {"login": "userName", "fname": "name.givenName"}
+        mapping = {"tables": {"usr": {"columns": columns, "delete": "disable"}}}
+        config = scim_config(engine, server.url, scim=mapping)
+        run(engine, PEOPLE[0])
+        publish_all(config)
+        run(engine, "DELETE FROM usr")
+        publish_all(config)
+        assert server.users()["ada"]["active"] is False
+        run(engine, PEOPLE[0].replace("'Ada'", "'Adele'"))
+        publish_all(config)
+        assert server.users()["ada"]["active"] is True
+        assert server.users()["ada"]["name"]["givenName"] == "Adele"
+
+
+def test_what_a_server_refuses_ends_as_an_error_with_its_words(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+
+        def meddle(method: str, path: str) -> Any:
+            if method == "POST" and path.endswith("/Groups"):
+                body = b'{"scimType": "invalidValue", "detail": "no group is called staff", "status": "400"}'
+                return "400 Bad Request", [("Content-Length", str(len(body)))], body
+            return None
+
+        server.meddle = meddle
+        publish_all(scim_config(engine, server.url))
+        [(letter, note)] = set(ends(engine).values())
+        assert (letter, note) == ("E", "the receiver answered 400 invalidValue: no group is called staff")
+        assert len(server.users()) == 4
+
+
+def test_who_is_there_already_is_adopted_and_told_all(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        publish_all(scim_config(engine, server.url))
+        before = {name: user["id"] for name, user in server.users().items()}
+        run(engine, "DELETE FROM event_log_association", "UPDATE usr SET fname = 'Anna' WHERE idu = 1")
+        # As after a restore from before the first run: everything is told again.
+        run(engine, "UPDATE event_log SET status = 'N'")
+        publish_all(scim_config(engine, server.url))
+        assert told(server) == wanted(engine)
+        assert {name: user["id"] for name, user in server.users().items()} == before
+
+
+def test_the_account_of_another_object_is_never_taken(engine: Engine) -> None:
+    with judge() as server:
+        scim_site(engine)
+        run(engine, PEOPLE[0], "INSERT INTO usr VALUES (2, 'ADA', 'Other', NULL, NULL, NULL, NULL, NULL, 1)")
+        publish_all(scim_config(engine, server.url, connections=1))
+        [(letter, note)] = ends(engine).values()
+        assert letter == "E"
+        assert note == "the receiver has a User with this userName already: that of usr idu=1"
+        assert server.users()["ada"]["name"]["givenName"] == "Ada"
+
+
+def test_what_somebody_has_deleted_at_the_server_is_made_again_or_gone(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        for name in ("bob", "dan"):
+            [found] = [one for one in server.storage.resources if getattr(one, "user_name", "") == name]
+            server.storage.resources.remove(found)
+        run(engine, "UPDATE usr SET fname = 'Robert' WHERE idu = 2", "UPDATE usr SET boss = NULL WHERE idu = 3")
+        run(engine, "DELETE FROM usr WHERE idu = 4")
+        publish_all(config)
+        assert told(server)[0] == wanted(engine)[0]
+        assert not [end for end in ends(engine).values() if end[0] == "E"]
+
+
+def test_a_server_that_asks_for_a_pause_gets_it_and_then_everything(engine: Engine) -> None:
+    asked: list[str] = []
+    with judge() as server:
+        given(engine)
+
+        def meddle(method: str, path: str) -> Any:
+            asked.append(path)
+            if len(asked) in (2, 5):
+                return "429 Too Many Requests", [("Retry-After", "1"), ("Content-Length", "0")], b""
+            if len(asked) == 9:
+                return "503 Service Unavailable", [("Content-Length", "0")], b""
+            return None
+
+        server.meddle = meddle
+        config = scim_config(engine, server.url)
+        for _ in range(20):
+            with suppress(EventlogError):
+                publish_all(config)
+                break
+        assert told(server) == wanted(engine)
+        assert not ends(engine)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nobody_is_there_twice_whenever_a_publisher_dies(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    chance = random.Random(seed)  # the same each time
+    plain_carry, plain_done = Carrier.carry, Journal.done
+
+    def die() -> None:
+        if chance.random() < 0.15:
+            raise KilledError
+
+    def carry(self: Carrier, *given: Any, **named: Any) -> Any:
+        die()
+        answer = plain_carry(self, *given, **named)
+        die()
+        return answer
+
+    def done(self: Journal, *given: Any) -> Any:
+        die()
+        return plain_done(self, *given)
+
+    with judge() as server:
+        given(engine, ["row-back", "image", "field"][seed])
+        monkeypatch.setattr(Carrier, "carry", carry)
+        monkeypatch.setattr(Journal, "done", done)
+        deaths = 0
+        for statements in ((), CHANGES):
+            run(engine, *statements)
+            for _ in range(60):
+                try:
+                    publish_all(scim_config(engine, server.url, {"lease": 1.0}))
+                    break
+                except KilledError:
+                    deaths += 1
+                    run(engine, "DELETE FROM event_log_mark WHERE name = 'lock'")
+            assert told(server) == wanted(engine)
+        assert deaths > 3
+        assert not ends(engine)
+
+
+def test_an_association_is_written_with_the_answer_and_goes_with_the_object(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        config = scim_config(engine, server.url, name="people")
+        publish_all(config)
+        with engine.connect() as connection:
+            kept = dict(connection.execute(text("SELECT object, association FROM event_log_association")).all())
+        ids = {
+            f"usr idu={number}": server.users()[name]["id"]
+            for number, name in enumerate(("ada", "bob", "cyd", "dan"), 1)
+        }
+        assert kept == ids | {"grp idg=1": server.groups()["staff"]["id"]}
+        run(engine, "DELETE FROM usr_grp", "DELETE FROM grp")
+        # Under another name it goes on as the same.
+        publish_all(scim_config(engine, server.url, name="staff", former_names=["people"]))
+        with engine.connect() as connection:
+            left = connection.execute(text("SELECT output, object FROM event_log_association")).all()
+        assert {tuple(row) for row in left} == {("staff", name) for name in ids}
+        assert not server.groups()
+
+
+class TestScimSink(SinkSuite):
+    @pytest.fixture
+    def target(self) -> Iterator[SinkTarget]:
+        with judge() as server, ExitStack() as stack:
+            mapping = msgspec.convert({"tables": {"usr": {"columns": {"login": "userName"}}}}, ScimSettings)
+            output = ScimOutput(url=server.url, authorization=f"Bearer {TOKEN}", connections=2, scim=mapping)
+
+            def make() -> Sink:
+                order = SinkOrder(output=output, format=ScimFormat(mapping))
+                return stack.enter_context(closing(SCIM.build(order)))
+
+            def document(number: int) -> Document:
+                name = f"{number:020d}"
+                body = {"schemas": [CORE_USER], "userName": name}
+                request = Request(
+                    method="POST",
+                    path="/Users",
+                    object=name,
+                    unique=Unique("userName", (name,)),
+                    mapping="usr",
+                    body=body,
+                )
+                return Document(id=name, body=encode(request), covers={str(number): ((number,),)})
+
+            def ids() -> list[str]:
+                return sorted(server.users())
+
+            yield SinkTarget(make=make, ids=ids, document=document)
+
+
+def test_explain_shows_the_request(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        explained = explain(engine, LogNames(), scim_config(engine, server.url, name="people"), 1)
+    [sent] = explained.sent
+    assert (sent.output, sent.note) == ("people", None)
+    assert sent.text.startswith("POST /Users\n{")
+    assert '"givenName": "Ada"' in sent.text
+
+
+def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        for resource in server.storage.resources:
+            if getattr(resource, "user_name", "") == "bob":
+                resource.name.given_name = "Somebody"
+            if getattr(resource, "user_name", "") == "dan":
+                gone = resource
+        server.storage.resources.remove(gone)
+        [output] = config.output
+        log = Log(engine, LogNames())
+
+        def verified(*, mend: bool) -> dict[str, tuple[int, int]]:
+            target = target_of(output, create_engine, log=log)
+            verifier = Verifier(engine, log, config, target, output=name_of(output))
+            found = [verifier.verify(source, mend=mend) for source in verifier.sources((), None)]
+            assert not [one.proof.problem for one in found if one.proof.problem]
+            return {one.proof.table: (len(one.proof.differences), one.repaired) for one in found}
+
+        assert verified(mend=True) == {"usr": (2, 2), "grp": (0, 0)}
+        publish_all(config)
+        assert verified(mend=False) == {"usr": (0, 0), "grp": (0, 0)}
+        assert told(server)[0] == wanted(engine)[0]
