@@ -32,7 +32,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
-from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings
+from eventlog.sinks.scim.settings import ColumnSettings, ResourceSettings, ScimSettings
 from eventlog.sinks.store.address import StoreSettings
 from eventlog.sources.compare.settings import CompareSettings, QuerySettings
 from eventlog.sources.gbase.settings import GBaseSettings
@@ -69,6 +69,7 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "output.cloudevents": (CloudEventsSettings,),
     "output.scim": (ScimSettings,),
     "output.scim.tables": (ResourceSettings,),
+    "output.scim.tables.columns": (ColumnSettings,),
     "policy": (PolicyConfig,),
     "policy.steps": STEPS,
 }

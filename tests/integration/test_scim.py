@@ -62,6 +62,10 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     made.dispose()
 
 
+def errors(engine: Engine) -> list[str | None]:
+    return [note for letter, note in ends(engine).values() if letter == "E"]
+
+
 def given(engine: Engine, style: str = "row-back") -> None:
     scim_site(engine, style)
     run(engine, *PEOPLE)
@@ -89,7 +93,7 @@ def test_a_server_has_what_the_tables_have(engine: Engine, style: str) -> None:
         assert told(server) == wanted(engine)
         # Nothing is looked for whose id is known: one request an object, and those that a server needs.
         assert {path for method, path in server.requests if method == "GET" and "filter" in path} == {
-            "/v2/Groups?filter=displayName%20eq%20%22staff%22"
+            "/v2/Groups?filter=displayName%20eq%20%22staff%22&excludedAttributes=members"
         }
 
 
@@ -170,13 +174,12 @@ def test_what_somebody_has_deleted_at_the_server_is_made_again_or_gone(engine: E
         config = scim_config(engine, server.url)
         publish_all(config)
         for name in ("bob", "dan"):
-            [found] = [one for one in server.storage.resources if getattr(one, "user_name", "") == name]
-            server.storage.resources.remove(found)
+            server.change("DELETE", name)
         run(engine, "UPDATE usr SET fname = 'Robert' WHERE idu = 2", "UPDATE usr SET boss = NULL WHERE idu = 3")
         run(engine, "DELETE FROM usr WHERE idu = 4")
         publish_all(config)
         assert told(server)[0] == wanted(engine)[0]
-        assert not [end for end in ends(engine).values() if end[0] == "E"]
+        assert not errors(engine)
 
 
 def test_a_server_that_asks_for_a_pause_gets_it_and_then_everything(engine: Engine) -> None:
@@ -199,7 +202,7 @@ def test_a_server_that_asks_for_a_pause_gets_it_and_then_everything(engine: Engi
                 publish_all(config)
                 break
         assert told(server) == wanted(engine)
-        assert not ends(engine)
+        assert not errors(engine)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -210,7 +213,7 @@ def test_nobody_is_there_twice_whenever_a_publisher_dies(
     plain_carry, plain_done = Carrier.carry, Journal.done
 
     def die() -> None:
-        if chance.random() < 0.15:
+        if chance.random() < 0.35:
             raise KilledError
 
     def carry(self: Carrier, *given: Any, **named: Any) -> Any:
@@ -239,7 +242,7 @@ def test_nobody_is_there_twice_whenever_a_publisher_dies(
                     run(engine, "DELETE FROM event_log_mark WHERE name = 'lock'")
             assert told(server) == wanted(engine)
         assert deaths > 3
-        assert not ends(engine)
+        assert not errors(engine)
 
 
 def test_an_association_is_written_with_the_answer_and_goes_with_the_object(engine: Engine) -> None:
@@ -248,7 +251,8 @@ def test_an_association_is_written_with_the_answer_and_goes_with_the_object(engi
         config = scim_config(engine, server.url, name="people")
         publish_all(config)
         with engine.connect() as connection:
-            kept = dict(connection.execute(text("SELECT object, association FROM event_log_association")).all())
+            rows = connection.execute(text("SELECT object, association FROM event_log_association")).all()
+            kept = {str(name): str(known) for name, known in rows}
         ids = {
             f"usr idu={number}": server.users()[name]["id"]
             for number, name in enumerate(("ada", "bob", "cyd", "dan"), 1)
@@ -308,12 +312,8 @@ def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
         given(engine)
         config = scim_config(engine, server.url)
         publish_all(config)
-        for resource in server.storage.resources:
-            if getattr(resource, "user_name", "") == "bob":
-                resource.name.given_name = "Somebody"
-            if getattr(resource, "user_name", "") == "dan":
-                gone = resource
-        server.storage.resources.remove(gone)
+        server.change("PATCH", "bob", [{"op": "replace", "path": "name.givenName", "value": "Somebody"}])
+        server.change("DELETE", "dan")
         [output] = config.output
         log = Log(engine, LogNames())
 
@@ -325,6 +325,9 @@ def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
             return {one.proof.table: (len(one.proof.differences), one.repaired) for one in found}
 
         assert verified(mend=True) == {"usr": (2, 2), "grp": (0, 0)}
+        publish_all(config)
+        # Who is made again has another id, and whose manager that is differs now.
+        assert verified(mend=True) == {"usr": (1, 1), "grp": (0, 0)}
         publish_all(config)
         assert verified(mend=False) == {"usr": (0, 0), "grp": (0, 0)}
         assert told(server)[0] == wanted(engine)[0]

@@ -21,7 +21,7 @@ from tests.support.scim import ends, run, scim_config, scim_site
 from tests.support.servers_scim import CLIENT, SECRET, Keycloak
 from tests.support.sinks import KilledError
 
-MAPPING = {
+MAPPING: dict[str, Any] = {
     "tables": {
         "usr": {
             "columns": {
@@ -83,7 +83,7 @@ def told(keycloak: Keycloak) -> tuple[dict[str, tuple[Any, ...]], dict[str, set[
         found[user["userName"]] = (name.get("givenName"), name.get("familyName"), mail, user.get("active"))
     groups: dict[str, set[str]] = {}
     for group in keycloak.resources("/Groups"):
-        whole = keycloak.ask("GET", f"/Groups/{group['id']}")
+        whole = keycloak.ask("GET", f"/Groups/{group['id']}?attributes=members")
         groups[group["displayName"]] = {names[member["value"]] for member in whole.get("members") or ()}
     return found, groups
 

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
+import urllib3
 from scim2_models import ScimProvider
 from scim2_server.memory import InMemoryStorage
 from scim2_server.service import ScimService
@@ -24,6 +25,7 @@ from eventlog.capture.install import install
 from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
+from eventlog.sinks.scim.requests import PATCH_OP
 
 TOKEN = "token-of-tests"  # of a server that lives as long as a test
 
@@ -65,6 +67,14 @@ class Judge:
         """The names of a group's members."""
         names = {user["id"]: user["userName"] for user in self.resources("User")}
         return {names[member["value"]] for member in self.groups()[group].get("members") or ()}
+
+    def change(self, method: str, name: str, operations: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Change or delete a user, as somebody else does it."""
+        path = f"/Users/{self.users()[name]['id']}"
+        body = {"schemas": [PATCH_OP], "Operations": operations} if operations else None
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/scim+json"}
+        answer = urllib3.request(method, self.url + path, json=body, headers=headers)
+        assert answer.status < 300, answer.data
 
     def asked(self, method: str) -> int:
         """How often it was asked so."""
@@ -164,7 +174,7 @@ def wanted(engine: Engine) -> tuple[dict[str, dict[str, Any]], dict[str, set[str
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT * FROM usr")).mappings().all()
         phones = connection.execute(text("SELECT idu, phone FROM usr_phone")).all()
-        groups = dict(connection.execute(text("SELECT idg, name FROM grp")).all())
+        groups = {int(idg): str(name) for idg, name in connection.execute(text("SELECT idg, name FROM grp")).all()}
         members = connection.execute(text("SELECT idg, idu FROM usr_grp")).all()
     logins = {row["idu"]: row["login"] for row in rows}
     users: dict[str, dict[str, Any]] = {}
@@ -186,7 +196,7 @@ def found(
     told: dict[str, dict[str, Any]] = {}
     for user in users:
         name, more = user.get("name") or {}, user.get(ENTERPRISE) or {}
-        work = {
+        work: dict[str, Any] = {
             kind: next((value for value in user.get(kind) or () if value.get("type") == "work"), {})
             for kind in ("emails", "addresses")
         }
@@ -203,7 +213,7 @@ def found(
             "phones": {phone["value"] for phone in user.get("phoneNumbers") or ()},
         }
     assert len({group["displayName"] for group in groups}) == len(groups)
-    members = {group["displayName"]: {names[m["value"]] for m in group.get("members") or ()} for group in groups}
+    members = {group["displayName"]: {names.get(m["value"], "nobody") for m in group.get("members") or ()} for group in groups}
     return told, members
 
 
@@ -247,5 +257,6 @@ def ends(engine: Engine) -> dict[int, tuple[str, str | None]]:
     """How rows ended that are no plain success, with the note."""
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT record_id, status FROM event_log WHERE status <> 'S'")).all()
-        notes = dict(connection.execute(text("SELECT record_id, note FROM event_log_outcome")).all())
+        told_notes = connection.execute(text("SELECT record_id, note FROM event_log_outcome")).all()
+    notes: dict[int, str | None] = {int(number): note for number, note in told_notes}
     return {int(number): (str(letter), notes.get(number)) for number, letter in rows}

@@ -49,7 +49,7 @@ class Keycloak:
         """Return when it gives tokens."""
         said = self._folder / "said.log"
         command = ["bin/kc.sh", "start-dev", *SETTINGS, f"--http-port={self._port}"]
-        environment = os.environ | {"JAVA_OPTS_APPEND": "-Xmx700m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+        environment = os.environ | {"JAVA_OPTS_APPEND": "-Xmx700m -XX:TieredStopAtLevel=1"}
         with said.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self._folder, env=environment, start_new_session=True

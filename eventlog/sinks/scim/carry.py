@@ -238,7 +238,9 @@ class Carrier:
         """Change a resource; whether it is there."""
         if not operations:
             return True
-        if self._receiver.abilities(self._client).patches:
+        # Not every server lets members go by it; who they are is read, and told one by one.
+        is_all = any(operation["op"] == "replace" and operation["path"] == "members" for operation in operations)
+        if self._receiver.abilities(self._client).patches and not is_all:
             body = {"schemas": [PATCH_OP], "Operations": rendered(operations)}
             answer = self._client.ask("PATCH", self._path(request, found), body)
             if answer.is_taken:
@@ -253,9 +255,13 @@ class Carrier:
 
     def _change(self, request: Request, found: str, change: Any) -> bool:
         """Read a resource, change it, and give it back; whether it is there."""
-        path = self._path(request, found)
+        path, query = self._path(request, found), {}
+        if self._mapping(request).type == "Group" and self._receiver.abilities(self._client).patches:
+            # Some servers show members only to who asks for them.
+            tops = dict.fromkeys(path.top for path in self._receiver.paths[request.mapping])
+            query["attributes"] = ",".join(tops)
         for _ in range(TRIES):
-            read = self._client.ask("GET", path)
+            read = self._client.ask("GET", path, query=query)
             if read.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                 return False
             if not read.is_taken:
@@ -304,7 +310,7 @@ class Carrier:
                 names.append(name)
         if not names:
             return []
-        return [f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet, and is told when it has"]
+        return [f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet; the reference is sent as soon as it has"]
 
     def _unresolved(self, request: Request) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """The parts of a request that refer to unknown objects, each as an operation of its own."""

@@ -22,9 +22,13 @@ class ScimOutput(
     tag_field="sink",
     tag="scim",
 ):
-    """Users and groups at a server that speaks SCIM 2.0. `url` is where /Users and /Groups are."""
+    """Users and groups at a server that speaks SCIM 2.0. `url` is where /Users and /Groups are.
+
+    A group with all its members is one reply.
+    """
 
     format: str = "scim"
+    reply_limit: int = 67_108_864
     patch: Literal["auto", "always", "never"] = "auto"
     scim: ScimSettings | None = None
 
@@ -38,7 +42,7 @@ class ScimOutput(
         """Refuse an address with a query, behind which no path can stand."""
         OauthSettings.__post_init__(self)
         if "?" in self.url or "#" in self.url:
-            raise ConfigError("output.url has a query; it is the address that /Users stands behind.")
+            raise ConfigError("output.url has a query; it is the address before /Users.")
 
 
 def _sink(order: SinkOrder) -> Sink:

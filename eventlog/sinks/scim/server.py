@@ -56,7 +56,7 @@ def find_resources(client: ScimClient, place: str, path: Path, value: str, *, fi
         found = read_pages(client, place)
     else:
         query = {"filter": f"{path} eq {json.dumps(value, ensure_ascii=False)}"}
-        answer = client.ask("GET", place, query=query)
+        answer = client.ask("GET", place, query=query | _without_members(place))
         if answer.status == HTTPStatus.BAD_REQUEST or answer.type == "invalidFilter":
             return find_resources(client, place, path, value, filters=False)
         if not answer.is_taken:
@@ -65,15 +65,13 @@ def find_resources(client: ScimClient, place: str, path: Path, value: str, *, fi
     return [resource for resource in found if is_same(get_value(resource, path), value)]
 
 
-def read_pages(client: ScimClient, place: str, attributes: str = "") -> Iterator[dict[str, Any]]:
+def read_pages(client: ScimClient, place: str) -> Iterator[dict[str, Any]]:
     """Read all resources, page by page; each once, though others come and go meanwhile."""
     known: set[str] = set()
     start = 1
     while True:
         query = {"startIndex": str(start), "count": str(PAGE)}
-        if attributes:
-            query["attributes"] = attributes
-        answer = client.ask("GET", place, query=query)
+        answer = client.ask("GET", place, query=query | _without_members(place))
         if not answer.is_taken:
             raise RefusedError(answer)
         page = _resources(answer)
@@ -85,6 +83,11 @@ def read_pages(client: ScimClient, place: str, attributes: str = "") -> Iterator
         total = answer.content.get("totalResults")
         if not page or (isinstance(total, int) and start > total):
             return
+
+
+def _without_members(place: str) -> dict[str, str]:
+    """Groups are listed without their members, of which there may be very many."""
+    return {"excludedAttributes": "members"} if place == "/Groups" else {}
 
 
 def _resources(answer: ScimAnswer) -> list[dict[str, Any]]:

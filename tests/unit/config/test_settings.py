@@ -90,7 +90,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"output": [5]}, "my.toml: output is written as [[output]]."),
     (
         {"output": [{}]},
-        "my.toml: output[0] needs the key `sink`: database, delta, files, http, iceberg, kafka, stdout, webhook.",
+        "my.toml: output[0] needs the key `sink`: database, delta, files, http, iceberg, kafka, scim, stdout, webhook.",
     ),
     (
         {"output": [{"sink": "files", "path": "out", "row_files": {"heder": 1}}]},

@@ -94,7 +94,7 @@ def test_its_keys_are_read_and_it_is_built() -> None:
         (
             {"sink": "spol"},
             (
-                "my.toml: output[0].sink takes database, delta, files, http, iceberg, kafka, spool, stdout, webhook."
+                "my.toml: output[0].sink takes database, delta, files, http, iceberg, kafka, scim, spool, stdout, webhook."
                 " Did you mean spool?"
             ),
         ),

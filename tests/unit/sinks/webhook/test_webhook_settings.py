@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError
+from eventlog.sinks.http.pause import wanted_seconds
 from eventlog.sinks.webhook.plugin import WebhookOutput, content_type
 from eventlog.sinks.webhook.settings import secret_bytes
 from eventlog.sinks.webhook.signing import message_id, signatures
-from eventlog.sinks.webhook.sink import wanted_seconds
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 """The secret of the example that every library of Standard Webhooks is tested with."""
