@@ -124,9 +124,11 @@ def test_who_is_there_already_is_adopted_and_a_conflict_has_the_servers_words(
     engine: Engine, keycloak: Keycloak
 ) -> None:
     schemas = ["urn:ietf:params:scim:schemas:core:2.0:User"]
-    before = keycloak.ask("POST", "/Users", {"schemas": schemas, "userName": "user1"})
-    taken = {"schemas": schemas, "userName": "other", "emails": [{"value": "user2@example.com", "type": "work"}]}
-    keycloak.ask("POST", "/Users", taken)
+    person = {"schemas": schemas, "name": {"givenName": "Old", "familyName": "Old"}}
+    before, _ = (
+        keycloak.ask("POST", "/Users", person | {"userName": name, "emails": [{"type": "work", "value": mail}]})
+        for name, mail in (("user1", "old@example.com"), ("other", "user2@example.com"))
+    )
     fill(engine, 2)
     publish(engine, keycloak)
     users = {user["userName"]: user for user in keycloak.resources("/Users")}
