@@ -58,7 +58,8 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "web": (table_named("web").settings,),
     "verify": (table_named("verify").settings,),
     "output": tuple(
-        whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "scim", "database", "kafka", "delta", "iceberg")
+        whole_kind(sink)
+        for sink in ("files", "stdout", "http", "webhook", "scim", "database", "kafka", "delta", "iceberg")
     ),
     "output.change_tables": (ChangeTableSettings,),
     "output.row_files": (RowFileSettings,),

@@ -213,7 +213,9 @@ def found(
             "phones": {phone["value"] for phone in user.get("phoneNumbers") or ()},
         }
     assert len({group["displayName"] for group in groups}) == len(groups)
-    members = {group["displayName"]: {names.get(m["value"], "nobody") for m in group.get("members") or ()} for group in groups}
+    members = {
+        group["displayName"]: {names.get(m["value"], "nobody") for m in group.get("members") or ()} for group in groups
+    }
     return told, members
 
 

@@ -310,7 +310,9 @@ class Carrier:
                 names.append(name)
         if not names:
             return []
-        return [f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet; the reference is sent as soon as it has"]
+        return [
+            f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet; the reference is sent as soon as it has"
+        ]
 
     def _unresolved(self, request: Request) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """The parts of a request that refer to unknown objects, each as an operation of its own."""
