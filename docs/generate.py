@@ -56,6 +56,8 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source.compare.queries": (QuerySettings,),
     "publisher": (PublisherConfig,),
     "web": (table_named("web").settings,),
+    "lineage": (table_named("lineage").settings,),
+    "query": (table_named("query").settings,),
     "verify": (table_named("verify").settings,),
     "output": tuple(
         whole_kind(sink)

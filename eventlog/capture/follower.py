@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.capture.registry import registry_place
-from eventlog.capture.words import number_holes
+from eventlog.capture.words import context_holes, number_holes
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, is_denied
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
@@ -188,6 +189,7 @@ def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
     forms["quoted"] = statement(dialect, "quoted", text=_FIRST)
     log = dict(log_holes(dialect, names)) | number_holes(dialect, names)
     log |= {"now": dialect.now, "user": dialect.user}
+    log |= context_holes(replace(dialect, declared_constants=False), names)
     for part in ("write", "hand"):
         forms[part] = statement(dialect, f"follower_{part}", **log, changes=_FIRST, called=_SECOND)
     forms["take"] = statement(dialect, "follower_take", **log, called=_FIRST)

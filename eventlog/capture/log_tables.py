@@ -19,7 +19,7 @@ from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sql.column_types import ColumnType, ColumnTypes
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect, dialect_of, offers, waiting_number
 from eventlog.sql.findlog import BY_PLACE
-from eventlog.sql.names import NAME_CHARACTERS, NEW_ORDER, STANDARD, TRANSACTION, LogNames
+from eventlog.sql.names import CONTEXT, NAME_CHARACTERS, NEW_ORDER, STANDARD, TRANSACTION, LogNames
 
 
 @contextmanager
@@ -138,6 +138,9 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     columns = {**_of_registry(dialect), **_of_log(types), **_of_outputs(types), **_of_rows(types)}
     for hole, table in names.companions.items():
         sa.Table(table, metadata, *columns[hole], **types.table_options)
+    if "{sessions}" in dialect.context:
+        number = sa.Column("id", sa.Integer(), primary_key=True)
+        sa.Table(names.sessions, metadata, number, sa.Column("value", types.log_value), **types.table_options)
     # Of what is parked an index leads to an object's rows, to what is due, and to a row whatever
     # output it is for.
     parked = sa.Table(names.journal["parked"], metadata)
@@ -168,6 +171,7 @@ def log_table(names: LogNames, dialect: Dialect, order: Sequence[str] = NEW_ORDE
     if dialect.transaction is not None or offers(dialect, "transaction_declared"):
         default = None if dialect.transaction is None else sa.text(dialect.transaction)
         ordered.append(sa.Column(TRANSACTION, dialect.types.log_number, server_default=default))
+    ordered.append(sa.Column(CONTEXT, dialect.types.log_name))
     checks = []
     if not dialect.types.domain:
         meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})

@@ -17,6 +17,7 @@ from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
 from eventlog.capture.words import (
     Row,
     common_holes,
+    context_holes,
     declarations,
     number_holes,
     settled,
@@ -247,7 +248,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if not self.dialect.qualified_in_triggers:
             log = replace(log, schema=None)
         own = {"table": table} | common_holes(self.dialect)
-        numbers = number_holes(self.dialect, log) | self._transaction()
+        numbers = number_holes(self.dialect, log) | self._transaction() | context_holes(self.dialect, log)
         return log_holes(self.dialect, log) | own | numbers
 
     def _transaction(self) -> dict[str, str]:

@@ -251,7 +251,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_table("installer_on_log", role, site.names.table)
         if site.standing:
             yield from self._on_table("installer_on_standing_log", role, site.names.table)
-        for companion in site.names.own[1:]:  # also those that an upgrade will make
+        for companion in site.names.beside:  # also those that an upgrade will make
             yield from self._on_table("installer_on_companion", role, companion)
         yield from self._on_schema("installer_on_place", role, self._foreign())
         texts: list[str] = []
@@ -412,7 +412,7 @@ def _site(
     return RightsScope(
         names=log,
         standing=standing,
-        companions=log.own[1:],
+        companions=log.beside,
         tables=tuple(in_scope),
         registry=registry,
         functions=tuple(functions),

@@ -23,13 +23,28 @@ from eventlog.sql.names import LogNames
 PREFIX: Final = "eventlog_"
 """Begins the names of constants, which must not be those of columns that a condition speaks of."""
 
-_mentioned = re.compile(rf"\b{PREFIX}(now|user|waiting|kind_[1-8])\b")
+_mentioned = re.compile(rf"\b{PREFIX}(now|user|waiting|session|kind_[1-8])\b")
 _columns = {"now": "event_time", "user": "perpetrator", "waiting": "status"}
 
 
 def common_holes(dialect: Dialect) -> dict[str, str]:
     """What fills the holes of every row of the log alike."""
     return {what: _named(dialect, what) for what in _columns}
+
+
+def context_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    """Fill the holes of who the session says is behind a row: nothing, unless the log has a column for it."""
+    if names.context is None:
+        return {"context_name": "", "context_value": ""}
+    value = PREFIX + "session"
+    if not dialect.declared_constants:
+        value = context_value(dialect, names)
+    return {"context_name": f", {dialect.quoted(names.context)}", "context_value": f", {value}"}
+
+
+def context_value(dialect: Dialect, names: LogNames) -> str:
+    """Write what reads the session's word on who is behind its changes."""
+    return dialect.context.format(sessions=dialect.qualified(names.schema, names.sessions))
 
 
 def kind_text(dialect: Dialect, kind: Kind) -> str:
@@ -49,8 +64,10 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
     log = dialect.qualified(names.schema, names.table)
     lines = []
     for what in mentioned:
-        column = f"{log}.{dialect.quoted(names.column(_columns.get(what, 'event_type')))}"
-        value = _value(dialect, what)
+        own, value = names.column(_columns.get(what, "event_type")), _value(dialect, what)
+        if what == "session":
+            own, value = names.context or "", context_value(dialect, names)
+        column = f"{log}.{dialect.quoted(own)}"
         constant = {"name": PREFIX + what, "column": column, "value": value}
         lines.append(statement(dialect, "constant", **constant) + ";")
     return "\n".join(lines)

@@ -52,12 +52,14 @@ class Filters(Choice, frozen=True, kw_only=True):
 
     `text` is looked for in keys, columns, values, notes.
 
-    `since` is a time by the clock of the log.
+    `since` is a time by the clock of the log. `by` is looked for in users of the database and in what
+    sessions said.
     """
 
     key: str = ""
     text: str = ""
     since: str = ""
+    by: str = ""
 
     @property
     def waiting(self) -> bool:
@@ -73,20 +75,29 @@ class Filters(Choice, frozen=True, kw_only=True):
             asked_for["key"] = "one"
         if self.text:
             asked_for["text"] = "some"
+        if self.by:
+            asked_for["by"] = "one"
         return ", ".join(f"{name} {what}" for name, what in asked_for.items() if what) or "every row"
 
     def parameters(self) -> dict[str, Any]:
         """What the queries of web.sql take."""
-        escaped = self.text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
         parameters = super().parameters() | {
             "any_key": int(not self.key),
             "key": self.key or " ",
             "any_text": int(not self.text),
-            "pattern": f"%{escaped}%",
+            "pattern": _contains(self.text),
         }
         if self.since:
             parameters["since"] = self.since
+        if self.by:
+            parameters["by"] = _contains(self.by)
         return parameters
+
+
+def _contains(words: str) -> str:
+    """Write the pattern of LIKE for what has these words, in small letters."""
+    escaped = words.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f"%{escaped}%"
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
@@ -326,6 +337,10 @@ def _rows(
     parameters = filters.parameters() | stretch.parameters | {"before": before, "limit": limit, "width": width}
     since = "list_since" if filters.since else "list_ever"
     parts = {"stretch": stretch.condition, "entries": stretch.entries, "since": since}
+    known = log.names.context is not None
+    parts["context"] = "list_context" if known else "list_no_context"
+    by = "list_by" if known else "list_by_user"
+    parts["by"] = by if filters.by else "list_by_anybody"
     query = log.query("list_rows", reason="list_reason", note="list_note", **parts)
     rows: list[LogRow] = []
     for row in log.rows(connection, query, parameters):

@@ -78,6 +78,12 @@ ALL_CHARACTERS = 2**30
     help="Only rows with these words in key, column, values or note.",
 )
 @click.option(
+    "--by",
+    metavar="WHO",
+    default="",
+    help="Only rows of this database user, or whose session named WHO.",
+)
+@click.option(
     "--limit",
     metavar="ROWS",
     type=click.IntRange(1, MOST_ROWS),
@@ -108,6 +114,7 @@ def log(
     key: str,
     since: str | None,
     text: str,
+    by: str,
     limit: int,
     following: bool,
     unpaged: bool,
@@ -131,6 +138,7 @@ def log(
         table=table or "",
         key=key,
         text=text,
+        by=by,
         since=_since(the_log, since) if since is not None else "",
     )
     # One more than are shown, by which it is seen that a value goes on.

@@ -117,6 +117,7 @@ class LogRow(Struct, frozen=True, kw_only=True):
     attempts: int | None
     next_attempt: str | None
     document: str | None
+    context: str | None = None
 
 
 def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:

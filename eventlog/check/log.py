@@ -116,14 +116,14 @@ def _companions(engine: Engine, names: LogNames) -> Point:
         raise InstallError(message, hint=f"`eventlog install --log {names.table}` adopts it.")
     with engine.connect() as connection:
         present = present_companions(connection, names)
-    for table in names.own[1:]:
+    for table in names.beside:
         if table not in present:
             message = f"The table {table} beside the event log {names.whole} is not there, or not for this login."
             raise InstallError(
                 message,
                 hint=f"{gives_rights(engine)} Else restore it from a backup.",
             )
-    return ok("state tables", f"all {len(names.own) - 1} are there, at migration {current}")
+    return ok("state tables", f"all {len(names.beside)} are there, at migration {current}")
 
 
 def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:

@@ -146,6 +146,7 @@ def log_settings_of(config: Config) -> LogSettings:
         delete_from_log=publisher.delete_from_log,
         backoff=publisher.backoff,
         transactions=whole or any(output.format != "xds" for output in config.output),
+        who=bool(publisher.loopback_contexts) or any(output.who for output in config.output),
         ends=whole or any(format_named(target.format).counts(own_table(target)) for target in config.output),
         query_bytes=publisher.query_bytes,
         value_limit=publisher.value_limit,
@@ -173,6 +174,7 @@ def options_of(config: Config, connects_as: str | None = None) -> Options:
     return Options(
         user=config.source.user or connects_as,
         allow_loopback=publisher.allow_loopback,
+        contexts=publisher.loopback_contexts,
         coalesce=publisher.coalesce,
         future=publisher.handle_future_events,
     )

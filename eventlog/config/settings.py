@@ -123,8 +123,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     Beyond it: `query_bytes` bounds what the values of the rows on their way have together,
     `value_limit` what those of one row may have to be published at all. With `wake_up` rows are
     noticed at once where the database allows that, between the intervals. With `follow` the
-    triggers of a table that has changed are made anew, at the next poll at the latest. What a
-    receiver does not take is offered again after `retry_first` seconds, then after twice as many,
+    triggers of a table that has changed are made anew, at the next poll at the latest. Changes whose session said what one of
+    `loopback_contexts` matches, such as "sync*", are not published. What a receiver does not take is offered again after `retry_first` seconds, then after twice as many,
     up to `retry_longest`, and `max_attempts` times (0: for ever); so is a table that cannot be read
     back, or that somebody has locked for longer than `read_back_timeout` seconds. `lease` is how many seconds a
     publisher that died keeps others waiting where the database has no locks that end with a
@@ -142,6 +142,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     value_limit: int = 64_000_000
     read_back_timeout: float = 5.0
     allow_loopback: bool = False
+    loopback_contexts: tuple[str, ...] = ()
     handle_future_events: bool = False
     delete_from_log: bool = False
     post_poll_statements: tuple[str, ...] = ()

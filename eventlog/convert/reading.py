@@ -108,6 +108,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
         **EVERYTHING,
         chosen=with_statuses(dialect, holes, statuses),
         transaction=transaction_behind(dialect, holes),
+        context="",
     )
     with transaction(engine, f"The event log {names.table}") as connection:
         # Without it drivers bring the whole result into memory before the first row.

@@ -166,6 +166,13 @@ class Transaction(Struct, frozen=True, kw_only=True, gc=False):
         return self.id if self.end is None else self.end
 
 
+class Who(Struct, frozen=True, gc=False):
+    """Who is behind a change: the database's user, and what the application said in its session."""
+
+    user: str | None = None
+    context: str | None = None
+
+
 Texts = Sequence[str | Absent | None]
 """The values of one side of an image."""
 
@@ -191,7 +198,8 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     """One captured fact about one row, as a log has it: nothing here has been checked yet.
 
     With a `fault` nothing can be told of it but why. With an `image` it stands for the field rows
-    of its change: its kind is theirs. `stream` is where the source's own log has it, as in Change.
+    of its change: its kind is theirs. `stream` is where the source's own log has it, as in Change. `who` is
+    behind it, where an output or the rules ask for that.
     """
 
     position: Position
@@ -207,6 +215,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     fault: str | None = None
     image: RowImage | None = None
     stream: str | None = None
+    who: Who | None = None
 
 
 class Image(Struct, frozen=True, kw_only=True, gc=False):
@@ -260,8 +269,8 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     in their order.
 
     `whole` says that the edits are the images of a row: an attribute whose old value equals its new
-    one was captured and did not change. `transaction` and `stream` are those of its last event,
-    where they are known. `refresh` says that nothing happened: a full load tells the row as it is,
+    one was captured and did not change. `transaction`, `stream` and `who` are those of its
+    last event, where they are known. `refresh` says that nothing happened: a full load tells the row as it is,
     all of it. `created` says that a modify is the first that is told of a new object: its values
     were read back, and XDS has no add for that. `beside` is what the row has in other attributes,
     as far as a policy has asked for them. `route` is where it goes, if not where all go. `only` is
@@ -282,6 +291,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     beside: Row | None = None
     route: str = ""
     only: str = ""
+    who: Who | None = None
     looked: Mapping[str, CellOrAbsent] | None = None
 
     @property

@@ -33,6 +33,8 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     and for `max_behind_seconds`, where they are not 0. What happens then says `when_behind`: all
     others wait for it, or it is paused. `transactions` are told whole, or their changes in the
     order of their rows. `unmapped` says what becomes of a column that no policy and no mapping names.
+    With `who` each change says which user of the database made it, and what the
+    session said of who is behind it.
     """
 
     format: str = "xds"
@@ -45,6 +47,7 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     when_behind: Literal["wait", "pause"] = "wait"
     transactions: Literal["mixed", "whole"] = "mixed"
     unmapped: Literal["send", "drop", "stop"] = "send"
+    who: bool = False
 
     @property
     def mapped(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:

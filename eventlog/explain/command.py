@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventlog.cli.show import show_json, show_sentence, show_table, show_text
+from eventlog.cli.show import readable, show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.model import LARGEST_NUMBER
 from eventlog.core.plural import counted
@@ -43,6 +43,10 @@ def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
 def _show(explanation: Explanation) -> None:
     row = f"Row {explanation.record_id}: status {explanation.status}."
     show_sentence(f"{row} {explanation.recorded}")
+    if explanation.by.context:
+        show_sentence(
+            f"Made by {readable(explanation.by.user or 'somebody')}; the session says {readable(explanation.by.context)}."
+        )
     rows = counted(len(explanation.rows), "row")
     show_sentence(f"Read with {rows} of the same object; today the rules say:")
     table = []

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from eventlog.config.build import decider_of, format_of, name_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Change, Event, Outcome, Refusal, Status
+from eventlog.core.model import Change, Event, Outcome, Refusal, Status, Who
 from eventlog.core.model import Row as ImageRow
 from eventlog.core.registry import format_named
 from eventlog.core.rules import Round
@@ -80,6 +80,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     record_id: int
     status: str
     recorded: str
+    by: Who = Who()
     rows: tuple[ExplainedRow, ...]
     document: str | None
     refused: tuple[str, ...] = ()
@@ -125,7 +126,7 @@ def explain(
     asked = replace(asked, options=replace(asked.options, now=now))
     parts = parts_of(asked, [events])
     shown = [_shown(event, catalog, mask) for event in events]
-    [secrets] = [row.secrets for row in shown if row.event.position == (record_id,)]
+    [[secrets, by]] = [(row.secrets, row.event.who) for row in shown if row.event.position == (record_id,)]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
     document, refused = _document(parts, record_id, config, mask)
     # What policies make of the change.
@@ -135,6 +136,7 @@ def explain(
         record_id=record_id,
         status=str(status),
         recorded=without(_recorded(recorded, waits), secrets) or "",
+        by=by or Who(),
         rows=tuple(_row(row, outcomes[row.event.position]) for row in shown),
         document=document,
         refused=refused,
@@ -169,7 +171,7 @@ def _read(
     """The row's letter, and the events of its object near it that wait as it does, or are processed
     as it is.
     """
-    from eventlog.sources.log.reading import events_in_utc
+    from eventlog.sources.log.row_events import events_in_utc
 
     rows = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not rows:
@@ -182,7 +184,8 @@ def _read(
     waiting = int(status == Status.NEW)
     first, last = record_id - AROUND_ROWS, record_id + AROUND_ROWS
     stretch = {"first": first, "last": last, "waiting": waiting}
-    events = events_in_utc(log.rows(connection, log.query("rows_between"), stretch), log)
+    query = log.query("rows_between", context="context_said" if log.names.context is not None else "")
+    events = events_in_utc(log.rows(connection, query, stretch), log, who=True)
     identities = Identities(asked.catalog)
     object_ = identities.row_id(table, key)
     if object_ is None:
@@ -287,7 +290,7 @@ def _document(
 
     And what is not in it.
     """
-    form = xds_format(config.publisher, config.source.schema)
+    form = xds_format(config.publisher, config.source.schema, who=any(output.who for output in config.output))
     changes, catalog, missing = _change(parts, record_id, former_names_of(form))
     notes = [refusal.note for refusal in missing]
     if not changes:

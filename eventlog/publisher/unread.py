@@ -17,7 +17,8 @@ from eventlog.publisher.memory import see
 from eventlog.publisher.tables import Parked
 from eventlog.publisher.take import BEHIND
 from eventlog.publisher.unsealed import Spelling, name_of
-from eventlog.sources.log.reading import OBJECT, Rows, torn_places
+from eventlog.sources.log.reading import OBJECT, torn_places
+from eventlog.sources.log.row_events import Rows
 from eventlog.sources.marks import Stretches, as_text
 
 if TYPE_CHECKING:

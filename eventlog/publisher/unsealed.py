@@ -30,12 +30,12 @@ from eventlog.sources.log.reading import (
     LogSettings,
     Portion,
     Request,
-    Rows,
     WaitingRows,
     continuing,
     end_with_a_change,
     torn_places,
 )
+from eventlog.sources.log.row_events import Rows
 from eventlog.sources.marks import Run, Stretches, as_text
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.names import NAME_CHARACTERS

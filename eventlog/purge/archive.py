@@ -28,9 +28,9 @@ from eventlog.core.schema_file import SCHEMA_KEY
 from eventlog.durable_files import flush, make_empty, make_folder
 from eventlog.sinks.files import file_name
 from eventlog.sinks.store.objects import PARTS, Bucket
-from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
-COLUMNS: Final = (*STANDARD, "reason", "note", TRANSACTION)
+COLUMNS: Final = (*STANDARD, "reason", "note", TRANSACTION, CONTEXT)
 NUMBERS: Final = ("record_id", "event_type", TRANSACTION)
 LEFT_BEHIND_SECONDS: Final = 86_400
 GROUP_ROWS: Final = 20_000
@@ -43,12 +43,11 @@ _date = re.compile(r"(\d{4,}-\d\d-\d\d) (?=\d)").match
 _kind = COLUMNS.index("event_type")
 _time = COLUMNS.index("event_time")
 _note = COLUMNS.index("note")
+_transaction = COLUMNS.index(TRANSACTION)
 _texts = tuple(index for index, name in enumerate(COLUMNS) if name not in NUMBERS)
 
 Row = tuple[Any, ...]
-"""A row of the query `old_rows`: the columns of COLUMNS, without the last one where the log does
-not have it.
-"""
+"""A row of the query `old_rows`: the columns of COLUMNS."""
 
 
 class Archive:
@@ -199,9 +198,9 @@ def archived(row: Row) -> Row:
     """A row as an archive keeps it: times in ISO 8601, texts that are text, numbers that are
     numbers.
     """
-    values = [*row, None][: len(COLUMNS)]  # a log without transactions has one value less
+    values = [*row]
     values[0] = int(values[0])
-    values[-1] = int(values[-1]) if _is_number(values[-1]) else None
+    values[_transaction] = int(values[_transaction]) if _is_number(values[_transaction]) else None
     for index in _texts:
         if values[index] is not None:
             values[index] = _text(values[index])

@@ -134,8 +134,9 @@ def _stretches(
     query reads of them, their numbers first.
     """
     stretch_parameters = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
-    written = "transaction_told" if log.names.transaction is not None else ""
-    old = log.query(query, stretch="in_stretch", past="in_past", transaction=written)
+    written = "untold" if log.names.transaction is None else "transaction_told"
+    said = "untold" if log.names.context is None else "context_told"
+    old = log.query(query, stretch="in_stretch", past="in_past", transaction=written, context=said)
     with log.transaction() as connection:
         after = connection.execute(log.query("stretch_begin")).scalar_one()
     while True:

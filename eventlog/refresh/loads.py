@@ -149,7 +149,7 @@ class Statements:
 
         self._dialect = dialect
         self._order = KeyOrder(dialect, load.table, in_text(dialect.quoted(load.table.name)))
-        self._holes = _holes(dialect, names, load, self._order)
+        self._holes = fill_holes(dialect, names, load, self._order)
         self.count = self._made("refresh_count")
         # A query for each way in which a range can be bounded, below and above.
         ways = list(product((False, True), (False, True)))
@@ -222,7 +222,8 @@ class Statements:
         return text(statement(self._dialect, query, **self._holes | holes))
 
 
-def _holes(dialect: Dialect, names: LogNames, load: Load, order: KeyOrder) -> dict[str, str]:
+def fill_holes(dialect: Dialect, names: LogNames, load: Load, order: KeyOrder) -> dict[str, str]:
+    """Fill the holes of the queries of a load."""
     table = load.table
     row = dialect.quoted(table.name)
     conditions = [f"({condition})" for condition in (load.when, load.where) if condition]

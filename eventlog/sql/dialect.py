@@ -219,6 +219,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Who is connected, as perpetrator holds it."""
     transaction: str | None = None
     """The number of the running transaction, whatever savepoints it has; None: unknown."""
+    context: str = "NULL"
+    """What a session says of who is behind its changes, never longer than the log's column; `{sessions}` is
+    the table that says it where sessions have no variables.
+    """
     transaction_guess: str | None = None
     """What is known of a row's transaction where the log has no column for it, in words."""
     backslash: tuple[str, str] | None = ("'", "\\")
@@ -395,6 +399,8 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
             # A log of ours has an index of waiting rows alone, where there may be one.
             holes[f"{alias}_number"] = waiting_number(dialect, names, f"{alias}.")
             holes["transaction_number"] = dialect.quoted(names.transaction)
+    if names.context is not None:
+        holes["context_column"] = dialect.quoted(names.context)
     if names.origin is not None:
         holes["origin"] = dialect.quoted(names.origin)
     holes |= {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}

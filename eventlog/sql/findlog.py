@@ -16,6 +16,7 @@ from eventlog.sql.clocks import UTC, clock_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.lookup import is_moment
 from eventlog.sql.names import (
+    CONTEXT,
     NEW_ORDER,
     OLD_ORDER,
     ORIGIN,
@@ -71,8 +72,8 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     times = next(column for column in columns if column.name == time_column)
     zone = UTC if is_moment(dialect_of(where), times) else clock_of(where, names.clock)
     own = {column.name.casefold(): column.name for column in columns}
-    transaction, origin = own.get(TRANSACTION), own.get(ORIGIN)
-    return replace(names, columns=by_purpose, clock=zone, transaction=transaction, origin=origin)
+    beside = {"transaction": own.get(TRANSACTION), "context": own.get(CONTEXT), "origin": own.get(ORIGIN)}
+    return replace(names, columns=by_purpose, clock=zone, **beside)
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:

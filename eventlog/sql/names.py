@@ -26,8 +26,14 @@ STANDARD = (
 """What the ten columns are for; every list of them keeps this order, also in configuration."""
 
 TRANSACTION = "eventlog_transaction"
+CONTEXT = "eventlog_context"
 ORIGIN = "eventlog_origin"
-"""A column behind the ten in logs of ours alone: the transaction that wrote the row."""
+"""Columns behind the ten in logs of ours alone: the transaction that wrote the row, what its session said
+of who is behind it, and where a stream had it.
+"""
+
+CONTEXT_CHARACTERS = 400
+"""Characters of what a session says: the rest is cut off."""
 
 NEW_ORDER = (
     "record_id",
@@ -87,6 +93,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
     """Where record_ids come from in old databases, whose tables do not number their rows."""
     transaction: str | None = None
     """The column that says which transaction wrote a row, where the log has one."""
+    context: str | None = None
+    """The column that says what a row's session said of who is behind it, where the log has one."""
     origin: str | None = None
     """The column that says where a captured stream had a row, in the log of one."""
 
@@ -155,9 +163,19 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return name.upper() if self.table.isupper() else name
 
     @property
+    def sessions(self) -> str:
+        """The table beside the log that says who is behind a change, where sessions have no variables."""
+        return self._beside("_context")
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The tables that every log has beside it."""
+        return self.version, *self.companions.values()
+
+    @property
     def own(self) -> tuple[str, ...]:
-        """The tables that are eventlog's: the log, then its companions."""
-        return self.table, self.version, *self.companions.values()
+        """The tables that are eventlog's: the log, then those that are beside it, where they are."""
+        return self.table, *self.beside, self.sessions
 
     @property
     def whole(self) -> str:

@@ -25,6 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
+from eventlog.queries.serve import QueryDesk
 from eventlog.web.app import PROVED, App
 from eventlog.web.endpoint import HEAD_BYTES, PATIENCE_SECONDS, cannot_listen, health, is_late, leaving, ready
 from eventlog.web.guard import Guard, is_open_door
@@ -148,7 +149,9 @@ class PageServer:
             raise cannot_listen(host, port, error) from error
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
-        self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals, self._app.refused_logins))))
+        self._queries = QueryDesk(opener.config, journal)
+        beside = [*_watching(vitals, self._app.refused_logins), Route("/query", self._queries.handle, methods=["POST"])]
+        self._server = uvicorn.Server(_settings(self._app.starlette(*beside)))
         self._thread = Thread(
             target=self._server.run,
             kwargs={"sockets": [self._socket]},
@@ -175,6 +178,7 @@ class PageServer:
             # The log changes all the same; only who may come does not.
             config = replace(config, tables={**config.tables, "web": former})
         self._opener.adopt(config)
+        self._queries.adopt(config)
         # Sessions that somebody has ended stay ended.
         settings = settings_of(config)
         if settings != former:
@@ -190,6 +194,7 @@ class PageServer:
         self._thread.join()
         self._app.refused_logins.write()
         self._socket.close()
+        self._queries.close()
         self._opener.close()
 
     def wait(self, between: Callable[[], None]) -> None:

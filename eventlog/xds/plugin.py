@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from eventlog.xds.write import XdsFormat
 
 
-def xds_format(publisher: Any, schema: str | None, *, rising: bool = False) -> XdsFormat:
+def xds_format(publisher: Any, schema: str | None, *, rising: bool = False, who: bool = False) -> XdsFormat:
     """The format with the publisher's settings."""
     from eventlog.xds.write import XdsFormat
 
@@ -22,12 +22,13 @@ def xds_format(publisher: Any, schema: str | None, *, rising: bool = False) -> X
         enable_refs=publisher.enable_refs,
         schema_name=schema,
         rising=rising,
+        who=who,
     )
 
 
 def _format(order: FormatOrder) -> Format:
     rising = order.sink.sorts_ids and order.publisher.handle_future_events
-    return xds_format(order.publisher, order.schema, rising=rising)
+    return xds_format(order.publisher, order.schema, rising=rising, who=order.output.who)
 
 
 XDS: Final = FormatPlugin(build=_format)

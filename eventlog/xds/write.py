@@ -28,6 +28,7 @@ from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer, Written, encode
 from eventlog.core.table_names import read_name
+from eventlog.core.who import who_fields
 from eventlog.on_value import written_otherwise
 from eventlog.version import VERSION
 from eventlog.xds.nearest import XdsSayer
@@ -55,7 +56,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     its own.
 
     Without `envelope` a document is a bare `<input>`, for receivers that put it into an envelope of
-    theirs. `rising` lets ids follow the order of writing where that is not the order of positions.
+    theirs. `rising` lets ids follow the order of writing where that is not the order of positions. With
+    `who` an `<operation-data>` says who is behind a change.
     """
 
     batch_size: int = 1
@@ -66,6 +68,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     instance: str = "eventlog"
     envelope: bool = True
     rising: bool = False
+    who: bool = False
 
     former_names: ClassVar[FormerNames] = FormerNames.NEW
     suffix: ClassVar[str] = ".xml"
@@ -92,7 +95,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
         def written(change: Change) -> Written:
             event_id = change.event_id
-            text = element(change, event_id, templates)
+            text = element(change, event_id, templates, who=self.who)
             return Written(event_id, change.positions, text, change.route)
 
         def write(changes: Iterable[Change]) -> Iterator[Written | Refusal]:
@@ -148,7 +151,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """The element of one change, without its document; ExpressionError where XDS has none."""
         # Cut out of its document, it begins at the first column.
-        return element(change, change.event_id, _templates(catalog, self._settings("")))
+        return element(change, change.event_id, _templates(catalog, self._settings("")), who=self.who)
 
     def _settings(self, indent: str) -> Settings:
         return Settings(
@@ -244,6 +247,7 @@ class Templates(dict[tuple[str | None, str], Template]):
         super().__init__()
         self._catalog = catalog
         self._settings = settings
+        self.indent = settings.indent
 
     def __missing__(self, key: tuple[str | None, str]) -> Template:
         made = self[key] = template(*key, self._catalog, self._settings)
@@ -302,7 +306,7 @@ RESET = "<remove-all-values/>"
 Attributes = Callable[[Sequence[Edit], Fields], str]
 
 
-def element(change: Change, event_id: str, templates: Templates) -> str:
+def element(change: Change, event_id: str, templates: Templates, *, who: bool = False) -> str:
     """The element, in lines that end in a newline; ExpressionError where XDS has none."""
     schema, table, key = change.row.schema, change.row.table, change.row.key
     template = templates[schema, table]
@@ -321,7 +325,19 @@ def element(change: Change, event_id: str, templates: Templates) -> str:
         except ExpressionError as error:
             raise ExpressionError(f"the key: {error}") from error
     before_key = f"{frame.opening}{event_id}{frame.to_key}"
+    if who:
+        attributes += write_who(change, templates.indent)
     return f"{before_key}{key}{frame.after_key}{attributes}{frame.closing}"
+
+
+def write_who(change: Change, indent: str) -> str:
+    """Write who is behind a change: the last element of its own, which is the receiver's to read."""
+    told = {name: text for name, text in who_fields(change.who).items() if text is not None}
+    if not told:
+        return ""
+    facts = "".join([f' {name}="{attribute(text)}"' for name, text in told.items()])
+    line = "" if change.op is Op.DELETE else f"\n{indent}  "
+    return f"{line}<operation-data><who{facts}/></operation-data>"
 
 
 def _added(edits: Sequence[Edit], fields: Fields) -> str:

@@ -197,7 +197,7 @@ def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Ite
 def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with log.connection(stretch.snapshot) as connection:
         behind = log.transaction if TRANSACTION in schema.names else ""
-        query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind)
+        query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind, context="")
         if not log.copies:
             yield from _fetched(connection, query, schema)
             return

@@ -38,7 +38,7 @@ ASKED: Final[dict[str, dict[str, Any]]] = {
 READ: Final = {
     "numbers_after": {"first": "19000", "limit": "100"},
     "numbers_within": {"first": "7000", "last": "7100"},
-    "stretch": {"first": "7000", "last": "7100", "chosen": "status = 'S'", "transaction": ""},
+    "stretch": {"first": "7000", "last": "7100", "chosen": "status = 'S'", "transaction": "", "context": ""},
 }
 """What reads a log in bulk, with the numbers in the text."""
 

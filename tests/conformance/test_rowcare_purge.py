@@ -16,7 +16,7 @@ from eventlog.core.errors import SinkError
 from eventlog.purge.archive import Archive, ArchiveFile
 from eventlog.purge.deleting import Purge, Purged, purge
 from eventlog.sql.log import Log
-from eventlog.sql.names import TRANSACTION, LogNames
+from eventlog.sql.names import CONTEXT, TRANSACTION, LogNames
 from tests.conformance.event_logs import LogTable
 
 DAY = 86_400
@@ -104,6 +104,7 @@ def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folde
         "reason": None,
         "note": None,
         TRANSACTION: None,
+        CONTEXT: None,
     }
     assert (second["column_name"], second["reason"], second["note"]) == (None, "refused", "why")
     assert table.statuses() == {}

@@ -22,7 +22,7 @@ from eventlog.core.rules import Options, decide
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION, LogNames
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, run
@@ -90,7 +90,7 @@ def test_the_time_of_the_commit_is_told_where_the_server_keeps_it(postgresql: En
 def test_an_adopted_log_is_not_altered_and_check_says_what_it_tells(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, "DROP TABLE event_log_outcome, event_log_mark, event_log_schema, event_log_version")
-    run(postgresql, f"ALTER TABLE event_log DROP COLUMN {TRANSACTION}")
+    run(postgresql, f"ALTER TABLE event_log DROP COLUMN {TRANSACTION}, DROP COLUMN {CONTEXT}")
     install(postgresql)
     assert len(inspect(postgresql).get_columns("event_log")) == 10
     assert "a savepoint and a requeue" in said(postgresql)

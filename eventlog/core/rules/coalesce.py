@@ -81,8 +81,9 @@ class NetEdits:
             self._columns.setdefault(name, NetColumn(told, told)).take(told)
 
     def ends_before(self, event: Event) -> bool:
-        """Whether the event belongs to another transaction: no change spans two."""
-        return self._last is not None and event.transaction != self._last.transaction
+        """Whether the event belongs to another transaction, or somebody else is behind it: no change spans two."""
+        last = self._last
+        return last is not None and (event.transaction, event.who) != (last.transaction, last.who)
 
     def finished(self, subject: Subject, row: Row | None) -> list[Change]:
         """The change that the events amount to, if any; the next one begins anew."""
@@ -129,6 +130,7 @@ class NetEdits:
             time=last.time,
             whole=whole,
             transaction=last.transaction,
+            who=last.who,
             stream=last.stream,
         )
 

@@ -161,8 +161,9 @@ def join(
     for event in saying_something(screened, events):
         this, column, image = MEANING[event.kind].op, event.column, event.image
         is_other = this is not op or column in seen or image is not None
-        # An image, another operation, a column that comes again, another transaction: no change has both.
-        if is_other or (last is not None and event.transaction != last.transaction):
+        # An image, another operation, a column that comes again, another transaction or another
+        # person: no change has both.
+        if is_other or (last is not None and (event.transaction, event.who) != (last.transaction, last.who)):
             if last is not None:
                 changes.append(_change(subject, op, edits, positions, last, whole=whole))
                 edits, positions = [], []
@@ -244,6 +245,7 @@ def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
         positions=(event.position,),
         time=event.time,
         transaction=event.transaction,
+        who=event.who,
         refresh=bool(only) or is_refresh,
         only=only,
     )
@@ -266,6 +268,7 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
             time=event.time,
             whole=is_truncation or event.image is not None,
             transaction=event.transaction,
+            who=event.who,
             stream=event.stream,
         )
     ]
@@ -290,5 +293,6 @@ def _change(
         time=last.time,
         whole=whole,
         transaction=last.transaction,
+        who=last.who,
         stream=last.stream,
     )

@@ -76,7 +76,7 @@ EXPLANATION: Final = {
     Reason.SUPERSEDED: "a query-back of the same row or column covers it; it ends together with that row",
     Reason.NOTHING: "there is nothing to publish",
     Reason.FILTERED: "the policies of every output leave it out: see its note",
-    Reason.LOOPBACK: "the publisher's own user made the change, and allow_loopback is off",
+    Reason.LOOPBACK: "the publisher's own user made the change and allow_loopback is off, or loopback_contexts names its session",
     Reason.VANISHED: "its values would be read back, but the object no longer exists",
     Reason.INVALID: "the row cannot be read: see its note",
     Reason.REFUSED: "the format or the receiver did not take it: see its note",
@@ -117,6 +117,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
     user: str | None = None
     allow_loopback: bool = False
+    contexts: tuple[str, ...] = ()
+    """Patterns of what sessions say whose changes are not published."""
     coalesce: bool = False
     future: bool = False
     now: dt.datetime | None = None

@@ -17,6 +17,7 @@ import datetime as dt
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -24,7 +25,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError, KeySyntaxError
+from eventlog.core.errors import DataError, KeySyntaxError, value_shown
 from eventlog.core.key_forms import ANY, KeySpelling, form_of
 from eventlog.core.model import EVERY_ROW, Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
@@ -349,6 +350,7 @@ def screen(
     ours: Ours | None = None
     if options.user and not options.allow_loopback:
         ours = Ours(options.user)
+    spoken = OurContexts(options.contexts) if options.contexts else None
     meaning_of = MEANING.get
     for event in screened.events:
         meaning = meaning_of(event.kind)
@@ -366,13 +368,14 @@ def screen(
         elif options.future and _waits(screened, event, options):
             # Untouched, also a loopback: a delete that is not due closes nothing yet.
             continue
-        elif ours is not None and ours[event.perpetrator]:
+        elif (ours is not None and ours[event.perpetrator]) or (
+            spoken is not None and event.who is not None and spoken[event.who.context]
+        ):
             # What it deletes is gone all the same. A child's row is a part of its parent.
             if event.kind == Kind.DELETE_ROW and met.naming.child is None:
                 screened.silent.add(event.position)
                 screened.gather(met, event)
-            note = f"made by {event.perpetrator}, the publisher's own user."
-            screened.aside(event, Reason.LOOPBACK, note)
+            screened.aside(event, Reason.LOOPBACK, _whose(event, ours))
         elif event.image is not None and event.kind != Kind.DELETE_ROW:
             met.subject.events.append(event)
         elif meaning.row:
@@ -482,6 +485,25 @@ def _waits(screened: Screened, event: Event, options: Options) -> bool:
         return False
     screened.aside(event, Reason.NOT_DUE, None)
     return True
+
+
+def _whose(event: Event, ours: Ours | None) -> str:
+    """Say why an event is not published: whose it is."""
+    if event.who is None or (ours is not None and ours[event.perpetrator]):
+        return f"made by {event.perpetrator}, the publisher's own user."
+    return f"its session says {value_shown(event.who.context or '')}, which publisher.loopback_contexts names."
+
+
+class OurContexts(dict[str | None, bool]):
+    """Says of what a session said whether its changes are to be left out."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        super().__init__({None: False})
+        self._patterns = patterns
+
+    def __missing__(self, context: str) -> bool:
+        self[context] = ours = any(fnmatchcase(context, pattern) for pattern in self._patterns)
+        return ours
 
 
 class Ours(dict[str | None, bool]):

@@ -44,6 +44,7 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
                 time=event.time,
                 whole=True,
                 transaction=event.transaction,
+                who=event.who,
             )
         )
     return changes

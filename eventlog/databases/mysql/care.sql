@@ -46,7 +46,7 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS CHAR), e
        entry./* table_name */table_name, entry./* table_key */table_key,
        entry./* column_name */column_name,
        entry./* old_value */old_value, entry./* new_value */new_value,
-       kept.reason, kept.note/* transaction */
+       kept.reason, kept.note/* transaction *//* context */
 FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)

@@ -11,7 +11,7 @@ SELECT /* record_id */record_id, /* event_type */event_type,
        /* old_value */old_value, /* new_value */new_value,
        IF(MICROSECOND(/* event_time */event_time) = 0,
           CAST(CAST(/* event_time */event_time AS DATETIME) AS CHAR), CAST(/* event_time */event_time AS CHAR)),
-       /* perpetrator */perpetrator
+       /* perpetrator */perpetrator/* context */
 FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last
   AND (CASE WHEN CAST(/* status */status AS BINARY) = 'N' THEN 1 ELSE 0 END) = :waiting

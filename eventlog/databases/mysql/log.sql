@@ -26,7 +26,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
           CAST(waiting./* event_time */event_time AS CHAR)),
        waiting./* perpetrator */perpetrator,
        CASE WHEN LENGTH(waiting./* old_value */old_value) > :plain THEN LENGTH(waiting./* old_value */old_value) END,
-       CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END/* transaction */
+       CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END/* transaction *//* context */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1)
 ORDER BY /* order */record_id

@@ -62,9 +62,9 @@ NOT (CAST(/* before */OLD.fname AS BINARY) <=> CAST(/* after */NEW.fname AS BINA
 -- Not INSERT … SELECT … WHERE: that holds the table's AUTO-INC lock until the writer's whole statement has ended.
 IF /* condition */(1 = 1) THEN
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
-VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
+VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr'/* context_value */, /* column */NULL,
   /* old */NULL, /* new */NULL);
 END IF;
 

@@ -22,12 +22,13 @@ SELECT entry./* record_id */record_id AS record_id,
         WHERE CAST(entry./* status */status AS BINARY) = 'N' AND parked.record_id = entry./* record_id */record_id
         ORDER BY parked.reason = 'behind', parked.output LIMIT 1) AS next_attempt,
        (SELECT ended.document FROM /* outcomes */event_log_outcome AS ended
-        WHERE ended.record_id = entry./* record_id */record_id) AS document
+        WHERE ended.record_id = entry./* record_id */record_id) AS document,
+       /* context */(NULL) AS context
 FROM (SELECT * FROM /* entries */event_log AS entry
       WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
         AND (:any_status = 1
              OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
-        AND /* since */(1 = 1)
+        AND /* since */(1 = 1) AND /* by */(1 = 1)
         AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
         AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS BINARY) = CAST(:key AS BINARY))
         AND (:any_text = 1 OR lower(entry./* table_key */table_key) LIKE :pattern ESCAPE '!'

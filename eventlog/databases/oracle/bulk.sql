@@ -12,7 +12,7 @@ SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_
        TO_CHAR(CAST(entry./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6'),
        entry./* perpetrator */perpetrator, entry./* table_name */table_name,
        entry./* table_key */table_key, entry./* column_name */column_name,
-       entry./* old_value */old_value, entry./* new_value */new_value/* transaction */
+       entry./* old_value */old_value, entry./* new_value */new_value/* transaction *//* context */
 FROM /* log */event_log entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* chosen */(1 = 1);
 

@@ -41,7 +41,7 @@ SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_
        entry./* table_name */table_name, entry./* table_key */table_key,
        entry./* column_name */column_name,
        entry./* old_value */old_value, entry./* new_value */new_value,
-       kept.reason, kept.note/* transaction */
+       kept.reason, kept.note/* transaction *//* context */
 FROM /* log */event_log entry
 LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)

@@ -112,6 +112,8 @@ ORACLE = Dialect(
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
     later="({now} + NUMTODSINTERVAL({seconds}, 'SECOND'))",
     user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
+    context="SUBSTR(SYS_CONTEXT('USERENV', 'CLIENT_IDENTIFIER') || CASE WHEN SYS_CONTEXT('USERENV', 'CLIENT_IDENTIFIER')"
+    " IS NOT NULL AND SYS_CONTEXT('USERENV', 'MODULE') IS NOT NULL THEN ' / ' END || SYS_CONTEXT('USERENV', 'MODULE'), 1, 400)",
     transaction_guess="a row's transaction is the number of its commit,"
     " or that of its block unless the log has ROWDEPENDENCIES",
 )

@@ -9,7 +9,7 @@ SELECT /* record_id */record_id, /* event_type */event_type,
        /* table_name */table_name, /* table_key */table_key,
        /* column_name */column_name,
        /* old_value */old_value, /* new_value */new_value,
-       TO_CHAR(CAST(/* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6'), /* perpetrator */perpetrator
+       TO_CHAR(CAST(/* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6'), /* perpetrator */perpetrator/* context */
 FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last
   AND (CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END) = :waiting

@@ -22,7 +22,7 @@ SELECT * FROM (
            TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
            waiting./* perpetrator */perpetrator AS perpetrator,
            CASE WHEN LENGTH(waiting./* old_value */old_value) > :plain THEN LENGTH(waiting./* old_value */old_value) END AS old_bytes,
-           CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END AS new_bytes/* transaction */
+           CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END AS new_bytes/* transaction *//* context */
     FROM /* log */event_log waiting
     WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
       AND /* among */(1 = 1)

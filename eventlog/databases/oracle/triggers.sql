@@ -164,11 +164,11 @@ CREATE OR REPLACE PACKAGE BODY /* function */event_log_usr_change_12345678 AS
   BEGIN
     FORALL place IN 1 .. noted.COUNT
       INSERT INTO /* log */event_log (/* status */status, /* event_time */event_time,
-        /* perpetrator */perpetrator, /* table_name */table_name/* number_name *//* transaction_name */,
+        /* perpetrator */perpetrator, /* table_name */table_name/* number_name *//* transaction_name *//* context_name */,
         /* event_type */event_type, /* table_key */table_key, /* column_name */column_name,
         /* old_value */old_value, /* new_value */new_value)
       VALUES ('N', /* now */SYSDATE, /* user */USER,
-        /* table */'USR'/* number *//* transaction_value */,
+        /* table */'USR'/* number *//* transaction_value *//* context_value */,
         noted(place).kind, noted(place).row_key, noted(place).column_called,
         noted(place).old_text, noted(place).new_text);
     noted.DELETE;

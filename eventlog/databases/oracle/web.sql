@@ -20,12 +20,13 @@ SELECT entry./* record_id */record_id AS record_id,
         FROM /* parked */event_log_parked parked
         WHERE entry./* status */status = 'N' AND parked.record_id = entry./* record_id */record_id) AS next_attempt,
        (SELECT ended.document FROM /* outcomes */event_log_outcome ended
-        WHERE ended.record_id = entry./* record_id */record_id) AS document
+        WHERE ended.record_id = entry./* record_id */record_id) AS document,
+       /* context */(NULL) AS context
 FROM (SELECT * FROM (
       SELECT entry.* FROM /* entries */event_log entry
       WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
         AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
-        AND /* since */(1 = 1)
+        AND /* since */(1 = 1) AND /* by */(1 = 1)
         AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
         AND (:any_key = 1 OR entry./* table_key */table_key = :key)
         AND (:any_text = 1 OR LOWER(entry./* table_key */table_key) LIKE :pattern ESCAPE '!'

@@ -5,7 +5,7 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        CAST(entry./* event_time */event_time AS text),
        entry./* perpetrator */perpetrator, entry./* table_name */table_name,
        entry./* table_key */table_key, entry./* column_name */column_name,
-       entry./* old_value */old_value, entry./* new_value */new_value/* transaction */
+       entry./* old_value */old_value, entry./* new_value */new_value/* transaction *//* context */
 FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* each_half */(1 = 1)
   AND /* chosen */(1 = 1);

@@ -21,7 +21,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        CAST(waiting./* event_time */event_time AS text),
        waiting./* perpetrator */perpetrator,
        CASE WHEN octet_length(waiting./* old_value */old_value) > :plain THEN octet_length(waiting./* old_value */old_value) END,
-       CASE WHEN octet_length(waiting./* new_value */new_value) > :plain THEN octet_length(waiting./* new_value */new_value) END/* transaction */
+       CASE WHEN octet_length(waiting./* new_value */new_value) > :plain THEN octet_length(waiting./* new_value */new_value) END/* transaction *//* context */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 ORDER BY /* order */record_id

@@ -106,41 +106,41 @@ coalesce(/* name */',"fname":' || to_json(/* text */n.fname)::text, '');
 -- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
 -- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name)
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */)
 SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
   /* waiting */eventlog_waiting,
   CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
        WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
-  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr'
+  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr'/* context_value */
 FROM /* source */new_rows WHERE /* condition */(1 = 1);
 
 -- log_images: the same with the images of the rows
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */,
   /* old_value */old_value, /* new_value */new_value)
 SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
   /* waiting */eventlog_waiting,
   CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
        WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
-  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr', /* old_image */NULL, /* new_image */NULL
+  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr'/* context_value */, /* old_image */NULL, /* new_image */NULL
 FROM /* source */new_rows WHERE /* condition */(1 = 1);
 
 -- log_image: writes the image of each row of a source
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */,
   /* old_value */old_value, /* new_value */new_value)
 SELECT /* key */'idu=1', /* waiting */eventlog_waiting, /* kind */eventlog_kind_5, /* now */eventlog_now,
-  /* user */eventlog_user, /* table */'usr', /* old */NULL, /* new */NULL
+  /* user */eventlog_user, /* table */'usr'/* context_value */, /* old */NULL, /* new */NULL
 FROM /* source */new_rows WHERE /* condition */(1 = 1);
 
 -- log_facts: writes the facts of every row of a source
 -- A full join pairs the rows of an update: it cannot become the nested loop that a plan kept from single rows would
 -- run over a bulk statement, and it shows keys that left and keys that came.
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
 SELECT fact.key, /* waiting */eventlog_waiting, fact.kind, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr', fact.name, fact.old, fact.new
+  /* table */'usr'/* context_value */, fact.name, fact.old, fact.new
 FROM /* source */new_rows CROSS JOIN LATERAL (
 /* facts */
 ) AS fact (key, kind, name, old, new);
@@ -178,18 +178,18 @@ SELECT /* key */'idu=1' AS key, /* values */phoneno FROM /* source */old_rows WH
 
 -- log_child_values: one row of the log for each value
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
 SELECT side.key, /* waiting */eventlog_waiting, /* kind */eventlog_kind_2, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr', /* column */'phoneno', /* old */NULL, /* new */NULL
+  /* table */'usr'/* context_value */, /* column */'phoneno', /* old */NULL, /* new */NULL
 FROM (/* sides */) AS side;
 
 -- log_child_reads: one row of the log for each parent
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
 SELECT side.key, /* waiting */eventlog_waiting, /* kind */eventlog_kind_6, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr', /* column */NULL, NULL, NULL
+  /* table */'usr'/* context_value */, /* column */NULL, NULL, NULL
 FROM (/* sides */) AS side GROUP BY side.key;
 
 -- hand_child_values: as `log_child_values`, for the next trigger to write
@@ -279,10 +279,10 @@ side.key NOT IN (SELECT ended.key FROM (
 
 -- take_facts: writes what was handed over by the trigger that fired before
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
 SELECT fact.value ->> 0, /* waiting */eventlog_waiting, (fact.value ->> 1)::integer, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr', fact.value ->> 2, fact.value ->> 3, fact.value ->> 4
+  /* table */'usr'/* context_value */, fact.value ->> 2, fact.value ->> 3, fact.value ->> 4
 FROM json_array_elements(current_setting('eventlog.facts')::json) AS part (value)
 CROSS JOIN LATERAL json_array_elements(part.value) AS fact (value);
 PERFORM set_config('eventlog.facts', '', true);
@@ -643,9 +643,9 @@ $eventlog$;
 -- follower_write: what a trigger writes of the changes that a query finds
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
   /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name, /* old_value */old_value,
-  /* new_value */new_value/* number_name */)
+  /* new_value */new_value/* context_name *//* number_name */)
 SELECT change.key, 'N', change.kind, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr', change.name, change.was,
-  change.becomes/* number */
+  change.becomes/* context_value *//* number */
 FROM (/* changes */'') AS change (key, kind, name, was, becomes);
 
 -- follower_hand: what a trigger hands over that may read and not write
@@ -656,9 +656,9 @@ PERFORM set_config('eventlog.facts', '[' || coalesce((
 -- follower_take: writes what was handed over
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
   /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name, /* old_value */old_value,
-  /* new_value */new_value/* number_name */)
+  /* new_value */new_value/* context_name *//* number_name */)
 SELECT fact.value ->> 0, 'N', (fact.value ->> 1)::integer, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr',
-  fact.value ->> 2, fact.value ->> 3, fact.value ->> 4/* number */
+  fact.value ->> 2, fact.value ->> 3, fact.value ->> 4/* context_value *//* number */
 FROM json_array_elements(current_setting('eventlog.facts')::json) AS part (value)
 CROSS JOIN LATERAL json_array_elements(part.value) AS fact (value);
 PERFORM set_config('eventlog.facts', '', true);

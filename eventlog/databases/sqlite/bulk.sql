@@ -5,7 +5,7 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        CAST(entry./* event_time */event_time AS text),
        CAST(entry./* perpetrator */perpetrator AS text), CAST(entry./* table_name */table_name AS text),
        CAST(entry./* table_key */table_key AS text), CAST(entry./* column_name */column_name AS text),
-       CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text)/* transaction */
+       CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text)/* transaction *//* context */
 FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* chosen */(1 = 1);
 

@@ -17,7 +17,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        CASE WHEN length(CAST(waiting./* old_value */old_value AS blob)) > :plain
             THEN length(CAST(waiting./* old_value */old_value AS blob)) END,
        CASE WHEN length(CAST(waiting./* new_value */new_value AS blob)) > :plain
-            THEN length(CAST(waiting./* new_value */new_value AS blob)) END/* transaction */
+            THEN length(CAST(waiting./* new_value */new_value AS blob)) END/* transaction *//* context */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 ORDER BY /* order */record_id

@@ -75,9 +75,9 @@ THEN '"' || replace(replace(/* text */NEW.idu, '\', '\\'), '"', '\"') || '"' ELS
 
 -- log_row: one row of the log, if its condition holds
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
-SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
+SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr'/* context_value */, /* column */NULL,
   /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
 
 -- image_begin: the first items of an image, an array of texts, the number of its definition first; a function takes 127

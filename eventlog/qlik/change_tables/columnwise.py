@@ -23,7 +23,7 @@ from eventlog.core.model import Change, Op, Transaction, Value
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, is_zoned
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.rows import BEFORE, OPERATIONS, stream_position, transaction_id
+from eventlog.qlik.change_tables.rows import BEFORE, OPERATIONS, stream_position, transaction_id, who_cells
 from eventlog.qlik.limits import Limit
 from eventlog.qlik.readings import is_float, read_column
 from eventlog.qlik.values import TableValues, Teller
@@ -64,7 +64,9 @@ class Layout:
         *,
         before_image: bool,
         bounds: Sequence[Limit | None] = (),
+        who: bool = False,
     ) -> None:
+        self._who = who
         self._bounds = dict(zip(values.names, bounds, strict=False))
         self._values = values
         self._teller = teller
@@ -167,7 +169,7 @@ class Layout:
     ) -> tuple[Cells, ...]:
         streams = [change.stream or stream_position(change) for change in changes]
         identities, times = _identities([change.transaction for change in changes]), _times(changes)
-        cells = (
+        cells: tuple[Cells, ...] = (
             list(chain.from_iterable(map(self._letters.__getitem__, ops))),
             masks,
             _woven(streams, streams, shown),
@@ -175,9 +177,12 @@ class Layout:
             _woven(identities, identities, shown),
             _woven(times, times, shown),
         )
-        if self._pick is None:
-            return cells
-        return self._pick(cells)
+        if self._pick is not None:
+            cells = self._pick(cells)
+        if self._who:
+            told = [_woven(own, own, shown) for own in zip(*map(who_cells, changes), strict=True)]
+            cells = (*cells, *told)
+        return cells
 
     def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
         """The columns of the key, from the keys of many rows.

@@ -40,6 +40,9 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
     limits: ColumnLimits | None = None
     """What the columns of the target hold; None where they hold all."""
 
+    who: bool = False
+    """Header columns say who is behind a change."""
+
     suffix: ClassVar[str] = ".parquet"
     """How files with its rows end, where nobody chose another form."""
     former_names: ClassVar[FormerNames] = FormerNames.OWN
@@ -48,7 +51,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the rows of changes, of many at once where they are alike."""
-        tables = ChangeTables(self.settings, catalog, loads=self.loads, limits=self.limits)
+        tables = ChangeTables(self.settings, catalog, loads=self.loads, limits=self.limits, who=self.who)
         size = self.rows_of_a_document
         stamp_of = Stamps()
 

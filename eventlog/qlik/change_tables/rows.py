@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Change, Document, Op, Position, Transaction, Value, written
 from eventlog.core.schema import Table
+from eventlog.core.who import MOST_CHARACTERS
 from eventlog.qlik.change_tables.partitions import Partition
-from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.settings import WHO_HEADERS, ChangeTableSettings
 
+WHO_TYPE: Final = f"varchar({MOST_CHARACTERS})"
 TYPES: Final = {
     "change_seq": "varchar(35)",
     "change_oper": "varchar(1)",
@@ -47,15 +49,20 @@ POSITION_LIMIT: Final = 128
 _ALL_BITS: Final = (1 << 128) - 1
 
 
-def header_columns(settings: ChangeTableSettings) -> list[tuple[str, str]]:
+def header_columns(settings: ChangeTableSettings, *, who: bool = False) -> list[tuple[str, str]]:
     """Names and types of the header columns that are there, in order."""
-    types = dict(TYPES)
+    types = TYPES | dict.fromkeys(WHO_HEADERS, WHO_TYPE)
     if settings.mask == "hex":
         types["change_mask"] = HEX_MASK
-    columns = [(f"{settings.prefix}{name}", types[name]) for name in settings.present]
+    columns = [(f"{settings.prefix}{name}", types[name]) for name in (*settings.present, *(WHO_HEADERS if who else ()))]
     if settings.partition_every:
         columns.append((f"{settings.prefix}{PARTITION_NAME}", PARTITION_TYPE))
     return columns
+
+
+def who_cells(change: Change) -> tuple[str | None, str | None]:
+    """Who is behind a change, in the order of the header columns."""
+    return (None, None) if change.who is None else (change.who.user, change.who.context)
 
 
 def transaction_id(transaction: Transaction | None) -> str:

@@ -12,6 +12,9 @@ from msgspec import Struct
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OnValue
 
+WHO_HEADERS = ("user", "context")
+"""The header columns behind these that say who is behind a change, where the output asks for that."""
+
 Header = Literal[
     "change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp"
 ]

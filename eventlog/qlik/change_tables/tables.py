@@ -25,6 +25,7 @@ from eventlog.qlik.change_tables.rows import (
     header_columns,
     stream_position,
     transaction_id,
+    who_cells,
 )
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.limits import limit_of, reading_within
@@ -33,6 +34,17 @@ from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.values import NEVER, TableValues, Teller
 
 _NO_SEQUENCE = HEADERS[1:]
+
+
+def picker(settings: ChangeTableSettings) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
+    """Make what takes the cells of the header columns that are there; None where that is all of them."""
+    indexes = [_NO_SEQUENCE.index(name) for name in settings.present if name != "change_seq"]
+    if not indexes:
+        return lambda _: ()
+    if len(indexes) == 1:  # itemgetter would give the cell and not a tuple of it
+        only = indexes[0]
+        return lambda cells: (cells[only],)
+    return itemgetter(*indexes) if len(indexes) < len(_NO_SEQUENCE) else None
 
 
 class ChangeTable:
@@ -46,11 +58,13 @@ class ChangeTable:
         load: bool = False,
         route: str = "",
         limits: ColumnLimits | None = None,
+        who: bool = False,
     ) -> None:
         """With `load` it has the rows of a full load: the table's own columns, under its own name.
 
-        With a `route` it is called so.
+        With a `route` it is called so. With `who` header columns say who is behind a change.
         """
+        self._who = who and not load
         self.source, self.route = table, route
         if route:
             table = replace(table, name=route)
@@ -63,7 +77,7 @@ class ChangeTable:
         self.load = load
         self.table = table
         self.values = TableValues(table)
-        headers = header_columns(settings)
+        headers = header_columns(settings, who=self._who)
         columns = [ChangeColumn(name=name, type=kind, header=True) for name, kind in headers]
         for index, column in enumerate(self.values.columns):
             key = self.values.key.index(index) + 1 if index in self.values.key else 0
@@ -76,16 +90,7 @@ class ChangeTable:
         # Header columns have bits too, and stand before the table's own.
         self._masks = KeptMasks(codec(0), lambda bits: codec(bits << self.offset))
         self._before_image = settings.before_image
-        indexes = [_NO_SEQUENCE.index(name) for name in settings.present if name != "change_seq"]
-        self._pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
-        """Takes the cells of the header columns that are there; None where that is all of them."""
-        if not indexes:
-            self._pick = lambda _: ()
-        elif len(indexes) == 1:  # itemgetter would give the cell and not a tuple of it
-            only = indexes[0]
-            self._pick = lambda cells: (cells[only],)
-        elif len(indexes) < len(_NO_SEQUENCE):
-            self._pick = itemgetter(*indexes)
+        self._pick = picker(settings)
         self._seen: tuple[object, str] = (None, "")
         """The last transaction and its 32 digits, which neighbours mostly share."""
         bounds = [limit_of(column.type, limits) if limits else None for column in self.values.columns]
@@ -98,6 +103,7 @@ class ChangeTable:
             self._pick,
             before_image=settings.before_image,
             bounds=bounds,
+            who=self._who,
         )
         self.sayer = ColumnSayer(self.values.columns, readings)
 
@@ -129,6 +135,8 @@ class ChangeTable:
         header: tuple[Any, ...] = (oper, masks[bits], stream, operation, identity, time)
         if pick is not None:
             header = pick(header)
+        if self._who:
+            header = (*header, *who_cells(change))
         # A deletion has no row after it, and a truncation has none at all.
         own = after or before or [None] * len(self.values.columns)
         row = (*header, *own)
@@ -138,6 +146,8 @@ class ChangeTable:
         header = (BEFORE[0], masks[None], stream, BEFORE[1], identity, time)
         if pick is not None:
             header = pick(header)
+        if self._who:
+            header = (*header, *who_cells(change))
         return (*header, *(before or ())), row
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
@@ -174,8 +184,12 @@ class ChangeTables:
         *,
         loads: bool = False,
         limits: ColumnLimits | None = None,
+        who: bool = False,
     ) -> None:
-        """With `loads`, rows of a full load go into tables of their own."""
+        """With `loads`, rows of a full load go into tables of their own; with `who` header columns say
+        who is behind a change.
+        """
+        self._who = who
         self._limits = limits
         self.settings = settings
         self._loads = loads
@@ -230,7 +244,7 @@ class ChangeTables:
         if table is None:
             return ExpressionError("its columns are not known, and a change table needs them; give a schema file")
         try:
-            return ChangeTable(table, self.settings, load=load, route=route, limits=self._limits)
+            return ChangeTable(table, self.settings, load=load, route=route, limits=self._limits, who=self._who)
         except ExpressionError as error:
             return error
 

@@ -15,7 +15,7 @@ def _format(order: FormatOrder) -> Format:
 
     # Who takes only bytes has no topics that a name could be wrong for.
     bytes_only = not order.sink.takes_values
-    return MessageFormat(settings=order.settings, body=bytes_only, free=bytes_only)
+    return MessageFormat(settings=order.settings, body=bytes_only, free=bytes_only, headed=order.output.who)
 
 
 def _ignored(settings: MessageSettings) -> Iterator[tuple[str, str]]:

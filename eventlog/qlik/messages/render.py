@@ -19,7 +19,7 @@ from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import parse
 from eventlog.qlik.change_seq import CHARACTERS, utc
 from eventlog.qlik.messages.avrocoder import AvroCoder, key_of
-from eventlog.qlik.messages.document import Message
+from eventlog.qlik.messages.document import Header, Message
 from eventlog.qlik.messages.jsoncoder import JsonCoder
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
@@ -206,18 +206,24 @@ class TableRenderer:
         return head, tail
 
     def message(
-        self, key: bytes | None, value: bytes, positions: tuple[Position, ...] = (), route: str = ""
+        self,
+        key: bytes | None,
+        value: bytes,
+        positions: tuple[Position, ...] = (),
+        route: str = "",
+        headers: tuple[Header, ...] = (),
     ) -> Message:
         """What was written as a message of its table, for the topic of a route if there is one."""
         topic = route or self._topic
         if self._bare:
-            return Message(topic=topic, key=key, value=value, positions=positions)
+            return Message(topic=topic, key=key, value=value, positions=positions, headers=headers)
         value_schema, key_schema = self._refs
         return Message(
             topic=topic,
             key=key,
             value=value,
             positions=positions,
+            headers=headers,
             value_schema=value_schema,
             key_schema=key_schema,
             structure=self.structure,

@@ -19,10 +19,11 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, Writer
+from eventlog.core.who import who_headers
 from eventlog.on_value import refused, written_otherwise
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.avrovalues import number, sized
-from eventlog.qlik.messages.document import Message, MessagesDocument, lines
+from eventlog.qlik.messages.document import Header, Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
@@ -49,10 +50,11 @@ class WrittenMessage(NamedTuple):
     event_number: int | None = None
     last: bool | None = None
     route: str = ""
+    headers: tuple[Header, ...] = ()
 
     def counted(self, number: int, last: bool) -> WrittenMessage:
         # Not by `_replace`, which takes several times as long.
-        return tuple.__new__(WrittenMessage, (*self[:9], number, last, self.route))
+        return tuple.__new__(WrittenMessage, (*self[:9], number, last, *self[11:]))
 
     def closed(self) -> tuple[bytes, bytes | None]:
         """What stands before and after the changeSequence, with what is known of its transaction."""
@@ -74,6 +76,8 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     body: bool = True
     free: bool = False
     """Topics are none of Kafka's, and may have any name."""
+    headed: bool = False
+    """Headers of messages say who is behind a change."""
 
     suffix: ClassVar[str] = ".jsonl"
     former_names: ClassVar[FormerNames] = FormerNames.OWN
@@ -89,6 +93,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         stamp_of = Stamps()
         # A quarter of the time that a call of the class takes, for every change.
         new = tuple.__new__
+        headed = self.headed
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenMessage | Refusal]:
             for change in changes:
@@ -131,6 +136,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                         None,
                         None,
                         change.route,
+                        who_headers(change.who) if headed else (),
                     )
                     yield new(WrittenMessage, cells)
 
@@ -155,7 +161,9 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         parts: dict[int, tuple[int, int, bool | None]] = {}
         last = ""
         for message in written:
-            event_id, positions, stamp, table, key, head, tail, deleted, transaction, counter, ends, route = message
+            event_id, positions, stamp, table, key, head, tail, deleted, transaction, counter, ends, route, headers = (
+                message
+            )
             last = number(stamp)
             if transaction is not None:
                 head, tail = message.closed()
@@ -166,7 +174,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     parts[transaction] = (before, counter, ends)
             # A row of a full load has no changeSequence, but its document's id is one.
             value = head if tail is None else b"".join((head, last.encode(), tail))
-            messages.append(table.message(key, value, positions, route))
+            messages.append(table.message(key, value, positions, route, headers))
             covers[event_id] = positions
             # After the deletion itself, whose positions it shares: both are sent, or neither.
             if tombstones and deleted and key is not None:

@@ -21,7 +21,7 @@ def _format(order: FormatOrder) -> Format:
     limits = order.output.limits
     if row_files is not None:
         limits = row_files.chosen(order.output.file_format).limits
-    return ChangeTableFormat(settings=order.settings, loads=loads, limits=limits)
+    return ChangeTableFormat(settings=order.settings, loads=loads, limits=limits, who=order.output.who)
 
 
 def _folder(order: SinkOrder) -> Sink:

@@ -11,6 +11,7 @@ import msgspec
 
 from eventlog.core.model import Change
 from eventlog.core.schema import Table
+from eventlog.core.who import who_fields
 from eventlog.sinks.events.jsonl import record, time_text
 from eventlog.sinks.events.rows import RowEvent, TableRows, encode, json_field
 from eventlog.sinks.events.settings import CloudEventsSettings
@@ -27,14 +28,15 @@ _forbidden = re.compile("[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 class CloudEventsTable:
     """Writes the events of one table."""
 
-    def __init__(self, table: Table, settings: CloudEventsSettings) -> None:
+    def __init__(self, table: Table, settings: CloudEventsSettings, *, who: bool = False) -> None:
         self.rows = TableRows(table, json_field)
         self._settings = settings
+        self._who = who
         self._type = settings.type_template()
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
         key = None if event.key is None else encode(event.key)  # a table without a key has none
-        attributes, data = self._attributes(change, event), record(change, event)
+        attributes, data = self._attributes(change, event), record(change, event, who=self._who)
         whole = encode({**attributes, "data": data})
         if self._settings.mode == "structured":
             content = ("content-type", STRUCTURED.encode())
@@ -61,6 +63,10 @@ class CloudEventsTable:
         }
         if when is not None:
             attributes["time"] = when
+        if self._who:
+            # Names of extensions, which have lower case letters only.
+            told = who_fields(change.who).items()
+            attributes |= {f"eventlog{name}": text for name, text in told if text is not None}
         return attributes
 
 

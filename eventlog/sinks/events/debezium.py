@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Change
 from eventlog.core.schema import Table
+from eventlog.core.who import who_fields
 from eventlog.qlik.change_seq import time_of, utc
 from eventlog.qlik.messages.avrovalues import NULL
 from eventlog.qlik.messages.schemas import text_of
@@ -94,7 +95,8 @@ NOWHERE: Final = Place()
 class DebeziumTable:
     """Writes the envelopes of one table."""
 
-    def __init__(self, table: Table, settings: DebeziumSettings, place: Place = NOWHERE) -> None:
+    def __init__(self, table: Table, settings: DebeziumSettings, place: Place = NOWHERE, *, who: bool = False) -> None:
+        self._who = who
         self._place = place
         self.rows = TableRows(table, lambda column, _kind: debezium_field(place.database, settings, column))
         self._tombstones = settings.tombstones
@@ -136,6 +138,7 @@ class DebeziumTable:
                 **self._location,
                 **self._transaction(change),
                 "position": change.stream or change.event_id,
+                **(_who(change) if self._who else {}),
             },
         }
         value, block_at = self._value.write(head, {"op": _OPS[event.op], **times(change)})
@@ -208,12 +211,22 @@ class DebeziumTable:
         fields.append(simple(kind, "txId", optional=True))
         if self._tells_number:
             fields.append(simple("int64", "lsn", optional=True))
-        return [*fields, simple("string", "position", optional=True)]
+        last = ("position", *(WHO if self._who else ()))
+        return [*fields, *[simple("string", name, optional=True) for name in last]]
 
 
 def values_are_whole(table: Table) -> bool:
     """Tell whether events of a table bring all of its values."""
     return table.images and not table.view
+
+
+WHO: Final = {"user_name": "user", "context": "context"}
+"""Who is behind a change, as `source` says it: the user as Debezium's connector for Oracle does."""
+
+
+def _who(change: Change) -> dict[str, str | None]:
+    told = who_fields(change.who)
+    return {name: told[field] for name, field in WHO.items()}
 
 
 def block_schema() -> Schema:

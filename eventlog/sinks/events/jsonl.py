@@ -6,6 +6,7 @@ from typing import Any
 
 from eventlog.core.model import Change
 from eventlog.core.schema import Table
+from eventlog.core.who import who_fields
 from eventlog.qlik.change_seq import time_of, utc
 from eventlog.sinks.events.rows import RowEvent, TableRows, encode, json_field
 from eventlog.sinks.events.settings import JsonLinesSettings
@@ -15,17 +16,18 @@ from eventlog.sinks.events.write import EventBytes
 class JsonLinesTable:
     """Writes the lines of one table."""
 
-    def __init__(self, table: Table, settings: JsonLinesSettings) -> None:
+    def __init__(self, table: Table, settings: JsonLinesSettings, *, who: bool = False) -> None:
         self.rows = TableRows(table, json_field)
+        self._who = who
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
         key = None if event.key is None else encode(event.key)  # a table without a key has none
-        return EventBytes(key=key, value=encode(record(change, event)))
+        return EventBytes(key=key, value=encode(record(change, event, who=self._who)))
 
 
-def record(change: Change, event: RowEvent) -> dict[str, Any]:
+def record(change: Change, event: RowEvent, *, who: bool = False) -> dict[str, Any]:
     """The object of a change; `id` is unique in its log, and the same whenever the change is
-    written.
+    written. With `who` it says who is behind it.
     """
     transaction = change.transaction
     return {
@@ -35,6 +37,7 @@ def record(change: Change, event: RowEvent) -> dict[str, Any]:
         "table": change.row.table,
         "time": time_text(change),
         "transaction": None if transaction is None else str(transaction.id),
+        **(who_fields(change.who) if who else {}),
         "key": event.key,
         "before": event.before,
         "after": event.after,

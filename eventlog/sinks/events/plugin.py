@@ -46,6 +46,7 @@ def _format(
         array=sink.answers,
         rising=sink.sorts_ids and order.publisher.handle_future_events,
         transactions=transactions,
+        headed=sink.takes_values and order.output.who,
     )
 
 
@@ -61,7 +62,7 @@ def batch_size(settings: EventSettings, *, answers: bool) -> int:
 def _lines(order: FormatOrder) -> Format:
     from eventlog.sinks.events.jsonl import JsonLinesTable
 
-    return _format(order, partial(JsonLinesTable, settings=order.settings))
+    return _format(order, partial(JsonLinesTable, settings=order.settings, who=order.output.who))
 
 
 def _debezium(order: FormatOrder) -> Format:
@@ -80,7 +81,7 @@ def _debezium(order: FormatOrder) -> Format:
         raise ConfigError('output.debezium.transaction_topic needs sink = "kafka".')
     transactions = TransactionTopic(settings) if settings.transaction_topic else None
     place = Place(database=order.database, home=order.home)
-    table = partial(DebeziumTable, settings=settings, place=place)
+    table = partial(DebeziumTable, settings=settings, place=place, who=order.output.who)
     return _format(order, table, transactions, place.schema, server=settings.server)
 
 
@@ -96,7 +97,7 @@ def _cloudevents(order: FormatOrder) -> Format:
         if order.sink.answers and batch_size(settings, answers=True) > 1:
             problem = 'output.cloudevents.mode = "binary" sends one event a request'
             raise ConfigError(f"{problem}; set batch_size = 1.")
-    return _format(order, partial(CloudEventsTable, settings=settings))
+    return _format(order, partial(CloudEventsTable, settings=settings, who=order.output.who))
 
 
 JSON_LINES: Final = FormatPlugin(build=_lines, settings=JsonLinesSettings)

@@ -16,6 +16,7 @@ from eventlog.core.model import Change, CutTransaction, Document, Position, Refu
 from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
+from eventlog.core.who import who_headers
 from eventlog.on_value import refused, written_otherwise
 from eventlog.policies.places import NoPlace, PlaceTemplate, place, topic_name
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
@@ -142,7 +143,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
 
     `table` makes what writes a table's; `topic` is a template where the sink takes messages, and
     `address` one where documents go to addresses of their own. With `array` a document of several
-    events is an array, else they are lines. With `transactions` events are counted.
+    events is an array, else they are lines. With `transactions` events are counted. Where they are `headed`,
+    headers of messages say who is behind a change.
     """
 
     table: Callable[[Table], EventTable]
@@ -156,6 +158,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
     transactions: TransactionMarks | None = None
     schema: Callable[[Table], str | None] = lambda table: table.schema
     """What a topic or an address calls the schema of a table."""
+    headed: bool = False
 
     former_names: ClassVar[FormerNames] = FormerNames.OWN
 
@@ -262,7 +265,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         try:
             topic = self._topic({**named, **self.topic_values})
             route = "" if self.address is None else place(self.address, named, "address")
-            return EventPlace(self.table(table), topic, route, self.transactions)
+            return EventPlace(self.table(table), topic, route, self.transactions, headed=self.headed)
         except NoPlace as error:
             return ExpressionError(f"{table.name} has no place to go to: {error}")
         except ExpressionError as error:
@@ -291,8 +294,11 @@ class EventPlace:
         topic: str,
         route: str,
         transactions: TransactionMarks | None,
+        *,
+        headed: bool = False,
     ) -> None:
         self.table = table
+        self._headed = headed
         self._transactions = transactions
         self._topic = topic
         self._route = route
@@ -307,6 +313,8 @@ class EventPlace:
         except UnicodeEncodeError:
             problem = "a value, or the key, holds half a character, which UTF-8 cannot carry"
             raise ExpressionError(problem) from None
+        if self._headed:
+            event = replace(event, headers=(*event.headers, *who_headers(change.who)))
         part = None
         if self._transactions is not None:
             part = self._transactions.part(change)

@@ -95,14 +95,14 @@ class Frames:
         # Cheap for nearly all: what a message may have at most is less than the limit.
         key = len(written.key or b"")
         limit = self._settings.max_message_bytes
-        if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
+        if not written.headers and key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
             return None
         # With numbers that take as much room as any: the real ones must not make it too large
         # later.
         value, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
         if tail is not None:
             value += b"0" * CHARACTERS + tail
-        message = written.table.message(written.key, value)
+        message = written.table.message(written.key, value, headers=written.headers)
         if len(message.value or b"") + key + _frame_bytes(message) <= limit:
             return None
         return too_large(message)

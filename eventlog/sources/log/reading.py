@@ -5,31 +5,27 @@ once, because so many of them fit always; of the others the lengths come first.
 
 A batch does not end within a change. Sessions that write at the same time draw their numbers in
 turn, so the rows of one change need not be neighbours.
-
-Rows come as the database has them, and become events here: nothing in them is judged.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import SourceError, shortened
-from eventlog.core.model import Event, Position, Transaction
-from eventlog.core.rules.meaning import MEANING, NOT_POSITIVE
+from eventlog.core.errors import shortened
+from eventlog.core.model import Event
+from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Identities, identities_of
-from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.sources.log.ends import TransactionEnds
+from eventlog.sources.log.row_events import BEFORE_COLUMNS, TRANSACTION_COLUMNS, Rows, events_in_utc
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log, id_list
@@ -52,8 +48,6 @@ NO_VALUE_BYTES: Final = -1
 NEAR_ROWS: Final = 32
 """So far behind the end of a batch rows of a change are looked for that has some before it."""
 
-Rows = list[tuple[Any, ...]]
-
 OBJECT: Final = slice(2, 4)
 """Where table_name and table_key stand in the rows."""
 
@@ -65,16 +59,7 @@ LENGTHS: Final = slice(9, 11)
 
 NO_LENGTHS: Final = (None, None)
 
-TRANSACTION_COLUMNS: Final = 13
-"""So many columns rows have that say which transaction wrote them, and when."""
-
-ORIGIN_END: Final = "\t"
-"""Ends where a stream had a row; its transaction follows, if it is known."""
-
-_origins = msgspec.json.Encoder()
-_origin = msgspec.json.Decoder(tuple[int, dt.datetime | None, int | None])
-
-_kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgetter(11), itemgetter(LENGTHS)
+_kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgetter(BEFORE_COLUMNS), itemgetter(LENGTHS)
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -131,6 +116,7 @@ class WaitingRows:
             self._transaction = "transaction_written"
         elif settings.transactions and offers(log.dialect, "transaction_known"):
             self._transaction = "transaction_known"
+        self._context = "context_written" if settings.who and log.names.context is not None else ""
 
     def next(self, connection: Connection, request: Request) -> Portion:
         """The first rows, and more of the object of the last one, as far as there is room."""
@@ -183,7 +169,7 @@ class WaitingRows:
         # Rows that are asked for by their numbers were found due already.
         if self._settings.handle_future_events and among != "among_noted":
             among, order = request.among or "among_due", "order_by_time"
-        fragments = {"among": among, "order": order, "transaction": self._transaction}
+        fragments = {"among": among, "order": order, "transaction": self._transaction, "context": self._context}
         query = self._log.query("waiting_rows", **fragments)
         ask = self._log.rows_at_once if request.beside else self._log.rows
         return ask(connection, query, {"limit": limit, "plain": plain, **request.bounds})
@@ -216,7 +202,7 @@ class WaitingRows:
             whole = [row for index, row in enumerate(whole) if index not in torn]
         if are_large and any_large(whole):
             whole = self._with_values(connection, whole, plain)
-        events = events_in_utc(whole, self._log)
+        events = events_in_utc(whole, self._log, who=self._settings.who)
         if are_large or fit.too_large:
             for index, event in enumerate(events):
                 if isinstance(event.old, RowFault):
@@ -285,7 +271,8 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     `backoff` is how long rows wait after their receiver asked for another time. With `transactions`
     each event says which one wrote it, where the database knows; with `ends` each batch says which
-    transactions go on behind it, where the log itself says the true ones. The values of all batches
+    transactions go on behind it, where the log itself says the true ones. With `who` each says who is
+    behind it. The values of all batches
     on their way have at most `query_bytes` together, unless a single row has more; a row whose
     values have more than `value_limit` bytes is not read.
     """
@@ -295,6 +282,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     backoff: Backoff = Backoff()
     transactions: bool = False
     ends: bool = False
+    who: bool = False
     query_bytes: int = 32_000_000
     value_limit: int = 64_000_000
 
@@ -372,7 +360,7 @@ def _kind_of_change(row: tuple[Any, ...]) -> tuple[object, object]:
     """What all rows of a change have in common: what they do, and the transaction, if known."""
     meaning = MEANING.get(_kind(row))
     transaction = None
-    if len(row) == TRANSACTION_COLUMNS:
+    if len(row) >= TRANSACTION_COLUMNS:
         transaction = _transaction(row)
     return meaning and meaning.op, transaction
 
@@ -427,105 +415,3 @@ def too_large(row: tuple[Any, ...], limit: int) -> str:
         f"old_value and new_value of {where} have {size_of(row)} bytes together,"
         f" more than publisher.value_limit, which is {limit}. Raise it and requeue the row."
     )
-
-
-def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
-    """Rows of `waiting_rows` of a log, whose times may be those of a place; nothing is judged here."""
-    rows = list(rows)
-    numbers = [row[0] for row in rows]
-    if None in numbers:
-        raise SourceError(
-            "A waiting row of the log has no record_id, so its status cannot be written.",
-            hint="Give it one, or take it away; `eventlog check` counts such rows.",
-        )
-    positions: list[Position] = list(zip(map(int, numbers)))
-    if len(set(numbers)) < len(rows):
-        rows, positions = _with_distinct_positions(rows)
-    transactions: list[Transaction | None] = [None] * len(rows)
-    streams: list[str | None] = [None] * len(rows)
-    if rows and len(rows[0]) == TRANSACTION_COLUMNS and log.names.origin is not None:
-        streams, transactions = _read_origins(rows)
-    elif rows and len(rows[0]) == TRANSACTION_COLUMNS:
-        # Rows of one transaction share one value: one may have written all of them.
-        shared: dict[Any, Transaction | None] = {None: None}
-        for number, time in {row[-2]: row[-1] for row in rows}.items():
-            if number is not None:
-                committed = None if time is None else moment(time)
-                shared[number] = Transaction(id=int(number), time=committed)
-        transactions = [shared[row[-2]] for row in rows]
-    # By their places: to take each row apart would cost half as much again.
-    events = [
-        Event(
-            position=position,
-            kind=row[1],
-            table=row[2],
-            key=row[3],
-            column=row[4],
-            old=row[5],
-            new=row[6],
-            time=row[7],
-            perpetrator=row[8],
-            transaction=transaction,
-            stream=stream,
-        )
-        for position, row, transaction, stream in zip(positions, rows, transactions, streams, strict=True)
-    ]
-    if positions and min(positions)[0] <= 0:
-        events = [_refused_number(event) for event in events]
-    if log.zone is None:
-        return events
-    return [replace(event, time=log.utc(event.time)) for event in events]
-
-
-def _refused_number(event: Event) -> Event:
-    number = event.position[0]
-    return event if number > 0 else replace(event, fault=NOT_POSITIVE.format(number))
-
-
-def write_transaction(transaction: Transaction | None) -> str:
-    """Write what stands behind the place where a stream had a row: which of its transactions wrote it."""
-    if transaction is None:
-        return ""
-    return f"{ORIGIN_END}{_origins.encode((transaction.id, transaction.time, transaction.end)).decode()}"
-
-
-def _read_origins(rows: Rows) -> tuple[list[str | None], list[Transaction | None]]:
-    """Read where a stream had rows, and their transactions: those of one transaction share one object."""
-    streams: list[str | None] = []
-    transactions: list[Transaction | None] = []
-    shared: dict[tuple[Any, str], Transaction | None] = {}
-    for row in rows:
-        stream, _, told = (row[-1] or "").partition(ORIGIN_END)
-        streams.append(stream or None)
-        which = row[-2], told
-        if which not in shared:
-            shared[which] = _read_transaction(*which)
-        transactions.append(shared[which])
-    return streams, transactions
-
-
-def _read_transaction(number: Any, told: str) -> Transaction | None:
-    # A change that a comparison found is of no transaction that anybody knows.
-    if not told:
-        return None
-    try:
-        own, time, end = _origin.decode(told)
-    except msgspec.DecodeError:
-        return None
-    return Transaction(id=own, time=time, end=end, row=None if number is None else int(number))
-
-
-def _with_distinct_positions(rows: Rows) -> tuple[Rows, list[Position]]:
-    """Rows of which several have one number: the others of these have a second number behind it."""
-    indexes: dict[int, list[int]] = {}
-    for index, row in enumerate(rows):
-        indexes.setdefault(int(row[0]), []).append(index)
-    numbered: dict[int, tuple[Position, tuple[Any, ...]]] = {}
-    for number, alike in indexes.items():
-        # In an order that does not depend on how the database hands them out: a repeat is the same.
-        ordered = sorted((rows[index] for index in alike), key=repr)
-        for count, (index, row) in enumerate(zip(alike, ordered, strict=True)):
-            position = (number, count) if count else (number,)
-            numbered[index] = (position, row)
-    positions, ordered = zip(*[numbered[index] for index in range(len(rows))], strict=True)
-    return list(ordered), list(positions)

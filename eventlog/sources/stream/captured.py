@@ -22,7 +22,7 @@ from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Row
 from eventlog.core.rules.images import encode_fault, encode_image, opened_kind
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.log.reading import write_transaction
+from eventlog.sources.log.row_events import write_transaction
 from eventlog.sources.marks import Marks, as_text
 from eventlog.sources.stream.definitions import ImageNumbers
 from eventlog.sources.stream.fresh import MOST_FRESH_IMAGES, FreshRows

@@ -26,6 +26,12 @@ SELECT count(*) FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
 -- transaction_told: column: the transaction that wrote the row, where the log has a column for it
 , entry./* transaction_number */eventlog_transaction;
 
+-- untold: column: nothing, in a log without a column for it
+, NULL;
+
+-- context_told: column: who the application said is behind the row, where the log has a column for it
+, entry./* context_column */eventlog_context;
+
 -- numbers_after: the numbers after a number, oldest first
 SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id > /* first */0 ORDER BY 1 LIMIT /* limit */1000;

@@ -28,7 +28,7 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        CAST(entry./* table_name */table_name AS text), CAST(entry./* table_key */table_key AS text),
        CAST(entry./* column_name */column_name AS text),
        CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text),
-       kept.reason, kept.note/* transaction */
+       kept.reason, kept.note/* transaction *//* context */
 FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)

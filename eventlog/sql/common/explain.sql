@@ -9,11 +9,14 @@ SELECT /* record_id */record_id, /* event_type */event_type,
        CAST(/* table_name */table_name AS text), CAST(/* table_key */table_key AS text),
        CAST(/* column_name */column_name AS text),
        CAST(/* old_value */old_value AS text), CAST(/* new_value */new_value AS text),
-       CAST(/* event_time */event_time AS text), CAST(/* perpetrator */perpetrator AS text)
+       CAST(/* event_time */event_time AS text), CAST(/* perpetrator */perpetrator AS text)/* context */
 FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last AND /* each_half */(1 = 1)
   AND (CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END) = :waiting
 ORDER BY /* record_id */record_id;
+
+-- context_said: column: who the application said is behind the row
+, /* context_column */eventlog_context;
 
 -- recorded: what the companion table says of one row
 SELECT status, reason, note, CAST(settled_at AS text)

@@ -79,6 +79,9 @@ SELECT MIN(/* record_id */record_id) FROM /* log */event_log;
 -- transaction_captured: column: the transaction of a row that a stream gave, and where the stream had the row
 , waiting./* transaction_number */eventlog_transaction, waiting./* origin */eventlog_origin;
 
+-- context_written: column: who the application said is behind the row
+, waiting./* context_column */eventlog_context;
+
 -- transaction_ends: the last waiting row of each transaction that has rows from :first on, of those that begin there first
 SELECT waiting./* transaction_number */eventlog_transaction, MAX(waiting./* record_id */record_id)
 FROM /* log */event_log AS waiting

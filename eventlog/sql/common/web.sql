@@ -22,11 +22,12 @@ SELECT entry./* record_id */record_id AS record_id,
         WHERE entry./* status */status = 'N' AND parked.record_id = entry./* record_id */record_id
         ORDER BY parked.reason = 'behind', parked.output LIMIT 1) AS next_attempt,
        (SELECT ended.document FROM /* outcomes */event_log_outcome AS ended
-        WHERE ended.record_id = entry./* record_id */record_id LIMIT 1) AS document
+        WHERE ended.record_id = entry./* record_id */record_id LIMIT 1) AS document,
+       /* context */(NULL) AS context
 FROM (SELECT * FROM /* entries */event_log AS entry
       WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < CAST(:before AS bigint)
         AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
-        AND /* since */(1 = 1)
+        AND /* since */(1 = 1) AND /* by */(1 = 1)
         AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
         AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS text) = :key)
         AND (:any_text = 1 OR lower(CAST(entry./* table_key */table_key AS text)) LIKE CAST(:pattern AS text) ESCAPE '!'
@@ -69,7 +70,22 @@ SELECT min(n), count(*) FROM (
 -- list_log: where rows are read from
 /* log */event_log;
 
+-- list_no_context: expression: nobody, in a log without a column for that
+(NULL);
+
+-- list_context: expression: who the application said is behind a row
+(entry./* context_column */eventlog_context);
+
+-- list_by_user: condition: rows of a user of the database
+(lower(entry./* perpetrator */perpetrator) LIKE :by ESCAPE '!');
+
+-- list_by: condition: rows of a user of the database, or of whoever the application named
+(lower(entry./* perpetrator */perpetrator) LIKE :by ESCAPE '!' OR lower(entry./* context_column */eventlog_context) LIKE :by ESCAPE '!');
+
 -- list_every: condition: any row
+(1 = 1);
+
+-- list_by_anybody: condition: rows of anybody
 (1 = 1);
 
 -- list_ever: condition: rows of any time

@@ -71,6 +71,7 @@ BEGIN
     old_value CLOB, 
     new_value CLOB, 
     eventlog_transaction NUMERIC(19, 0), 
+    eventlog_context VARCHAR2(400 CHAR), 
     PRIMARY KEY (record_id), 
     CONSTRAINT "INDIRECT_PROCESS_ID_C_2ADBAF74" CHECK (record_id > 0), 
     CONSTRAINT "INDIRECT_PROCESS_STAT_93A6542E" CHECK (status = ''N'' OR (LENGTH(status) = 1 AND status <> '' '' AND status = UPPER(status))), 
@@ -423,6 +424,35 @@ BEGIN
     note CLOB, 
     PRIMARY KEY (record_id, output)
 )';
+EXCEPTION
+  WHEN OTHERS THEN
+    IF SQLCODE NOT IN (-955, -1408, -1430, -1) THEN
+      RAISE;
+    END IF;
+END;
+
+/
+
+BEGIN
+  EXECUTE IMMEDIATE 'CREATE TABLE "INDIRECT"."INDIRECT_PROCESS_ASSOCIATION" (
+    output VARCHAR2(200 CHAR) NOT NULL, 
+    object VARCHAR2(200 CHAR) NOT NULL, 
+    association VARCHAR2(200 CHAR), 
+    awaiting CLOB, 
+    is_over INTEGER NOT NULL, 
+    PRIMARY KEY (output, object)
+)';
+EXCEPTION
+  WHEN OTHERS THEN
+    IF SQLCODE NOT IN (-955, -1408, -1430, -1) THEN
+      RAISE;
+    END IF;
+END;
+
+/
+
+BEGIN
+  EXECUTE IMMEDIATE 'CREATE INDEX "INDIRECT"."INDIRECT_PROCESS_ASSO_9FC0ECB9" ON "INDIRECT"."INDIRECT_PROCESS_ASSOCIATION" (output, association)';
 EXCEPTION
   WHEN OTHERS THEN
     IF SQLCODE NOT IN (-955, -1408, -1430, -1) THEN

@@ -80,7 +80,10 @@ def test_every_key_is_read(file: Path) -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
-    ({"x": 1}, "my.toml: [x] is not a section. There are output, policy, publisher, source, verify, web."),
+    (
+        {"x": 1},
+        "my.toml: [x] is not a section. There are lineage, output, policy, publisher, query, source, verify, web.",
+    ),
     ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
     ({"output": [{"sink": "files", "pth": "x"}]}, "my.toml: output.pth is not a key. Did you mean path?"),
     ({"source": 5}, "my.toml: source is written as [source]."),

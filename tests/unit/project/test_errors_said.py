@@ -153,7 +153,7 @@ def test_the_source_is_read() -> None:
 def test_a_message_is_a_sentence_and_begins_with_what_it_is_about() -> None:
     """A capital, a value, an option; or a configuration key, which is written as it stands in the file."""
     begins = re.compile(
-        r"[A-Z{`$-]|[a-z]+(_[a-z]+)+\b|(output|source|publisher|verify|web|change_tables)\.|columns |eventlog "
+        r"[A-Z{`$-]|[a-z]+(_[a-z]+)+\b|(output|source|publisher|verify|web|query|lineage|change_tables)\.|columns |eventlog "
     )
     assert [one.place for one in said() if not begins.match(one.message) and not is_free(one)] == []
     ends = re.compile(r"[.?]$|\{\}$")

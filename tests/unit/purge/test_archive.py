@@ -21,13 +21,29 @@ log_rows = st.tuples(
     st.sampled_from(["S", "W", "E"]),
     st.integers(1, 8),
     st.just("2025-03-23T10:57:19"),
-    *[texts] * (len(COLUMNS) - 5),
+    *[texts] * (len(COLUMNS) - 6),
     st.none() | st.integers(1, 2**63 - 1),
+    texts,
 )
 
 
 def row(number: int, status: str = "S") -> Row:
-    return (number, status, 1, "2025-03-23 10:57:19", None, "usr", f"idu={number}", "fname", None, "Jack", None, None)
+    return (
+        number,
+        status,
+        1,
+        "2025-03-23 10:57:19",
+        None,
+        "usr",
+        f"idu={number}",
+        "fname",
+        None,
+        "Jack",
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def written(folder: Path, *rows: Row, log: str = "event_log") -> Path:

@@ -1,0 +1,42 @@
+"""Who is behind a change, as outputs tell it: cleaned once, so that no format meets a strange character."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from eventlog.core.model import Who
+
+MOST_CHARACTERS: Final = 400
+"""Characters of a user, or of what a session said; the rest is cut off."""
+
+HEADERS: Final = {"user": "eventlog.user", "context": "eventlog.context"}
+"""What headers of messages are called."""
+
+
+def make_who(user: str | None, context: str | None) -> Who:
+    """Make who is behind a change of what a log says: nobody in particular where it is empty."""
+    return Who(_clean(user), _clean(context))
+
+
+def _clean(text: str | None) -> str | None:
+    """Cut a text, without blanks that fill a column, and put � where a character cannot be shown."""
+    if text is None:
+        return None
+    text = text[:MOST_CHARACTERS].rstrip(" ")
+    if not text.isprintable():
+        text = "".join([one if one.isprintable() else "\ufffd" for one in text])
+    return text or None
+
+
+def who_fields(who: Who | None) -> dict[str, str | None]:
+    """Write who is behind a change as fields of an object, whether it is known or not."""
+    if who is None:
+        return {"user": None, "context": None}
+    return {"user": who.user, "context": who.context}
+
+
+def who_headers(who: Who | None) -> tuple[tuple[str, bytes], ...]:
+    """Write who is behind a change as headers of a message: those that are known."""
+    fields: Mapping[str, str | None] = who_fields(who)
+    return tuple([(HEADERS[name], text.encode()) for name, text in fields.items() if text is not None])

@@ -1,0 +1,277 @@
+"""Answers queries: finds objects, reads them back as the publisher does, and tells what the output publishes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+from time import monotonic
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.capture.installed import tracked
+from eventlog.config.build import decider_of, name_of
+from eventlog.config.outputs import default_output
+from eventlog.config.settings import Config
+from eventlog.core.errors import ConfigError, DataError, EventlogError, shortened
+from eventlog.core.model import REFRESH, Change, Event, Kind, Reason, Refusal
+from eventlog.core.registry import steps_plugin
+from eventlog.core.rules import Round
+from eventlog.core.schema import Table
+from eventlog.core.seams import Format, former_names_of
+from eventlog.policies.bound import Policy
+from eventlog.policies.shape import Shape
+from eventlog.publisher.decide import parts_of
+from eventlog.publisher.encode import Part
+from eventlog.queries.asked import Asked, ObjectQuery, RefusedQuestion, SchemaQuery
+from eventlog.queries.find import Finder, class_among, read_association
+from eventlog.queries.instances import Instance, InstanceFormat, write_answer, write_schema, write_status
+from eventlog.queries.settings import QueryConfig, settings_of
+from eventlog.refresh.loads import loads
+from eventlog.sql.access import transaction
+from eventlog.sql.connect import connect, limit_sessions, read_back_engine
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.names import LogNames
+from eventlog.xds.values import Settings
+
+LOOK_SECONDS: Final = 10.0
+"""Seconds for which the tables are taken for what they were."""
+
+STATEMENT_SECONDS: Final = 30.0
+LOCK_SECONDS: Final = 5.0
+
+
+class AskedTables(Struct, frozen=True, kw_only=True):
+    """What can be asked for: classes behind the steps of the output, and how their rows are read."""
+
+    round: Round
+    shapes: tuple[Shape, ...]
+    form: Format
+    since: float
+
+    def shape_of(self, table: Table) -> Shape | None:
+        """What a table of the source looks like behind the steps."""
+        return next((shape for shape in self.shapes if shape.source is table), None)
+
+
+class Answerer:
+    """Answers documents with what the database has now. Nothing is written."""
+
+    def __init__(self, config: Config, report: Callable[[str], None]) -> None:
+        """`report` gets what is wrong with the database: who asks learns only that it is."""
+        self._config, self._report = config, report
+        self._settings: QueryConfig = settings_of(config)
+        self._engine: Engine | None = None
+        self._names: LogNames | None = None
+        self._sight: AskedTables | None = None
+        self._one_at_a_time = Lock()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        if self._engine is not None:
+            self._engine.dispose()
+
+    def answer(self, asked: Sequence[Asked]) -> bytes:
+        """Write the answers in the order of the questions, each with its status."""
+        elements: list[str] = []
+        room = self._settings.most_bytes
+        for one in asked:
+            told = list(self._one(one, room))
+            room -= sum(map(len, told))
+            elements += told
+        return write_answer(elements)
+
+    def _one(self, asked: Asked, room: int) -> Iterator[str]:
+        if isinstance(asked, RefusedQuestion):
+            yield write_status("error", asked.event_id, asked.why)
+            return
+        try:
+            elements = [*self._told(asked, self._look())]
+            self._refuse_long(elements, room)
+        except DataError as error:
+            yield write_status("error", asked.event_id, str(error))
+        except EventlogError as error:
+            self._report(str(error))
+            yield write_status("retry", asked.event_id, f"{type(error).__name__}: ask again later.")
+        else:
+            yield from elements
+            yield write_status("success", asked.event_id)
+
+    def _refuse_long(self, elements: Sequence[str], room: int) -> None:
+        if sum(map(len, elements)) > room:
+            raise DataError(
+                f"The answer has more than {self._settings.most_bytes} bytes, which query.most_bytes is; ask for fewer attributes."
+            )
+
+    def _told(self, asked: ObjectQuery | SchemaQuery, sight: AskedTables) -> Iterator[str]:
+        if isinstance(asked, SchemaQuery):
+            yield write_schema(shape.table for shape in sight.shapes)
+            return
+        if asked.scope == "subordinates":
+            return  # objects of tables have none below them
+        for instance in self._instances(asked, sight):
+            yield instance.element(asked.event_id, asked.read)
+
+    def _look(self) -> AskedTables:
+        """The tables as they are, or were a moment ago."""
+        with self._one_at_a_time:
+            if self._sight is None or monotonic() - self._sight.since > LOOK_SECONDS:
+                self._sight = self._looked()
+            return self._sight
+
+    def _looked(self) -> AskedTables:
+        since, config = monotonic(), self._config
+        engine, names = self._where()
+        output = next(
+            one for one in config.output or (default_output(),) if self._settings.output in ("", name_of(one))
+        )
+        # The steps of this output alone: what another one would need is not read.
+        alone = replace(config, output=(output,))
+        asked = decider_of(engine, names, alone).round
+        assert asked.catalog is not None
+        with engine.connect() as connection:
+            captured = {(table.schema, table.name) for table in tracked(connection, names)}
+        steps = steps_plugin().of_output(output, config.policy)
+        policy = Policy(steps, asked.catalog)
+        if steps:
+            policy.check()
+        shapes = policy.shapes or [Shape(table, asked.catalog) for table in asked.catalog]
+        publisher = config.publisher
+        settings = Settings(
+            time_syntax=publisher.time_syntax, enable_refs=publisher.enable_refs, schema_name=config.source.schema
+        )
+        form = InstanceFormat(settings=settings)
+        seen = [one for one in shapes if not one.left_out and (one.source.schema, one.source.name) in captured]
+        return AskedTables(
+            round=asked,
+            shapes=tuple([one for one in seen if one.source.key]),
+            form=steps_plugin().format(form, steps) if steps else form,
+            since=since,
+        )
+
+    def _where(self) -> tuple[Engine, LogNames]:
+        if self._engine is None or self._names is None:
+            source = self._config.source
+            self._engine = connect(source.url)
+            try:
+                limit_sessions(self._engine, STATEMENT_SECONDS, LOCK_SECONDS)
+            except ConfigError:  # a database without such limits
+                limit_sessions(self._engine, None, None)
+            self._names = log_columns(self._engine, source.wanted_names, source.columns)
+        return self._engine, self._names
+
+    def _instances(self, asked: ObjectQuery, sight: AskedTables) -> list[Instance]:
+        """The objects that are meant, each with all that the output is told of it."""
+        found: list[tuple[str, str]] = []
+        for shape, searched in self._meant(asked, sight):
+            found += self._keys(asked, sight, shape, searched)
+            if len(found) > self._settings.most_rows:
+                problem = f"More than {self._settings.most_rows} objects are meant, which query.most_rows is"
+                raise DataError(f"{problem}; say more of them with <search-attr>.")
+        return [one for one in _read(sight, found) if all(_shows(one, *value) for value in asked.search)]
+
+    def _meant(self, asked: ObjectQuery, sight: AskedTables) -> Iterator[tuple[Shape, list[tuple[str, str]]]]:
+        """The classes that are asked for, and what is looked for by the names of the source."""
+        if asked.association is not None:
+            named = read_association(asked.association)
+            table = class_among([shape.source for shape in sight.shapes], named)
+            shape = None if table is None else sight.shape_of(table)
+            if shape is None:
+                return  # nobody has told the receiver of such an object
+            yield shape, _by_source(shape, asked.search) or []
+            return
+        classes = {name.casefold() for name in asked.classes}
+        known = False
+        for shape in sight.shapes:
+            name = shape.table.class_name or shape.table.name
+            if classes and not classes & {name.casefold(), shape.source.whole.casefold()}:
+                continue
+            searched = _by_source(shape, asked.search)
+            known = known or searched is not None
+            if searched is not None:
+                yield shape, searched
+        if asked.classes and not known:
+            names = ", ".join([*asked.classes, *dict.fromkeys(name for name, _ in asked.search)])
+            raise DataError(
+                f"No class has these names and attributes: {shortened(names)}.",
+                hint="Choose from the answer to <query-schema>.",
+            )
+
+    def _keys(
+        self, asked: ObjectQuery, sight: AskedTables, shape: Shape, searched: list[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        """The table and the key of each object of a class, as the log has them."""
+        engine, names = self._where()
+        source = self._config.source
+        limits = (source.statement_timeout, source.lock_timeout, self._config.publisher.read_back_timeout)
+        reading = read_back_engine(engine, source.reader, *limits)
+        [load] = loads(engine, names, [shape.source.whole], None, None)
+        finder = Finder(dialect_of(engine), names, load, self._settings.most_rows)
+        with transaction(reading, "What a query asks for", lone=True) as connection:
+            if asked.association is not None:
+                keys = finder.named(connection, read_association(asked.association).key)
+            else:
+                attributes = shape.source.loggable
+                keys = finder.having(connection, [(attributes[name], value) for name, value in searched])
+        return [(load.called, key) for key in keys]
+
+
+def _by_source(shape: Shape, search: Sequence[tuple[str, str]]) -> list[tuple[str, str]] | None:
+    """What is looked for, by the names of the source; None where the output is not told of one of the
+    attributes, so that nobody can find out by searching what nobody is told.
+    """
+    plain = {name.casefold(): source for name, source in shape.plain.items()}
+    captured = shape.source.attributes
+    searched = []
+    for name, value in search:
+        source = plain.get(name.casefold())
+        if source is None or (source not in captured and source not in shape.source.key):
+            return None
+        searched.append((source, value))
+    return searched
+
+
+def _shows(instance: Instance, name: str, value: str) -> bool:
+    """Whether the object is told with a value that was looked for. Of a key its association tells."""
+    told = {known.casefold(): known for known in instance.values}.get(name.casefold())
+    return told is None or instance.has(told, value)
+
+
+def _read(sight: AskedTables, found: Sequence[tuple[str, str]]) -> list[Instance]:
+    """Read objects back as the publisher does, and tell them as the output is told."""
+    if not found:
+        return []
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    events = [
+        Event(position=(number,), kind=Kind.UPDATE_ROW_BACK, table=table, key=key, time=now, perpetrator=REFRESH)
+        for number, (table, key) in enumerate(found, 1)
+    ]
+    parts = parts_of(sight.round, [events])
+    _refuse_unread(parts)
+    instances: list[Instance] = []
+    form = sight.form
+    for part in parts:
+        changes, catalog, _ = part.span.by_names(list(part.decision.changes), former_names_of(form))
+        told: Iterator[Instance | Refusal] = form.writer(catalog)(_whole(changes))
+        instances += [one for one in told if isinstance(one, Instance)]
+    return sorted(instances, key=lambda one: one.position)
+
+
+def _whole(changes: Sequence[Change]) -> list[Change]:
+    return [change for change in changes if change.op in ("add", "modify")]
+
+
+def _refuse_unread(parts: Sequence[Part]) -> None:
+    """DataError where an object is there and cannot be read: an answer without it would be wrong."""
+    for part in parts:
+        for outcome in part.decision.outcomes:
+            if outcome.reason is Reason.NO_ROOM:
+                raise DataError(
+                    "The objects have more bytes together than publisher.query_bytes allows; ask for fewer, such as one."
+                )
+            if outcome.reason not in (Reason.PUBLISHED, Reason.VANISHED, Reason.SUPERSEDED):
+                raise DataError(f"An object cannot be read now ({outcome.reason}); `eventlog check` says more.")

@@ -1,0 +1,115 @@
+"""Finds the objects that a query is about, by their keys: one statement, bound values, a limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, text
+
+from eventlog.core.errors import DataError, KeySyntaxError, shortened
+from eventlog.core.schema import Attribute, Table
+from eventlog.core.tablekey import parse
+from eventlog.refresh.key_order import KeyOrder
+from eventlog.refresh.loads import Load, fill_holes
+from eventlog.sql.access import fetched, in_text
+from eventlog.sql.dialect import Dialect, offers, statement
+from eventlog.sql.names import LogNames
+
+_value = r'(?:"(?:[^"\\]|\\.)*"|[^",]*)'
+_association = re.compile(
+    rf'(?P<key>(?:[^",]|"(?:[^"\\]|\\.)*")+),table=(?P<table>{_value})(?:,schema=(?P<schema>{_value}))?'
+)
+
+
+class Named(Struct, frozen=True, kw_only=True):
+    """An object as an association names it."""
+
+    schema: str | None
+    table: str
+    key: tuple[tuple[str, str], ...]
+
+
+def read_association(association: str) -> Named:
+    """Read who is meant; DataError where it is none of ours."""
+    match = _association.fullmatch(association)
+    problem = f"{shortened(association)!r} is no association, such as idu=1,table=usr,schema=app."
+    if match is None:
+        raise DataError(problem)
+    try:
+        parts = parse(match["key"]).parts
+        table, schema = (_unquoted(match[name]) for name in ("table", "schema"))
+    except KeySyntaxError:
+        raise DataError(problem) from None
+    return Named(schema=schema, table=table or "", key=tuple(parts))
+
+
+def _unquoted(written: str | None) -> str | None:
+    if not written:
+        return None
+    return parse(f"name={written}").parts[0][1]
+
+
+class Finder:
+    """Finds keys of one class; `most` are asked for, and one more, by which it shows that there are
+    others.
+    """
+
+    def __init__(self, dialect: Dialect, names: LogNames, load: Load, most: int) -> None:
+        self._dialect, self._load, self._most = dialect, load, most
+        self._row = in_text(dialect.quoted(load.table.name))
+        order = KeyOrder(dialect, load.table, self._row)
+        # With the condition of its triggers: rows of which no change is told are not told here.
+        self._holes = fill_holes(dialect, names, load, order)
+
+    def named(self, connection: Connection, key: Sequence[tuple[str, str]]) -> list[str]:
+        """The key of the object with this one, as the log writes it; none where there is none."""
+        columns = {column.name.casefold(): column for column in self._load.table.key_columns}
+        if {name.casefold() for name, _ in key} != set(columns):
+            return []
+        attributes = [Attribute(name=name, column=columns[name.casefold()]) for name, _ in key]
+        return self.having(connection, list(zip(attributes, [value for _, value in key], strict=True)))
+
+    def having(self, connection: Connection, searched: Sequence[tuple[Attribute, str]]) -> list[str]:
+        """The keys of objects that have all of these values."""
+        conditions, parameters = [], dict[str, Any]()
+        for index, (attribute, value) in enumerate(searched):
+            form = self._dialect.lookup.compared(self._dialect, attribute.column)
+            bound = form.read(value)
+            if bound is None:
+                return []  # no value of the column's type
+            parameters[f"s{index}"] = bound
+            conditions.append(self._condition(attribute, form.value.format(key=f":s{index}")))
+        if offers(self._dialect, "refresh_session"):
+            connection.exec_driver_sql(statement(self._dialect, "refresh_session"))
+        chosen = " AND ".join([self._holes["chosen"], *conditions])
+        anywhere = {"after": "(1 = 1)", "upto": "(1 = 1)"}
+        query = statement(self._dialect, "refresh_keys", **self._holes | {"chosen": chosen} | anywhere)
+        rows = fetched(connection, text(query), {"limit": self._most + 1, **parameters})
+        return [str(key) for (key,) in rows]
+
+    def _condition(self, attribute: Attribute, value: str) -> str:
+        table, dialect = self._load.table, self._dialect
+        compared = dialect.lookup.compared(dialect, attribute.column).column
+        name = in_text(dialect.quoted(attribute.column.name))
+        if attribute.child is None:
+            return f"{compared.format(column=f'{self._row}.{name}')} = {value}"
+        child = next(child for child in table.children if child.name == attribute.child)
+        pairs = zip(table.key or child.parent_key, child.parent_key, strict=True)
+        joined = [
+            f"part.{in_text(dialect.quoted(own))} = {self._row}.{in_text(dialect.quoted(parent))}"
+            for parent, own in pairs
+        ]
+        where = " AND ".join([*joined, f"{compared.format(column=f'part.{name}')} = {value}"])
+        place = in_text(dialect.qualified(table.schema, child.name))
+        return f"EXISTS (SELECT 1 FROM {place} part WHERE {where})"
+
+
+def class_among(tables: Sequence[Table], named: Named) -> Table | None:
+    """The table that an association names; None where there is none, or nobody can tell."""
+    meant = [table for table in tables if table.name.casefold() == named.table.casefold()]
+    if named.schema is not None and len(meant) > 1:
+        meant = [table for table in meant if (table.schema or "").casefold() == named.schema.casefold()]
+    return meant[0] if len(meant) == 1 else None

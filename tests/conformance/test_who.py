@@ -1,0 +1,176 @@
+"""Who is behind a change: several users through one pool, each change with its own, in every format; and loopback by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Connection, Engine, text
+
+from eventlog.capture.install import install, uninstall
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
+from eventlog.cli.main import main
+from eventlog.config.settings import from_settings
+from eventlog.core.who import MOST_CHARACTERS
+from eventlog.daemon.publisher import Publisher
+from eventlog.sql.names import CONTEXT
+from eventlog.xds.validate import validate
+from tests.support.logged import USR, run
+
+STYLES = [style.value for style in Style]
+SAY = {
+    "postgresql": "SELECT set_config('eventlog.context', :who, true)",
+    "mysql": "SET @eventlog_context = :who",
+    "sqlite": "INSERT INTO event_log_context (value) VALUES (:who)",
+}
+LEAVE = {"mysql": "SET @eventlog_context = NULL", "sqlite": "DELETE FROM event_log_context"}
+
+
+def kind(engine: Engine) -> str:
+    return {"mariadb": "mysql"}.get(engine.dialect.name, engine.dialect.name)
+
+
+@contextmanager
+def acting(engine: Engine, who: Any) -> Iterator[Connection]:
+    """A transaction of a session of the pool, in which the application says who is behind it."""
+    with engine.begin() as connection:
+        connection.execute(text(SAY[kind(engine)]), {"who": who})
+        yield connection
+        if kind(engine) in LEAVE:
+            connection.execute(text(LEAVE[kind(engine)]))
+
+
+def change(engine: Engine, who: Any, *statements: str) -> None:
+    with acting(engine, who) as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Engine:
+    install(engine)
+    run(engine, *USR)
+    return engine
+
+
+def publish(engine: Engine, folder: Path, output: Mapping[str, Any] | None = None, **publisher: Any) -> list[str]:
+    """Publish what waits into a folder; the texts of the documents that are new."""
+    settings = {
+        "source": {"url": engine.url.render_as_string(hide_password=False)},
+        "publisher": {"allow_loopback": True, **publisher},
+        "output": [
+            {"sink": "files", "path": str(folder), "name": "out", "who": True, **(output or {"format": "jsonl"})}
+        ],
+    }
+    before = set(folder.rglob("*")) if folder.exists() else set()
+    with Publisher(from_settings(settings, {}, origin="test")) as publishing:
+        for _ in publishing.rounds(until_empty=True):
+            pass
+    new = [file for file in folder.rglob("*") if file.is_file() and file not in before]
+    return [file.read_text() for file in sorted(new) if not file.relative_to(folder).parts[0].startswith(".")]
+
+
+def contexts(engine: Engine) -> list[str | None]:
+    with engine.connect() as connection:
+        return list(connection.exec_driver_sql(f"SELECT {CONTEXT} FROM event_log ORDER BY record_id").scalars())
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_each_change_of_a_pool_has_its_own_user(usr: Engine, tmp_path: Path, style: str) -> None:
+    track(usr, ["usr"], TriggerOptions(style=Style(style)))
+    people = ("alice", "bob", "carol")
+    for number, who in enumerate(people):
+        change(usr, who, f"INSERT INTO usr VALUES ({number}, 'a', 'b', 3)")
+    run(usr, "INSERT INTO usr VALUES (9, 'a', 'b', 3)")  # the same pool, and nobody said anything
+    told = [json.loads(line) for body in publish(usr, tmp_path / "out") for line in body.splitlines()]
+    assert {(one["key"]["idu"], one["context"]) for one in told} == {*enumerate(people), (9, None)}
+    database_user = {one["user"] for one in told}
+    assert database_user == {None} if kind(usr) == "sqlite" else None not in database_user
+
+
+@pytest.mark.parametrize("coalesce", [False, True])
+def test_two_people_never_share_a_change(usr: Engine, tmp_path: Path, coalesce: bool) -> None:
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
+    change(usr, "alice", "INSERT INTO usr VALUES (1, 'a', NULL, NULL)")
+    for who, column in (("alice", "fname = 'b'"), ("bob", "lname = 'c'"), ("carol", "age = 4")):
+        change(usr, who, f"UPDATE usr SET {column}")
+    bodies = publish(usr, tmp_path, coalesce=coalesce)
+    told = [json.loads(line)["context"] for body in bodies for line in body.splitlines()]
+    assert told in (["alice", "alice", "bob", "carol"], ["alice", "bob", "carol"])
+
+
+def test_what_a_session_says_is_bounded_and_safe(usr: Engine, tmp_path: Path) -> None:
+    track(usr, ["usr"], TriggerOptions())
+    said: list[Any] = [
+        "x" * 5000,
+        "a\nb\x1b[31m\u202e</who>&\"'",
+        "",
+        "'; DROP TABLE usr; --",
+        "  ",
+        "\U0001f600" * 500,
+    ]
+    if kind(usr) == "sqlite":
+        said += [b"\xff\xfe", 7]
+    elif kind(usr) == "mysql":
+        said += [7, b"\xff\xfe"]
+    for number, who in enumerate(said):
+        change(usr, who, f"INSERT INTO usr VALUES ({number}, 'a', 'b', 3)")
+    assert all(who is None or len(who) <= MOST_CHARACTERS for who in contexts(usr))
+    [*bodies] = publish(usr, tmp_path / "out", {"format": "xds"})
+    assert len(bodies) == len(said)
+    for body in bodies:
+        assert not validate(body.encode())
+    told = "".join(bodies)
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert "a\ufffdb\ufffd[31m\ufffd&lt;/who" in told
+
+
+def test_loopback_goes_by_what_a_session_says(usr: Engine, tmp_path: Path) -> None:
+    track(usr, ["usr"], TriggerOptions())
+    for number, who in enumerate(("sync-hr", "alice", "SYNC-HR", "sync-", "resync-hr", None)):
+        change(usr, who, f"INSERT INTO usr VALUES ({number}, 'a', 'b', 3)")
+    bodies = publish(usr, tmp_path / "out", loopback_contexts=["sync-*"])
+    assert [json.loads(line)["key"]["idu"] for body in bodies for line in body.splitlines()] == [1, 2, 4, 5]
+    with usr.connect() as connection:
+        notes = connection.exec_driver_sql("SELECT reason, note FROM event_log_outcome WHERE note IS NOT NULL").all()
+    assert [reason for reason, _ in notes] == ["loopback", "loopback"]
+    assert "sync-hr" in notes[0][1]
+
+
+@pytest.mark.parametrize("form", ["xds", "jsonl", "cloudevents", "debezium", "change-tables"])
+def test_every_format_tells_it_where_it_is_asked(usr: Engine, tmp_path: Path, form: str) -> None:
+    track(usr, ["usr"], TriggerOptions(style=Style.IMAGE))
+    extra = {"file_format": "csv"} if form == "change-tables" else {}
+    change(usr, "alice", "INSERT INTO usr VALUES (1, 'a', 'b', 3)", "UPDATE usr SET fname = 'c'", "DELETE FROM usr")
+    told = "".join(publish(usr, tmp_path / "out", {"format": form, **extra}))
+    assert told.count("alice") == (3 if form != "cloudevents" else 6) + (form == "change-tables")
+    change(usr, "alice", "INSERT INTO usr VALUES (2, 'a', 'b', 3)")
+    assert "alice" not in "".join(publish(usr, tmp_path / "silent", {"format": form, "who": False, **extra}))
+
+
+def test_operators_see_it_and_find_rows_by_it(usr: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    track(usr, ["usr"], TriggerOptions())
+    for number, who in enumerate(("alice", "bob")):
+        change(usr, who, f"INSERT INTO usr VALUES ({number}, 'a', 'b', 3)")
+    monkeypatch.setenv("EVENTLOG_SOURCE__URL", usr.url.render_as_string(hide_password=False))
+    found = CliRunner().invoke(main, ["log", "--by", "ALIC", "--json"])
+    [row] = json.loads(found.output)
+    assert row["context"] == "alice"
+    told = CliRunner().invoke(main, ["explain", str(row["record_id"])])
+    assert "the session says alice." in told.output
+
+
+def test_a_log_without_the_column_goes_on(usr: Engine, tmp_path: Path) -> None:
+    run(usr, f"ALTER TABLE event_log DROP COLUMN {CONTEXT}")
+    track(usr, ["usr"], TriggerOptions())
+    change(usr, "alice", "INSERT INTO usr VALUES (1, 'a', 'b', 3)")
+    [body] = publish(usr, tmp_path / "out")
+    assert json.loads(body)["context"] is None
+    uninstall(usr, purge=True)
