@@ -51,7 +51,7 @@ def refuse_left_rows(conversion: Conversion, withheld: Withheld) -> None:
         cause = f"Rows of the event log {source.log} are held, or an output lacks them"
         raise UsageError(
             f"{cause}, so transactions are not whole.",
-            hint=f"Release them. {MIXED}",
+            hint='Release them, or name an output or a configuration with transactions = "mixed".',
         )
 
 

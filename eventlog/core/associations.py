@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-KNOWN_OBJECTS: Final = 100_000
+MOST_KNOWN_KEYS: Final = 100_000
 """So many are remembered; others are read again."""
 
 
@@ -89,7 +89,7 @@ class Associations:
             unknown = [name for name in objects if name not in self._known]
             if not unknown:
                 return
-            if len(self._known) > KNOWN_OBJECTS:
+            if len(self._known) > MOST_KNOWN_KEYS:
                 self._known = {name: self._known[name] for name in {*self._unwritten, *self._awaited}}
                 self._objects = {known.id: name for name, known in self._known.items() if known.id is not None}
             kept = self._table.read(unknown)

@@ -189,8 +189,9 @@ class Journal(JournalWriter):
                 keys.append({"output": name, "plan": sent.plan, "place": sent.place})
                 read.append(sent.records)
             self._tell(connection, "planned_drop", keys)
-            for query, values in write_associations(name, done.associations):
-                self._tell(connection, query, values)
+            if done.associations:
+                for query, values in write_associations(name, done.associations):
+                    self._tell(connection, query, values)
             planned = memory.planned.pop(name, Stretches())
             # Somebody else may have taken rows out of a document since it was read.
             records = Stretches.union(read) & planned

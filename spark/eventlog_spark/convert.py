@@ -37,7 +37,7 @@ from eventlog.convert.settings import (
     SnapshotRows,
 )
 from eventlog.convert.tasks import DecidedRows
-from eventlog.convert.transactions import MIXED, refuse_left_rows, refuse_unknown_transactions
+from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
@@ -85,7 +85,7 @@ def convert(
         cause = "Executors send side by side, each the messages of some keys"
         raise UsageError(
             f"{cause}, so transactions would not come whole.",
-            hint=f"Use --engine local. {MIXED}",
+            hint='Use --engine local, or name a configuration with transactions = "mixed".',
         )
     refuse_unknown_transactions(conversion)
     destination, identity = Destination(conversion.destination), identity_of(conversion)

@@ -19,10 +19,10 @@ from eventlog.core.plugins import SinkOrder
 from eventlog.core.seams import Sink
 from eventlog.explain.rows import explain
 from eventlog.publisher.journal import Journal
-from eventlog.sinks.scim.carry import Carrier
+from eventlog.sinks.scim.carry import ScimCarrier
 from eventlog.sinks.scim.paths import CORE_USER
 from eventlog.sinks.scim.plugin import SCIM, ScimOutput
-from eventlog.sinks.scim.requests import Request, Unique, encode
+from eventlog.sinks.scim.requests import ScimRequest, Unique, encode
 from eventlog.sinks.scim.settings import ScimSettings
 from eventlog.sinks.scim.write import ScimFormat
 from eventlog.sql.log import Log
@@ -210,13 +210,13 @@ def test_nobody_is_there_twice_whenever_a_publisher_dies(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     chance = random.Random(seed)  # the same each time
-    plain_carry, plain_done = Carrier.carry, Journal.done
+    plain_carry, plain_done = ScimCarrier.carry, Journal.done
 
     def die() -> None:
         if chance.random() < 0.35:
             raise KilledError
 
-    def carry(self: Carrier, *given: Any, **named: Any) -> Any:
+    def carry(self: ScimCarrier, *given: Any, **named: Any) -> Any:
         die()
         answer = plain_carry(self, *given, **named)
         die()
@@ -228,7 +228,7 @@ def test_nobody_is_there_twice_whenever_a_publisher_dies(
 
     with judge() as server:
         given(engine, ["row-back", "image", "field"][seed])
-        monkeypatch.setattr(Carrier, "carry", carry)
+        monkeypatch.setattr(ScimCarrier, "carry", carry)
         monkeypatch.setattr(Journal, "done", done)
         deaths = 0
         for statements in ((), CHANGES):
@@ -281,7 +281,7 @@ class TestScimSink(SinkSuite):
             def document(number: int) -> Document:
                 name = f"{number:020d}"
                 body = {"schemas": [CORE_USER], "userName": name}
-                request = Request(
+                request = ScimRequest(
                     method="POST",
                     path="/Users",
                     object=name,

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.journal import Journal
-from eventlog.sinks.scim.carry import Carrier
+from eventlog.sinks.scim.carry import ScimCarrier
 from tests.integration.publishing import publish_all
 from tests.support.scim import ends, run, scim_config, scim_site
 from tests.support.servers_scim import CLIENT, SECRET, Keycloak
@@ -144,10 +144,10 @@ def test_nobody_is_there_twice_after_kills_of_the_server_and_of_publishers(
     engine: Engine, keycloak: Keycloak, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(engine, MANY)
-    plain_carry, plain_done = Carrier.carry, Journal.done
+    plain_carry, plain_done = ScimCarrier.carry, Journal.done
     counted = {"carry": 0, "done": 0, "deaths": 0}
 
-    def carry(self: Carrier, *given: Any, **named: Any) -> Any:
+    def carry(self: ScimCarrier, *given: Any, **named: Any) -> Any:
         counted["carry"] += 1
         answer = plain_carry(self, *given, **named)
         if counted["carry"] % 17 == 0:
@@ -160,7 +160,7 @@ def test_nobody_is_there_twice_after_kills_of_the_server_and_of_publishers(
             raise KilledError
         return plain_done(self, *given)
 
-    monkeypatch.setattr(Carrier, "carry", carry)
+    monkeypatch.setattr(ScimCarrier, "carry", carry)
     monkeypatch.setattr(Journal, "done", done)
 
     def kill_the_server() -> None:

@@ -20,12 +20,12 @@ from eventlog.core.associations import Associations, Awaiting
 from eventlog.sinks.scim.client import ScimAnswer, ScimClient
 from eventlog.sinks.scim.merge import apply_operations, apply_whole, changed, rendered
 from eventlog.sinks.scim.paths import Path, get_value, read_path, set_value
-from eventlog.sinks.scim.requests import PATCH_OP, Request, Unique, filled, referred
+from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, filled, referred
 from eventlog.sinks.scim.server import Abilities, RefusedError, find_resources, read_abilities, resource_path
 from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings, mapped_columns
 from eventlog.sql.names import NAME_CHARACTERS
 
-STRIPES: Final = 256
+LOCK_SLOTS: Final = 256
 """Objects that are asked for at the same time; more of them share a lock."""
 
 TRIES: Final = 4
@@ -45,7 +45,7 @@ class Told(Struct, frozen=True):
     operation: dict[str, Any]
 
 
-class Receiver:
+class ScimReceiver:
     """What all connections to one receiver know of it."""
 
     def __init__(self, settings: ScimSettings, patch: Literal["auto", "always", "never"]) -> None:
@@ -55,7 +55,7 @@ class Receiver:
         self._patch = patch
         self._abilities: Abilities | None = None
         self._asking = Lock()
-        self._stripes = [Lock() for _ in range(STRIPES)]
+        self._stripes = [Lock() for _ in range(LOCK_SLOTS)]
         self.mappings = settings.tables
         self.paths = {name: _paths_of(table, name) for name, table in settings.tables.items()}
         self.unique = {name: read_path(table.unique_path, "unique") for name, table in settings.tables.items()}
@@ -81,7 +81,7 @@ class Receiver:
 
     def turn_of(self, name: str) -> AbstractContextManager[Any]:
         """Let one connection at a time tell something of an object."""
-        return self._stripes[hash(name) % STRIPES]
+        return self._stripes[hash(name) % LOCK_SLOTS]
 
 
 def _paths_of(table: ResourceSettings, name: str) -> list[Path]:
@@ -91,15 +91,15 @@ def _paths_of(table: ResourceSettings, name: str) -> list[Path]:
     return paths
 
 
-class Carrier:
+class ScimCarrier:
     """Carries requests over one connection."""
 
-    def __init__(self, client: ScimClient, receiver: Receiver) -> None:
+    def __init__(self, client: ScimClient, receiver: ScimReceiver) -> None:
         self._client = client
         self._receiver = receiver
         self._known = receiver.associations
 
-    def carry(self, request: Request, *, is_new: bool) -> list[str]:
+    def carry(self, request: ScimRequest, *, is_new: bool) -> list[str]:
         """Do what a request says; return what somebody should know. RefusedError where the receiver will not.
 
         `is_new` says that nobody can have sent it before.
@@ -121,7 +121,7 @@ class Carrier:
 
     # --- whole resources, changes, ends -----------------------------------------------------------
 
-    def _tell_whole(self, request: Request, *, is_new: bool) -> None:
+    def _tell_whole(self, request: ScimRequest, *, is_new: bool) -> None:
         found = self._known.find(request.object)
         if found is not None:
             self._known.keep(request.object, found)  # it may have been over
@@ -139,7 +139,7 @@ class Carrier:
             if found is not None:
                 self._update(request, found)
 
-    def _make(self, request: Request) -> str | None:
+    def _make(self, request: ScimRequest) -> str | None:
         """Make a resource; return the id of one that is there already, and is to be told."""
         body = filled(request.body, self._known.find)
         # Some servers take members by PATCH alone.
@@ -162,7 +162,7 @@ class Carrier:
             raise self._client.wrong_address(answer)
         raise RefusedError(answer)
 
-    def _tell_change(self, request: Request) -> None:
+    def _tell_change(self, request: ScimRequest) -> None:
         operations = self._operations(request)
         for known in (self._known.find, None):
             found = self._adopt(request) if known is None else known(request.object) or self._adopt(request)
@@ -176,7 +176,7 @@ class Carrier:
         hint = "`eventlog refresh`, or `eventlog verify --repair`, tells all of it"
         raise RefusedError(None, f"the receiver has no {kind} that {request.object} is known by; {hint}")
 
-    def _as_whole(self, request: Request) -> Request:
+    def _as_whole(self, request: ScimRequest) -> ScimRequest:
         """Make of a change that tells all the request that makes the resource."""
         mapping, body = self._mapping(request), apply_operations({}, (request.body or {})["Operations"])
         for path, value in request.key.items():
@@ -186,7 +186,7 @@ class Carrier:
         body["schemas"] = [mapping.core, *(key for key in body if key.lower().startswith("urn:"))]
         return msgspec.structs.replace(request, method="POST", path=self._place(request), body=body, is_whole=False)
 
-    def _end(self, request: Request) -> list[str]:
+    def _end(self, request: ScimRequest) -> list[str]:
         found = self._known.find(request.object) or self._adopt(request)
         if found is None:
             if request.unique.values:
@@ -205,7 +205,7 @@ class Carrier:
 
     # --- resources that are there already ---------------------------------------------------------
 
-    def _adopt(self, request: Request) -> str | None:
+    def _adopt(self, request: ScimRequest) -> str | None:
         """Find the object's resource by its unique value; it is the object's from now on."""
         place, path = self._place(request), self._receiver.unique[request.mapping]
         for value in request.unique.values:
@@ -229,12 +229,12 @@ class Carrier:
             raise RefusedError(None, f"the receiver calls it by an id of more than {NAME_CHARACTERS} characters")
         self._known.keep(name, known)
 
-    def _update(self, request: Request, found: str) -> bool:
+    def _update(self, request: ScimRequest, found: str) -> bool:
         """Have a resource say what the whole object says; whether it is there."""
         body, paths = filled(request.body, self._known.find), self._receiver.paths[request.mapping]
         return self._change(request, found, lambda resource: apply_whole(resource, body, paths))
 
-    def _patch(self, request: Request, found: str, operations: Sequence[Mapping[str, Any]]) -> bool:
+    def _patch(self, request: ScimRequest, found: str, operations: Sequence[Mapping[str, Any]]) -> bool:
         """Change a resource; whether it is there."""
         if not operations:
             return True
@@ -253,7 +253,7 @@ class Carrier:
                 raise RefusedError(answer)
         return self._change(request, found, lambda resource: apply_operations(resource, operations))
 
-    def _change(self, request: Request, found: str, change: Any) -> bool:
+    def _change(self, request: ScimRequest, found: str, change: Any) -> bool:
         """Read a resource, change it, and give it back; whether it is there."""
         path, query = self._path(request, found), {}
         if self._mapping(request).type == "Group" and self._receiver.abilities(self._client).patches:
@@ -300,7 +300,7 @@ class Carrier:
 
     # --- what refers to objects that the receiver does not know yet -------------------------------
 
-    def _await(self, request: Request) -> list[str]:
+    def _await(self, request: ScimRequest) -> list[str]:
         """Have what refers to unknown objects wait for them."""
         names: list[str] = []
         for name, place, operation in self._unresolved(request):
@@ -314,7 +314,7 @@ class Carrier:
             f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet; the reference is sent as soon as it has"
         ]
 
-    def _unresolved(self, request: Request) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    def _unresolved(self, request: ScimRequest) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """The parts of a request that refer to unknown objects, each as an operation of its own."""
         body = request.body or {}
         for operation in body["Operations"] if request.method == "PATCH" else self._as_operations(request):
@@ -329,7 +329,7 @@ class Carrier:
                 for name in self._unknown(element):
                     yield name, f"{path} {name}", {"op": "add", "path": path, "value": [element]}
 
-    def _as_operations(self, request: Request) -> Iterator[dict[str, Any]]:
+    def _as_operations(self, request: ScimRequest) -> Iterator[dict[str, Any]]:
         """What a whole resource refers to with, as operations."""
         for column in mapped_columns(self._mapping(request), request.mapping):
             path = column.path
@@ -342,7 +342,7 @@ class Carrier:
     def _unknown(self, value: Any) -> list[str]:
         return [name for name in referred(value) if self._known.find(name) is None]
 
-    def _stop_waiting(self, request: Request) -> None:
+    def _stop_waiting(self, request: ScimRequest) -> None:
         """Have nothing wait that this request makes out of date."""
         is_all = request.ends or request.method == "POST"
         operations = () if is_all else (request.body or {})["Operations"]
@@ -371,7 +371,9 @@ class Carrier:
         place = self._receiver.mappings[told.mapping].place
         body = {"schemas": [PATCH_OP], "Operations": [told.operation]}
         path = f"{place}/{{id}}"
-        request = Request(method="PATCH", path=path, object=name, unique=Unique(""), mapping=told.mapping, body=body)
+        request = ScimRequest(
+            method="PATCH", path=path, object=name, unique=Unique(""), mapping=told.mapping, body=body
+        )
         try:
             self._patch(request, found, self._operations(request))
         except RefusedError as error:
@@ -380,7 +382,7 @@ class Carrier:
 
     # --- parts of a request -----------------------------------------------------------------------
 
-    def _operations(self, request: Request) -> list[dict[str, Any]]:
+    def _operations(self, request: ScimRequest) -> list[dict[str, Any]]:
         """The operations of a PATCH with ids; those that refer to nothing are left out."""
         operations: list[dict[str, Any]] = []
         for operation in (request.body or {}).get("Operations", ()):
@@ -392,13 +394,13 @@ class Carrier:
                 operations.append({**operation, "value": value})
         return operations
 
-    def _mapping(self, request: Request) -> ResourceSettings:
+    def _mapping(self, request: ScimRequest) -> ResourceSettings:
         return self._receiver.mappings[request.mapping]
 
-    def _place(self, request: Request) -> str:
+    def _place(self, request: ScimRequest) -> str:
         return request.path.removesuffix("/{id}")
 
-    def _path(self, request: Request, found: str) -> str:
+    def _path(self, request: ScimRequest, found: str) -> str:
         return resource_path(self._place(request), found)
 
 

@@ -46,13 +46,13 @@ class ScimOutput(
 
 
 def _sink(order: SinkOrder) -> Sink:
-    from eventlog.sinks.scim.carry import Receiver
+    from eventlog.sinks.scim.carry import ScimReceiver
     from eventlog.sinks.scim.client import ScimClient
     from eventlog.sinks.scim.sink import ScimSink
 
     output: ScimOutput = order.output
     assert output.scim is not None  # its format was built before
-    return ScimSink(output, ScimClient(output), Receiver(output.scim, output.patch))
+    return ScimSink(output, ScimClient(output), ScimReceiver(output.scim, output.patch))
 
 
 def _format(order: FormatOrder) -> Format:

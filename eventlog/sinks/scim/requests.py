@@ -29,7 +29,7 @@ class Unique(Struct, frozen=True, omit_defaults=True):
     values: tuple[str, ...] = ()
 
 
-class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ScimRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is asked of a receiver for one object. `path` has {id} where the receiver's id goes. `mapping` is the
     table in [output.scim.tables]. `ends` says that the object is gone. A PATCH that `is_whole` tells all that the object
     has, but for what its `key` says.
@@ -95,11 +95,11 @@ def filled(value: Any, find: Callable[[str], str | None]) -> Any:
     return value
 
 
-_decoder = msgspec.json.Decoder(Request)
+_decoder = msgspec.json.Decoder(ScimRequest)
 encode: Final = msgspec.json.Encoder().encode
 
 
-def read_requests(body: bytes) -> list[Request]:
+def read_requests(body: bytes) -> list[ScimRequest]:
     """Read what a document asks for, a request in each line."""
     return [_decoder.decode(line) for line in body.splitlines()]
 

@@ -14,7 +14,7 @@ from eventlog.sinks.http.post import UnreadableAnswer
 from eventlog.sinks.scim.client import ScimAnswer, ScimClient
 from eventlog.sinks.scim.paths import Path, get_value, is_same
 
-PAGE: Final = 100
+PAGE_ROWS: Final = 100
 """Resources that are asked for at once."""
 
 _UNTOLD: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.METHOD_NOT_ALLOWED)
@@ -70,7 +70,7 @@ def read_pages(client: ScimClient, place: str) -> Iterator[dict[str, Any]]:
     known: set[str] = set()
     start = 1
     while True:
-        query = {"startIndex": str(start), "count": str(PAGE)}
+        query = {"startIndex": str(start), "count": str(PAGE_ROWS)}
         answer = client.ask("GET", place, query=query | _without_members(place))
         if not answer.is_taken:
             raise RefusedError(answer)

@@ -102,11 +102,11 @@ class ScimSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             paths = [str(column.path).lower() for column in columns]
             if str(read_path(table.unique_path, where)).lower() not in paths:
                 raise ConfigError(
-                    f"{where}.columns has nothing that goes to {table.unique_path}, which is its unique path."
+                    f"{where}.columns has nothing that goes to {table.unique_path}, which is its unique path; name a column for it."
                 )
             for path in paths:
                 if paths.count(path) > 1:
-                    raise ConfigError(f"{where}.columns has two columns that go to {path}.")
+                    raise ConfigError(f"{where}.columns has two columns that go to {path}; leave one.")
             if table.delete == "disable" and table.type != "User":
                 raise ConfigError(f"{where}.delete is disable, and a {table.type} cannot be disabled; only a User can.")
 

@@ -17,9 +17,9 @@ from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.post import UnreadableAnswer
 from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later
-from eventlog.sinks.scim.carry import Carrier, Receiver
+from eventlog.sinks.scim.carry import ScimCarrier, ScimReceiver
 from eventlog.sinks.scim.client import ScimClient
-from eventlog.sinks.scim.requests import Request, read_requests, referred
+from eventlog.sinks.scim.requests import ScimRequest, read_requests, referred
 from eventlog.sinks.scim.server import RefusedError
 
 
@@ -53,9 +53,9 @@ class ScimLane(HttpLane):
 
     _poster: ScimClient
 
-    def share(self, receiver: Receiver, unsent: Unsent) -> None:
+    def share(self, receiver: ScimReceiver, unsent: Unsent) -> None:
         """Know the receiver as the other connections do."""
-        self._carrier = Carrier(self._poster, receiver)
+        self._carrier = ScimCarrier(self._poster, receiver)
         self._unsent = unsent
 
     def _send(self, document: Document, plan: str) -> Reply:
@@ -68,7 +68,7 @@ class ScimLane(HttpLane):
             return again_later(document, f"{self._poster.address} gave an answer that cannot be read: {error}")
         return Reply(outcomes=tuple(outcomes))
 
-    def _carry(self, request: Request, positions: Sequence[Position], *, is_new: bool) -> list[Outcome]:
+    def _carry(self, request: ScimRequest, positions: Sequence[Position], *, is_new: bool) -> list[Outcome]:
         try:
             notes = self._carrier.carry(request, is_new=is_new)
         except RefusedError as error:
@@ -86,7 +86,7 @@ class ScimSink(ScimLane, HttpSink):
 
     lane: ClassVar[type[HttpLane]] = ScimLane
 
-    def __init__(self, settings: OauthSettings, client: ScimClient, receiver: Receiver) -> None:
+    def __init__(self, settings: OauthSettings, client: ScimClient, receiver: ScimReceiver) -> None:
         self._receiver = receiver
         HttpSink.__init__(self, settings, client)
         # A thread must not be the first to import what another one imports.

@@ -22,7 +22,7 @@ from eventlog.qlik.readings import reading
 from eventlog.qlik.typemap import qlik_type
 from eventlog.sinks.events.rows import json_field
 from eventlog.sinks.scim.paths import Path, add_elements, read_path, set_value
-from eventlog.sinks.scim.requests import PATCH_OP, Request, Unique, encode, refer_to
+from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, encode, refer_to
 from eventlog.sinks.scim.settings import MappedColumn, ResourceSettings, ScimSettings, ValueType, mapped_columns
 from eventlog.xds.references import referenced
 from eventlog.xds.write import document_id
@@ -30,7 +30,7 @@ from eventlog.xds.write import document_id
 ACTIVE: Final = Path("active")
 
 
-class Field(NamedTuple):
+class ScimField(NamedTuple):
     """How a column's values are told."""
 
     path: Path
@@ -125,7 +125,7 @@ class ScimTable:
         self._name = name
         self._settings = settings
         self._unique = read_path(settings.unique_path, "unique")
-        self.fields: dict[str, Field] = {}
+        self.fields: dict[str, ScimField] = {}
         known = {attribute.lower(): attribute for attribute in table.loggable}
         columns: list[Column] = []
         for mapped in mapped_columns(settings, f"output.scim.tables.{name}"):
@@ -144,14 +144,16 @@ class ScimTable:
         if self.fields[self._unique_column].is_multiple:
             raise ExpressionError(f"{self._unique_column} has several values, and {self._unique} tells resources apart")
 
-    def _field(self, mapped: MappedColumn, found: str, table: Table, catalog: Catalog, mappings: ScimSettings) -> Field:
+    def _field(
+        self, mapped: MappedColumn, found: str, table: Table, catalog: Catalog, mappings: ScimSettings
+    ) -> ScimField:
         attribute = table.loggable[found]
         other = _referred_table(mapped, table, attribute.column, catalog, mappings)
         if other is not None:
             write = _refer(other)
         else:
             write = _writer(attribute.column, mapped.type)
-        return Field(mapped.path, attribute.multiple, found in table.key, write)
+        return ScimField(mapped.path, attribute.multiple, found in table.key, write)
 
     def written(self, change: Change) -> Written | None:
         """Write a change; None where it says nothing that is mapped."""
@@ -164,7 +166,7 @@ class ScimTable:
             raise ExpressionError("a value, or the key, holds half a character, which UTF-8 cannot carry") from None
         return Written(change.event_id, change.positions, text)
 
-    def _request(self, change: Change) -> Request | None:
+    def _request(self, change: Change) -> ScimRequest | None:
         if change.op is Op.TRUNCATE:
             raise ExpressionError(
                 "SCIM has no request that empties a table; `eventlog verify --repair` tells what is gone"
@@ -193,9 +195,9 @@ class ScimTable:
         *,
         ends: bool = False,
         is_whole: bool = False,
-    ) -> Request:
+    ) -> ScimRequest:
         path = self._settings.place + ("" if method == "POST" else "/{id}")
-        return Request(
+        return ScimRequest(
             method=method,
             path=path,
             object=_object_of(change.row),
@@ -207,13 +209,13 @@ class ScimTable:
             body=body,
         )
 
-    def _gone(self, change: Change) -> Request:
+    def _gone(self, change: Change) -> ScimRequest:
         if self._settings.delete == "delete":
             return self._make("DELETE", change, None, ends=True)
         operations = [{"op": "replace", "path": "active", "value": False}]
         return self._make("PATCH", change, {"schemas": [PATCH_OP], "Operations": operations}, ends=True)
 
-    def _whole(self, change: Change) -> Request:
+    def _whole(self, change: Change) -> ScimRequest:
         """A resource with all that the row has."""
         body: dict[str, Any] = {"schemas": [self._settings.core]}
         resource: dict[str, Any] = {}
@@ -276,7 +278,7 @@ class ScimTable:
             yield _of_one(field, edit)
 
 
-def _of_one(field: Field, edit: Edit) -> dict[str, Any]:
+def _of_one(field: ScimField, edit: Edit) -> dict[str, Any]:
     path = field.path
     if edit.new is None:
         # Of a value among several all goes; the whole of it has no value any more.
@@ -287,7 +289,7 @@ def _of_one(field: Field, edit: Edit) -> dict[str, Any]:
     return {"op": "replace", "path": str(path), "value": value}
 
 
-def _of_several(field: Field, edit: Edit) -> Iterator[dict[str, Any]]:
+def _of_several(field: ScimField, edit: Edit) -> Iterator[dict[str, Any]]:
     new = [field.element(field.write(value)) for value in _several(edit.new)]
     if edit.reset:
         if not field.path.filter:
@@ -386,7 +388,7 @@ def _number(cell: Any, convert: Any) -> Any:
 class ScimSayer(ColumnSayer):
     """What is known of the values of one table."""
 
-    def __init__(self, columns: list[Column], fields: Mapping[str, Field]) -> None:
+    def __init__(self, columns: list[Column], fields: Mapping[str, ScimField]) -> None:
         super().__init__(columns, [fields[column.name].write for column in columns])
         self._fields = fields
 

@@ -67,7 +67,7 @@ def test_all_that_maven_and_npm_bring_is_pinned() -> None:
     jars = {make.args[0] for make in makers if isinstance(make, partial) and make.func is fetching._jars}
     servers = {f"postgres-{major}" for major in fetching.POSTGRES_VERSIONS}
     images = {f"image-{pom.parent.name}" for pom in (fetching.TESTS / "containers" / "images").glob("*/pom.xml")}
-    assert set(read_pins()) == jars | servers | images | {"axe", "registry"}
+    assert set(read_pins()) == jars | servers | images | {"axe", "keycloak", "registry"}
 
 
 def test_each_package_of_python_has_hashes() -> None:
