@@ -41,7 +41,7 @@ CONFIGURATION = (ROOT / "docs" / "reference" / "configuration.md").read_text()
 BOUNDS = [(section, key, bounds) for section in SECTIONS for key, bounds in SAID_OF(section)["bounds"].items()]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
 LEFT_OUT = "(lines left out)"
-LONGEST = {"explanation/delivery.md": 1600, "how-to/spark.md": 1800}
+LONGEST = {"explanation/delivery.md": 1600, "how-to/spark.md": 1900}
 """Words of pages that were twice as long."""
 SVG = "{http://www.w3.org/2000/svg}"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
