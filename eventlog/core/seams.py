@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from msgspec import Struct
 
-from eventlog.core.associations import Associations
 from eventlog.core.model import Change, Document, Outcome, Position, ReadBack, Refusal, RowId
 from eventlog.core.schema import Catalog
+
+if TYPE_CHECKING:
+    from eventlog.core.associations import Associations
 
 
 class RowReader(Protocol):

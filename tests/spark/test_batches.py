@@ -77,6 +77,8 @@ def test_a_stream_keeps_a_mirror_and_goes_on_from_its_checkpoint(
 
 
 def test_a_stream_gives_what_the_command_gives(spark: SparkSession, log: LogTable, tmp_path: Path) -> None:
+    # A log's tables lie beside it, tracked or not; the command reads there what they look like.
+    log.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(8))")
     for number in (1, 2):
         log.write(number, f"idu={number}", event_time="2026-01-02 03:04:05.678901", new_value=f"n{number}")
     run(spark, log, tmp_path / "checkpoint", tmp_path / "out", to="xds")

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.driver.extraJavaOptions", {JAVA_OPTIONS!r}).getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 spark.dataSource.register(eventlog_spark.EventLogSource)
-for options in ({{"tabel": "x"}}, {{"url": "sqlite:////nowhere/at/all"}}):
+for options in ({{"statsu": "x"}}, {{"url": "sqlite:////nowhere/at/all"}}):
     try:
         spark.read.format("eventlog").options(**{{"url": "sqlite://"}} | options).load().count()
     except Exception as error:
@@ -43,7 +43,7 @@ def test_a_script_reads_what_is_wrong_and_what_to_do() -> None:
     told = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=bare, capture_output=True, text=True, timeout=600, check=False
     )
-    assert "There is no option tabel. Did you mean" in told.stdout, told
+    assert "There is no option statsu. Did you mean status?" in told.stdout, told
     assert "/nowhere/at/all" in told.stdout
     assert "7b22" not in told.stdout
     assert "Spark's Java ended by the signal SIGKILL while it worked. Its memory may" in told.stdout
