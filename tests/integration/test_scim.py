@@ -32,6 +32,7 @@ from eventlog.verify.opening import target_of
 from eventlog.verify.verifying import Verifier
 from tests.integration.publishing import publish_all
 from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
+from tests.support.servers import databases
 from tests.support.sinks import KilledError
 
 PEOPLE = (
@@ -95,6 +96,46 @@ def test_a_server_has_what_the_tables_have(engine: Engine, style: str) -> None:
         assert {path for method, path in server.requests if method == "GET" and "filter" in path} == {
             "/v2/Groups?filter=displayName%20eq%20%22staff%22&excludedAttributes=members"
         }
+
+
+@pytest.mark.parametrize("database", [name for name in databases() if name != "sqlite"])
+def test_a_log_elsewhere_knows_what_the_server_calls_objects(request: pytest.FixtureRequest, database: str) -> None:
+    """What is kept of objects is written, found, waited for, renamed and forgotten there too."""
+    engine: Engine = request.getfixturevalue(database)
+    posts: list[str] = []
+
+    def refuse_dan(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Users"):
+            posts.append(path)
+            if len(posts) == 2:  # ada, who gets a phone, and cyd, who gets a manager, come after dan
+                return "400 Bad Request", [("Content-Length", "0")], b""
+        return None
+
+    with judge() as server:
+        server.meddle = refuse_dan
+        scim_site(engine)
+        alone = [statement.replace(", 4, 0)", ", NULL, 0)").replace(", 3, 0)", ", NULL, 0)") for statement in PEOPLE]
+        run(engine, *alone)
+        run(engine, "UPDATE usr SET boss = 4 WHERE idu = 3")
+        publish_all(scim_config(engine, server.url, name="people", connections=1))
+        assert len(errors(engine)) == 1
+        assert set(server.users()) == {"ada", "bob", "cyd"}
+        # Another publisher, under another name: cyd waits for dan still.
+        run(engine, "UPDATE usr SET fname = 'Daniel' WHERE idu = 4")
+        publish_all(scim_config(engine, server.url, name="staff", former_names=["people"]))
+        assert told(server) == wanted(engine)
+        # The id of one is lost, and another one has a name that the server knows already.
+        run(engine, "DELETE FROM event_log_association WHERE object LIKE '%usr idu=2'", *CHANGES)
+        run(engine, "INSERT INTO usr VALUES (6, 'DAN', NULL, NULL, NULL, NULL, NULL, NULL, 1)")
+        publish_all(scim_config(engine, server.url, name="staff"))
+        assert any(str(note).startswith("the receiver has a User with this userName already") for note in errors(engine))
+        run(engine, "DELETE FROM usr WHERE idu = 6", "DELETE FROM usr_grp", "DELETE FROM grp")
+        publish_all(scim_config(engine, server.url, name="staff"))
+        assert told(server) == wanted(engine)
+        with engine.connect() as connection:
+            kept = connection.execute(text("SELECT output, object FROM event_log_association")).all()
+        names = {(output, name.rpartition(".")[2]) for output, name in kept}
+        assert names == {("staff", f"usr idu={number}") for number in (1, 2, 3, 4)}
 
 
 @pytest.mark.parametrize("lacks", ["patch", "filter", "etag"])

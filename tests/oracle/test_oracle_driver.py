@@ -162,7 +162,7 @@ def test_short_texts_are_no_lobs(oracle: Recorder) -> None:
 def test_many_numbers_between_batches_and_many_records_reach_oracle(oracle: Recorder) -> None:
     log, numbers = Log(oracle.engine, NAMES), id_list([*range(1_000_000, 1_001_000)])
     bounds = {"ids": numbers, "limit": 10, "plain": 1000}
-    query = log.query("waiting_rows", among="among_noted", order="", transaction="")
+    query = log.query("waiting_rows", among="among_noted", order="", transaction="", context="")
     outcomes = [
         Outcome(
             position=(number,), status=Status.ERROR, reason=Reason.REFUSED, note="no such customer, says the receiver"
