@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -128,7 +129,9 @@ def test_a_log_elsewhere_knows_what_the_server_calls_objects(request: pytest.Fix
         run(engine, "DELETE FROM event_log_association WHERE object LIKE '%usr idu=2'", *CHANGES)
         run(engine, "INSERT INTO usr VALUES (6, 'DAN', NULL, NULL, NULL, NULL, NULL, NULL, 1)")
         publish_all(scim_config(engine, server.url, name="staff"))
-        assert any(str(note).startswith("the receiver has a User with this userName already") for note in errors(engine))
+        assert any(
+            str(note).startswith("the receiver has a User with this userName already") for note in errors(engine)
+        )
         run(engine, "DELETE FROM usr WHERE idu = 6", "DELETE FROM usr_grp", "DELETE FROM grp")
         publish_all(scim_config(engine, server.url, name="staff"))
         assert told(server) == wanted(engine)
@@ -183,6 +186,35 @@ def test_what_a_server_refuses_ends_as_an_error_with_its_words(engine: Engine) -
         [(letter, note)] = set(ends(engine).values())
         assert (letter, note) == ("E", "the receiver answered 400 invalidValue: no group is called staff")
         assert len(server.users()) == 4
+
+
+def test_what_a_server_fails_at_for_one_object_is_tried_again_and_ends_as_an_error(engine: Engine) -> None:
+    """As Keycloak answers for a mail that another user has."""
+    body = b'{"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"], "detail": "no such luck", "status": "500"}'
+    failed: list[str] = []
+    with judge() as server:
+        given(engine)
+        config = scim_config(engine, server.url, {"on_retry": "object", "max_attempts": 3, "retry_longest": 0.1})
+        publish_all(config)
+        bob = f"/Users/{server.users()['bob']['id']}"
+
+        def meddle(method: str, path: str) -> Any:
+            if method == "PATCH" and path.endswith(bob):
+                failed.append(path)
+                return "500 Internal Server Error", [("Content-Length", str(len(body)))], body
+            return None
+
+        server.meddle = meddle
+        run(engine, "UPDATE usr SET fname = 'Robert' WHERE idu = 2", "UPDATE usr SET fname = 'Anna' WHERE idu = 1")
+        publish_all(config)
+        assert server.users()["ada"]["name"]["givenName"] == "Anna"
+        for _ in range(100):
+            if errors(engine):
+                break
+            publish_all(config)
+            time.sleep(0.05)
+        assert errors(engine) == ["Given up after 3 attempts. the receiver answered 500: no such luck"]
+        assert len(failed) == 3
 
 
 def test_who_is_there_already_is_adopted_and_told_all(engine: Engine) -> None:

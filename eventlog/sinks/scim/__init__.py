@@ -1,1 +1,1 @@
-"""SCIM 2.0: users and groups as a provisioning server takes them; and Entra's bulk upload."""
+"""SCIM 2.0: users and groups as a provisioning server takes them."""

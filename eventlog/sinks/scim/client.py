@@ -20,6 +20,8 @@ from eventlog.sinks.http.sink import HINTS, NOTE_CHARACTERS, may_pass
 from eventlog.sinks.http.tokens import Tokens
 
 MEDIA_TYPE: Final = "application/scim+json"
+ERROR: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
+"""The schema of what a server says that works, though not for this request."""
 
 
 class Asked(NamedTuple):
@@ -58,6 +60,14 @@ class ScimAnswer(NamedTuple):
             return shortened(f"the receiver answered {self.said}", NOTE_CHARACTERS)
         words = " ".join(filter(None, (str(self.status), self.type)))
         return shortened(f"the receiver answered {words}: {' '.join(str(detail).split())}", NOTE_CHARACTERS)
+
+
+class FailedError(SinkError):
+    """A server that works fails at one request, and says so in SCIM's words: others may go well."""
+
+    def __init__(self, message: str, note: str) -> None:
+        super().__init__(message, hint="It is tried again.")
+        self.note = note
 
 
 class Door:
@@ -107,9 +117,13 @@ class ScimClient(Poster):
         if passes:
             # All connections to the receiver keep the pause that one of them was asked for.
             self._door.pause.ask(answer.retry_after)
+        if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR and not answer.retry_after:
+            failure = self._read(answer)
+            if ERROR.lower() in str(failure.content.get("schemas", "")).lower():
+                raise FailedError(f"{self.address} answered {failure.said}.", failure.note)
         if passes or answer.status == HTTPStatus.UNAUTHORIZED or 300 <= answer.status < 400:
             raise self._refused(answer, passes=passes)
-        return ScimAnswer(answer.status, self._content_of(answer), answer.tag, self.discreet(answer.summary))
+        return self._read(answer)
 
     def wrong_address(self, answer: ScimAnswer) -> SinkError:
         """Make the error of an address at which nobody takes resources."""
@@ -133,6 +147,9 @@ class ScimClient(Poster):
     def _refused(self, answer: HttpAnswer, *, passes: bool) -> SinkError:
         hint = "It is tried again." if passes else HINTS.get(answer.status, "Check the output's `url`.")
         return SinkError(f"{self.address} answered {self.discreet(answer.summary)}.", hint=hint, may_pass=passes)
+
+    def _read(self, answer: HttpAnswer) -> ScimAnswer:
+        return ScimAnswer(answer.status, self._content_of(answer), answer.tag, self.discreet(answer.summary))
 
     def _content_of(self, answer: HttpAnswer) -> dict[str, Any]:
         if not answer.body.strip():

@@ -1,7 +1,7 @@
 """The sink `scim`: each document is one request for one object, over several connections.
 
 Law: a request is carried until it was answered. What the receiver refuses ends the events as errors, with its
-words; 429, 5xx and silence wait.
+words; 429, 5xx and silence wait. A 500 in SCIM's words is of one object, which comes again as an attempt.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.post import UnreadableAnswer
 from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later
 from eventlog.sinks.scim.carry import ScimCarrier, ScimReceiver
-from eventlog.sinks.scim.client import ScimClient
+from eventlog.sinks.scim.client import FailedError, ScimClient
 from eventlog.sinks.scim.requests import ScimRequest, read_requests, referred
 from eventlog.sinks.scim.server import RefusedError
 
@@ -63,7 +63,12 @@ class ScimLane(HttpLane):
         outcomes: list[Outcome] = []
         try:
             for request, positions in zip(read_requests(document.body), document.covers.values(), strict=True):
-                outcomes += self._carry(request, positions, is_new=is_new)
+                if outcomes and outcomes[-1].status is Status.NEW:
+                    outcomes += _outcomes(
+                        positions, Status.NEW, Reason.HELD, "what comes before it is still to be taken"
+                    )
+                else:
+                    outcomes += self._carry(request, positions, is_new=is_new)
         except UnreadableAnswer as error:
             return again_later(document, f"{self._poster.address} gave an answer that cannot be read: {error}")
         return Reply(outcomes=tuple(outcomes))
@@ -71,6 +76,8 @@ class ScimLane(HttpLane):
     def _carry(self, request: ScimRequest, positions: Sequence[Position], *, is_new: bool) -> list[Outcome]:
         try:
             notes = self._carrier.carry(request, is_new=is_new)
+        except FailedError as error:
+            return _outcomes(positions, Status.NEW, Reason.RETRY, error.note)
         except RefusedError as error:
             return _outcomes(positions, Status.ERROR, Reason.REFUSED, error.note)
         return _outcomes(positions, Status.WARNING, Reason.PUBLISHED, "; ".join(notes)) if notes else []
