@@ -12,6 +12,6 @@ class Backoff(Struct, frozen=True, kw_only=True):
     longest: float = 60.0
 
     def delay(self, attempts: int, chance: float) -> float:
-        """The wait after so many failures; `chance` from 0 to 1 spreads it over its upper half."""
+        """Compute the wait after so many failures; `chance` from 0 to 1 spreads it over its upper half."""
         doublings = min(max(attempts - 1, 0), 64)  # from here on a float has long passed any limit
         return float(min(self.longest, self.first * 2.0**doublings)) * (0.5 + chance / 2)

@@ -36,11 +36,11 @@ def counted(
     before: TransactionCounts,
     going_on: Collection[int],
 ) -> tuple[list[Written], dict[int, Count]]:
-    """What was written, each with its number in its transaction; and how much of which is published
+    """Give each written change its number in its transaction; return also how much of each is published
     then.
 
-    Transactions that are `going_on` have no last one here. What has a `collection` is counted in
-    each of these too.
+    Transactions that are `going_on` have no last change here. Changes with a `collection` are counted
+    in each of these too.
     """
     number_of = _numbered
     if written and hasattr(written[0], "collection"):
@@ -66,7 +66,7 @@ def counted(
 
 
 def total_of(count: Count) -> int:
-    """How many changes of all tables."""
+    """Sum the changes of all tables."""
     return count if isinstance(count, int) else sum(count.values())
 
 
@@ -86,7 +86,7 @@ def _numbered_by_table(change: Any, former: Count, last: bool) -> tuple[Count, A
 
 
 def counts_after(before: TransactionCounts, cut: Iterable[CutTransaction]) -> dict[int, Count]:
-    """How much is published of which transaction once a document is there that cuts these."""
+    """Count how much of each transaction is published once a document is there that cuts these."""
     counts = dict(before)
     for part in cut:
         counts.pop(part.id, None)
@@ -98,10 +98,9 @@ def counts_after(before: TransactionCounts, cut: Iterable[CutTransaction]) -> di
 def left_over(
     changes: Iterable[Change], written_by_output: Sequence[Sequence[Countable]], going_on: Collection[int]
 ) -> list[Change]:
-    """The changes that are left for the next batch: of each transaction that goes on the last
-    published one.
+    """Find the changes left for the next batch: of each transaction that goes on the last published one.
 
-    `written_by_output` is what was written for each output that counts. Later changes of their
+    `written_by_output` has the changes written for each output that counts. Later changes of the same
     objects are left with them.
     """
     lasts: set[Position] = set()

@@ -22,7 +22,7 @@ def tell_documents(output: str, documents: Sequence[Document]) -> None:
 
 
 def _text(document: Document) -> str:
-    """What goes out; of a document that has parts in place of a body, as a message has, these."""
+    """Read a document's text; of one with parts in place of a body, as a message has, join these."""
     if document.body:
         return document.body.decode("utf-8", "backslashreplace")
     parts = [

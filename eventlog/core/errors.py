@@ -142,7 +142,7 @@ _promise = re.compile(r"(?P<before>[.;]?) ?It is tried again(?: with [^.;]*)?(?:
 
 
 def without_promise(message: str) -> str:
-    """An error's message, without the promise of another try: for where nobody tries again."""
+    """Drop the promise of another try from an error's message, for places where nobody tries again."""
 
     def without(promise: re.Match[str]) -> str:
         end = "." if promise["before"] else ""
@@ -154,7 +154,7 @@ def without_promise(message: str) -> str:
 
 
 def value_shown(value: object) -> str:
-    """A value as a message shows it: short, and without what a log or a database would choke on."""
+    """Format a value for a message: short, and safe for a log or a database."""
     if isinstance(value, str):
         return repr(shortened(value))
     if isinstance(value, bytes | bytearray | memoryview):
@@ -166,7 +166,7 @@ def value_shown(value: object) -> str:
 
 
 def shortened(text: str, limit: int = 80) -> str:
-    """The text, or its beginning and how much is left out: no message repeats a value of 10 MB."""
+    """Cut text to its beginning and note how much is left out: no message repeats a value of 10 MB."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit} more characters)"

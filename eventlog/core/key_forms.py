@@ -40,8 +40,8 @@ class KeySpelling(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def form_of(column: Column, *, untyped: bool = False) -> KeySpelling | None:
-    """The form of a key column's values; None where texts are what they are. `untyped` columns take
-    values of any type: there only numbers are one that are spelled differently.
+    """Find the form of a key column's values; None where texts are compared as they are. `untyped` columns
+    take values of any type: there only differently spelled numbers are equal.
     """
     category, name = column.category, bare_type(column.type)
     if column.made is Made.TYPE:

@@ -61,7 +61,7 @@ class Kind(IntEnum):
 
 
 def refreshed_for(perpetrator: str | None) -> str:
-    """The one output that a row of `eventlog refresh` is for; an empty text for every other row."""
+    """Return the one output addressed by a row of `eventlog refresh`; an empty text for every other row."""
     if perpetrator is None or not perpetrator.startswith(REFRESH_FOR):
         return ""
     return perpetrator[len(REFRESH_FOR) :].rstrip(" ")  # a CHAR column pads it
@@ -160,7 +160,7 @@ class Transaction(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def mark(self) -> int:
-        """A number that no other transaction of its source has."""
+        """Return a number unique among the transactions of its source."""
         if self.row is not None:
             return self.row
         return self.id if self.end is None else self.end
@@ -189,7 +189,7 @@ class RowImage(Struct, frozen=True, kw_only=True, gc=False):
     after: Texts | None = None
 
     def row(self, values: Texts | None) -> dict[str, str | None]:
-        """The values of one side by their names; none where there was no row."""
+        """Map one side's values to their names; an empty map where there was no row."""
         named = zip(self.names, values or (), strict=values is not None)
         return {name: value for name, value in named if value is not ABSENT}
 
@@ -296,7 +296,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def event_id(self) -> str:
-        """The number of its event, or lowest-highest. Unique: an event is in one change only."""
+        """Return the number of its event, or lowest-highest. Unique: an event is in one change only."""
         positions = self.positions
         if len(positions) == 1:
             return written(positions[0])
@@ -361,7 +361,7 @@ class Outcomes(Sequence[Outcome]):
 
 
 def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
-    """The outcomes among which everything stands that was not simply published."""
+    """Return the outcomes that may be other than simply published."""
     if isinstance(outcomes, Outcomes):
         return outcomes.others.values()
     return outcomes
@@ -412,14 +412,14 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> Reason:
-        """How its events end."""
+        """Return the reason with which its events end."""
         if self.filtered:
             return Reason.FILTERED
         return Reason.ALTERED if self.partial else Reason.REFUSED
 
 
 def written(position: Position) -> str:
-    """A position as people read it: the record_id, or the numbers joined by dots."""
+    """Write a position for people: the record_id, or the numbers joined by dots."""
     if len(position) == 1:
         return str(position[0])
     return ".".join(map(str, position))

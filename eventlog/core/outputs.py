@@ -51,22 +51,22 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
 
     @property
     def mapped(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-        """The tables that its format has a mapping for, each with its columns; None where it needs none."""
+        """List the tables mapped by its format, each with its columns; None where it needs no mapping."""
         return None
 
     @property
     def sink(self) -> str:
-        """The name of its sink."""
+        """Return the name of its sink."""
         return str(self.__struct_config__.tag or "")
 
     @property
     def limits(self) -> ColumnLimits | None:
-        """What the columns of its target hold, where that is not all that their types say."""
+        """Return limits of the target's columns beyond those of their types; None if there are none."""
         return None
 
     @property
     def places(self) -> Places:
-        """The kind of places that steps may name, its name, and topics that have another use."""
+        """Return the kind of places that steps may name, its name, and topics in other use."""
         return None, "this output", ()
 
 

@@ -32,7 +32,7 @@ EXTRAS: Final[Mapping[str, str]] = {
 
 
 def is_there(module: str) -> bool:
-    """Whether the module can be imported; only the packages around it are loaded to know it."""
+    """Return True if the module can be imported; load only the packages around it to find out."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a package around it is missing
@@ -47,7 +47,7 @@ def require(what: str, *modules: str) -> None:
 
 
 def installing(extra: str) -> str:
-    """How an extra's packages come here: by name, which is right wherever eventlog came from."""
+    """Write the command that installs an extra, by name: right wherever eventlog came from."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -63,7 +63,7 @@ def installing(extra: str) -> str:
 
 
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
-    """The error that `what` lacks it, and how it comes; `further` are other extras by module."""
+    """Make the error for `what` lacking a module, with the remedy; `further` are other extras by module."""
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
     hint = "Install it where eventlog runs."
     if extra:

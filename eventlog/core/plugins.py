@@ -178,7 +178,7 @@ class StepNeeds(NamedTuple):
     faults: Mapping[str, ConfigError] = {}  # a tuple's, and never written to
 
     def checked(self) -> StepNeeds:
-        """The same; ConfigError where an output is at fault."""
+        """Return self; raise ConfigError where an output is at fault."""
         for fault in self.faults.values():
             raise fault
         return self

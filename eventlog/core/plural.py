@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def counted(count: int, word: str = "row", words: str | None = None) -> str:
-    """A number with its word: 1 row, 2 rows. `words` are several, where an s does not make them; a
-    verb may be part of both.
+    """Write a number with its word: 1 row, 2 rows. `words` is the plural where an s does not make it; it
+    may include a verb.
     """
     if count != 1:
         word = words or f"{word}s"
@@ -13,7 +13,7 @@ def counted(count: int, word: str = "row", words: str | None = None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time as people say it."""
+    """Write a duration as people say it."""
     if seconds is None:
         return "unknown"
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):

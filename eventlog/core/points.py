@@ -35,7 +35,7 @@ class OfferedValue(Struct, frozen=True, kw_only=True):
 
     @property
     def module(self) -> str:
-        """The module that has it."""
+        """Return the name of its module."""
         return self.value.partition(":")[0].strip()
 
     def load(self) -> Any:

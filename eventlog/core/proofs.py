@@ -33,27 +33,27 @@ class LastProof(Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> int:
-        """How many objects differ."""
+        """Count the objects that differ."""
         return self.missing + self.extra + self.value + self.double
 
     @property
     def equal(self) -> bool:
-        """Whether the last proof that came to its end found no difference."""
+        """Return True if the last complete proof found no difference."""
         return self.at is not None and not self.differing and not self.more
 
     @property
     def tried(self) -> float:
-        """When it was last tried; 0 where it never was."""
+        """Return the time of the last try; 0 before the first."""
         return max(self.at or 0.0, self.failed_at or 0.0)
 
     @property
     def by_kind(self) -> dict[str, int]:
-        """How many objects differ in which way."""
+        """Count the objects that differ by kind of difference."""
         return {"missing": self.missing, "extra": self.extra, "value": self.value, "double": self.double}
 
     @property
     def verdict(self) -> str:
-        """What it found, in a few words."""
+        """Sum up the result in a few words."""
         if self.at is None:
             return "not compared yet"
         if self.equal:

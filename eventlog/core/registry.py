@@ -67,28 +67,28 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     @property
     def package(self) -> str:
-        """The name of the package that offers it."""
+        """Return the name of the offering package."""
         return self.points[0].package
 
     @property
     def is_ours(self) -> bool:
-        """Whether it comes with eventlog itself."""
+        """Return True if it comes with eventlog itself."""
         return self.package == DISTRIBUTION
 
     @property
     def description(self) -> str:
-        """What it is and where it comes from."""
+        """Describe the offer and its origin."""
         package = f"the package {self.package} {self.points[0].version}"
         return f"{GROUPS[self.group][0]} {self.name} of {package}"
 
 
 def names(group: Group) -> list[str]:
-    """The names that are offered, in their order; nothing is loaded."""
+    """List the names on offer in order, loading nothing."""
     return sorted(_offered(group))
 
 
 def offers(group: Group) -> list[Offer]:
-    """What is offered, whether it can be used or not."""
+    """List all offers, usable or not."""
     return [offer for _, offer in sorted(_offered(group).items())]
 
 
@@ -108,7 +108,7 @@ def source_named(name: str) -> SourcePlugin:
 
 
 def database_named(name: str) -> Any:
-    """Its dialect, a type of `eventlog.sql` above this folder."""
+    """Load a dialect by name, a type of `eventlog.sql` above this folder."""
     return _named("databases", name)
 
 
@@ -118,19 +118,19 @@ def table_named(name: str) -> TablePlugin:
 
 
 def steps_plugin() -> StepsPlugin:
-    """What applies the steps of outputs."""
+    """Load the plug-in that applies the steps of outputs."""
     plugin: StepsPlugin = _named("steps", "policies")
     return plugin
 
 
 def streams_plugin() -> StreamsPlugin:
-    """What publishes a change stream."""
+    """Load the plug-in that publishes a change stream."""
     plugin: StreamsPlugin = _named("streams", "captured")
     return plugin
 
 
 def problem(offer: Offer) -> str | None:
-    """Why what is offered cannot be used; it is loaded to know it."""
+    """Explain why an offer is unusable; load it to find out. None if it works."""
     try:
         loaded(offer)
     except ConfigError as error:
@@ -140,7 +140,7 @@ def problem(offer: Offer) -> str | None:
 
 @cache
 def loaded(offer: Offer) -> Any:
-    """The value that is offered; ConfigError says which package is at fault, and why."""
+    """Load the offered value; raise ConfigError naming the package at fault and the cause."""
     if len(offer.points) > 1:
         others = sorted({point.package for point in offer.points} - {offer.package})
         problem = f"The {offer.description} cannot be used: {', '.join(others)} offers that name too."
@@ -161,7 +161,7 @@ def loaded(offer: Offer) -> Any:
 
 
 def outdated(what: str) -> ConfigError:
-    """The error where eventlog's own entry points are those of another version, or of none."""
+    """Make the error for eventlog's own entry points being of another version, or of none."""
     problem = f"The package {DISTRIBUTION} that is installed offers no {what}"
     return ConfigError(f"{problem}: it is older than this code, or not whole.", hint="Install it again.")
 

@@ -116,12 +116,12 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @property
     def whole(self) -> str:
-        """The table's name as people write it: with its schema, if it has one."""
+        """Write the table's name for people: with its schema, if it has one."""
         return write_name(self.schema, self.name)
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        """Names of the key columns in the order of the key."""
+        """Name the key columns in the order of the key."""
         # A view has no key of the database's: the prefixes of its columns' names say it.
         if self.view and not any(column.key for column in self.columns):
             return tuple(column.name for column in self.columns if read_column_name(column.name).key)
@@ -130,7 +130,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def whole_row(self) -> bool:
-        """Whether only the whole row says which row is meant, so that several may be equal."""
+        """Return True if only the whole row identifies a row, so that several may be equal."""
         return self.key == (WHOLE_ROW,)
 
     @cached_property
@@ -140,19 +140,19 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @property
     def bare_key(self) -> tuple[str, ...]:
-        """The key columns' names, a view's without their prefixes."""
+        """Name the key columns, a view's without their prefixes."""
         if self.view:
             return tuple(read_column_name(name).column for name in self.key)
         return self.key
 
     @cached_property
     def attribute_names(self) -> frozenset[str]:
-        """What reading back a whole row asks for; one value for all its objects."""
+        """Name the attributes of a read-back of a whole row; one value for all its objects."""
         return frozenset(self.attributes).difference(self.gone)
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
-        """Every attribute by name but the key; in the order of columns, the children's last."""
+        """Map every attribute but the key by name; in the order of columns, the children's last."""
         of_class = [self._own_attribute(column) for column in self.columns if column.name not in self.key]
         for child in self.children:
             for column in child.columns:
@@ -163,7 +163,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def loggable(self) -> dict[str, Attribute]:
-        """Every attribute that a field event may name, key columns too."""
+        """Map every attribute that a field event may name, key columns included."""
         own = [self._own_attribute(column) for column in self.key_columns]
         left_out = {attribute.name: attribute for attribute in self.left_out}
         # An attribute that is captured counts before one of the same name that is left out.
@@ -171,7 +171,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def multiple(self) -> frozenset[str | None]:
-        """Names of the attributes that hold several values."""
+        """Name the attributes with several values."""
         return frozenset(name for name, attribute in self.attributes.items() if attribute.multiple)
 
     def _own_attribute(self, column: Column) -> Attribute:
@@ -218,9 +218,9 @@ class Catalog:
         return len(self.tables)
 
     def find(self, name: str) -> TableMatch | None:
-        """The class or child table with this name, which may be written `schema.table`.
+        """Find the class or child table of this name, with or without a schema.
 
-        A bare name that several schemas have is an error, because guessing would publish the wrong
+        Raise an error for a bare name in several schemas, because guessing would publish the wrong
         object; unless one of these tables is known to be called so.
         """
         folded = self.fold(name.strip(" "))
@@ -232,7 +232,7 @@ class Catalog:
         return match
 
     def class_named(self, schema: str | None, name: str) -> Table | None:
-        """The class of this name, of this schema if several have it; None if nobody can tell."""
+        """Find the class of this name, of this schema if several have it; None if that stays open."""
         folded = self.fold(name)
         own = self._by_name.get(self.fold(write_name(schema, name))) if schema else self._bare.get(folded)
         match = own or self._by_name.get(folded)
@@ -241,7 +241,7 @@ class Catalog:
         return None
 
     def fold(self, name: str) -> str:
-        """The name as it is compared: databases that do not tell cases apart get it folded."""
+        """Fold a name for comparison where the database ignores case."""
         if self.case_sensitive:
             return name
         return name.casefold()

@@ -24,10 +24,9 @@ class RowReader(Protocol):
     """Answers read-backs with what stands in the tables now."""
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; an object that is missing in the answer
-        has vanished.
+        """Read the wanted attributes of objects; an object missing in the answer has vanished.
 
-        Of one that cannot be read it says why.
+        Say of an unreadable one why.
         """
 
 
@@ -41,7 +40,7 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def place(self) -> Position:
-        """A change stands where its last event stands."""
+        """Return the position of the last event."""
         return self.positions[-1]
 
 
@@ -55,14 +54,14 @@ class Countable(Protocol):
 
     @property
     def positions(self) -> tuple[Position, ...]:
-        """The events behind it."""
+        """Return the positions of the events behind it."""
 
     @property
     def transaction(self) -> int | None:
-        """The number of its transaction; None where it is not counted."""
+        """Return the number of its transaction; None where it is not counted."""
 
     def counted(self, number: int, last: bool) -> Self:
-        """The same, as `number` of what is published of its transaction."""
+        """Copy it with its number within its transaction."""
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
@@ -90,14 +89,14 @@ class Format(Protocol):
 
     @property
     def suffix(self) -> str:
-        """How the names of its files end, with the dot."""
+        """Return the end of its files' names, with the dot."""
 
     @property
     def counts(self) -> bool:
-        """Whether it counts what it writes of a transaction, which is `Countable` then."""
+        """Return True if the format numbers changes in a transaction; writers then return `Countable`."""
 
     def writer(self, catalog: Catalog | None) -> Writer:
-        """What writes changes of these tables, again and again; what says nothing is left out."""
+        """Make a writer of changes of these tables, for use again and again; it leaves out empty changes."""
 
     def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
         """Documents of what was written, in the order given; `after` is the id of the last document
@@ -108,14 +107,14 @@ class Format(Protocol):
         """
 
     def heartbeat(self) -> Document | None:
-        """A document that says that all is well and covers nothing; None where the format has none.
+        """Write a document that reports health and covers nothing; None where the format has none.
 
         Its id sorts before every other, and the next one takes its place.
         """
 
 
 def former_names_of(form: Format) -> FormerNames:
-    """The names by which a format tells what former definitions captured: its `former_names`."""
+    """Return the format's names for columns of former definitions: its `former_names`."""
     names: FormerNames = getattr(form, "former_names", FormerNames.OWN)
     return names
 
@@ -161,7 +160,7 @@ class Lane(Protocol):
     """One of several ways to a receiver, which one thread at a time uses."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """As a sink does."""
+        """Deliver documents as a sink does."""
 
     def close(self) -> None:
         """Gives back what it holds."""
@@ -201,7 +200,7 @@ class Resolved(Struct, frozen=True, kw_only=True):
     answers: tuple[Outcome, ...] = ()
 
     def has(self, document: str) -> bool:
-        """Whether this document of the plan in doubt is there."""
+        """Return True if this document of the plan in doubt is there."""
         return self.documents is None or document in self.documents
 
 
@@ -215,7 +214,7 @@ class Sink(Protocol):
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond this."""
+        """Return abilities beyond these methods."""
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the target over and learns how far it is; called whenever the lock of a log was
@@ -227,7 +226,7 @@ class Sink(Protocol):
         """
 
     def last(self) -> str:
-        """The id of the last document that is durably there, from which numbers go on; else ""."""
+        """Return the id of the last durable document, from which numbers go on; "" if there is none."""
 
     def resolve(self, plan: str) -> Resolved:
         """Says what the target has of a plan, "" for none; asked after `open`, and after any error.

@@ -85,7 +85,7 @@ _obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
-    """The text without secrets: those given, as whole words, and those in URLs and behind names."""
+    """Hide secrets in text: those given, as whole words, and those in URLs and behind names."""
     known = _whole_words(tuple(secrets))
     if known is not None:
         text = known.sub(HIDDEN, text)
@@ -97,7 +97,7 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
 
 @lru_cache(maxsize=8)
 def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
-    """What finds them as words: `pub` is none in `published`, and one behind `%3A` or `\\n`."""
+    r"""Compile a pattern for them as words: `pub` is none in `published`, and one behind `%3A` or `\n`."""
     words = []
     # The longest first: another one may be its beginning.
     for secret in sorted({*secrets} - {""}, key=len, reverse=True):
@@ -113,10 +113,9 @@ def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
-    """The text without what a terminal would obey: that is written as an escape; with `lines` they
-    stay lines.
+    """Write as an escape everything that a terminal would obey; with `lines` keep line ends.
 
-    In JSON the escape is JSON's own, so that whoever reads it gets the text as it was.
+    In JSON the escape is JSON's own, so that a reader gets the original text.
     """
     pattern = _obeyed_in_lines if lines else _obeyed
     if json:
@@ -125,18 +124,18 @@ def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
 
 
 def shown(text: str) -> str:
-    """The text as it may be read anywhere: without secrets, and nothing that a terminal obeys."""
+    """Make text fit to be read anywhere: without secrets, and nothing that a terminal obeys."""
     return visible(masked(text))
 
 
 def is_secret(name: str) -> bool:
-    """Whether what stands behind this name is a secret, however it is spelled."""
+    """Return True if this name stands for a secret, however it is spelled."""
     plain = _word_signs.sub("", decoded(name).casefold())
     return plain in SECRET_NAMES or any(part in plain for part in SECRET_PARTS)
 
 
 def named_secrets(text: str) -> Iterator[tuple[int, int]]:
-    """Where secrets stand behind their names: in a URL's query, in words of a driver, in JSON."""
+    """Yield the places of secrets behind their names: in a URL's query, in words of a driver, in JSON."""
     at = 0
     for name in _named.finditer(text):
         # A value may look like a name with another value; it is hidden as a whole already.
@@ -149,7 +148,7 @@ def named_secrets(text: str) -> Iterator[tuple[int, int]]:
 
 
 def decoded(text: str) -> str:
-    """The text with its percent signs resolved."""
+    """Resolve percent signs."""
     # Byte by byte, for one character may be written as several codes.
     codes = _codes.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), text)
     return codes.encode("latin-1", "replace").decode("utf-8", "replace")
@@ -171,13 +170,13 @@ def _hide(text: str) -> str:
 
 
 def _without_user(word: re.Match[str]) -> str:
-    """A word without passwords in URLs. Behind its last @ is none, so nobody looks there."""
+    """Hide passwords of URLs in a word. Behind its last @ is none, so nobody looks there."""
     users, sign, rest = word[0].rpartition("@")
     return _userinfo.sub(rf"\1:{HIDDEN}@", users + sign) + rest
 
 
 def _without_inner(parameter: re.Match[str]) -> str:
-    """A URL's parameter, whose value may be a connection too, as that of `odbc_connect` is."""
+    """Hide secrets in a URL's parameter: its value may be a connection too, as `odbc_connect` is."""
     value = decoded(parameter["value"])
     if _hide(value) == value:
         return parameter[0]
@@ -227,7 +226,7 @@ def cut_address(address: str) -> Iterator[AddressPiece]:
 
 
 def bare_address(url: str) -> str:
-    """The URL without login, query and fragment: a name for a place that tells no secret."""
+    """Strip login, query and fragment from a URL: a name for a place, without secrets."""
     scheme, sign, rest = url.partition("://") if "://" in url else ("", "", url)
     place = _address_end.split(rest, maxsplit=1)[0]
     # The last @ ends the login: a password may hold one.
@@ -272,7 +271,7 @@ class SecretSettings(Struct, frozen=True, kw_only=True):
 
 
 def secret_paths(settings: object, path: SettingPath = (), name: str = "") -> Iterator[tuple[SettingPath, str]]:
-    """Every secret in a configuration, with its path; one may have several spellings."""
+    """Yield every secret in a configuration with its path; one may have several spellings."""
     if isinstance(settings, Struct):
         for field in msgspec.structs.fields(settings):
             yield from secret_paths(getattr(settings, field.name), (*path, field.name), field.name)
@@ -295,13 +294,13 @@ def secret_paths(settings: object, path: SettingPath = (), name: str = "") -> It
 
 
 def shown_path(path: SettingPath) -> str:
-    """A path as errors write it: output[0].path."""
+    """Write a path as errors do: output[0].path."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
 
 
 def secrets_of(text: str) -> Iterator[str]:
-    """Every secret in a URL or a connection string, as it is written and as it is meant."""
+    """Yield every secret in a URL or a connection string, as written and as meant."""
     match = _password(text)
     secrets = [match[1]] if match else []
     for address in _web_address.findall(text):

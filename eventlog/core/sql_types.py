@@ -52,13 +52,13 @@ _qualifiers = re.compile(
 
 
 def bare_type(sql_type: str) -> str:
-    """A type's name without length: `timestamp` for `TIMESTAMP(3) WITHOUT TIME ZONE`."""
+    """Strip a type's name of its length: `timestamp` for `TIMESTAMP(3) WITHOUT TIME ZONE`."""
     bare = _arguments.sub("", sql_type).lower().removesuffix(" without time zone")
     return " ".join(bare.split())
 
 
 def type_name(sql_type: str) -> str:
-    """A type's name without all that follows: `integer` for `INTEGER(10) UNSIGNED NOT NULL`."""
+    """Strip a type's name of everything behind it: `integer` for `INTEGER(10) UNSIGNED NOT NULL`."""
     return _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
 
 
@@ -82,7 +82,7 @@ EXACT_TYPES: Final = frozenset({"numeric", "decimal", "dec", "number"})
 
 @lru_cache(maxsize=4096)
 def category(sql_type: str) -> Category:
-    """The category of a type, as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
+    """Find the category of a type, as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
     match = _arguments.search(sql_type)
     arguments = []
     if match:
@@ -113,7 +113,7 @@ _TRUTHS: Final = {
 
 
 def truth_of(value: object) -> bool | None:
-    """The truth value that a log or a database writes so; None where it is none."""
+    """Read a truth value as logs and databases write it; None where it is none."""
     if isinstance(value, str):
         return _TRUTHS.get(value.strip(" ").lower())
     if isinstance(value, bytes | bytearray | memoryview):
@@ -127,6 +127,6 @@ def truth_of(value: object) -> bool | None:
 
 
 def is_zoned(sql_type: str) -> bool:
-    """Whether a time of this type is a moment, whatever zone whoever looks at it is in."""
+    """Return True if a time of this type is a moment, independent of the reader's zone."""
     name = bare_type(sql_type)
     return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint: the nearest known name, or all of them."""
+    """Write a hint: the nearest known name, or all of them."""
     names = sorted(known)
     near = nearest(name, names)
     if near is not None:
@@ -17,7 +17,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like this one, whatever the case; None when none is near."""
+    """Find the most similar known name, ignoring case; None when none is near."""
     # In reverse, so that of names that differ in case alone the first one stays.
     folded = {name.casefold(): name for name in sorted(known, reverse=True)}
     matches = get_close_matches(name.casefold(), sorted(folded), n=1, cutoff=0.6)

@@ -56,7 +56,7 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
 
     @property
     def columns(self) -> dict[str, str]:
-        """Values by column name, in the order of the key."""
+        """Map column names to values, in the order of the key."""
         return dict(self.parts)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ def format_parts(parts: Iterable[tuple[str, str]]) -> str:
 
 
 def quoted(value: str) -> str:
-    """The value as it stands in a key, in quotes only where they are required."""
+    """Quote a value for a key, only where quotes are required."""
     # The backslash first, or those that are put before quotes would be doubled too.
     if _needs_quotes(value) is None:
         return value
@@ -96,10 +96,10 @@ def quoted(value: str) -> str:
 
 
 def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]) -> str | None:
-    """The canonical key with the columns called and ordered as the values of `names`, whose keys
+    """Write the canonical key with the columns called and ordered as the values of `names`, whose keys
     are folded.
 
-    None when the key does not name exactly these columns, each once.
+    Return None when the key does not name exactly these columns, each once.
     """
     # Nearly all keys: one column, spelled as the catalog does, so that nothing is to be arranged.
     if len(key.parts) == 1 == len(names) and key.parts[0][0] in names.values():

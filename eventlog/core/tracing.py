@@ -25,13 +25,13 @@ class Span(Protocol):
     """A span that has begun. Attributes are numbers and names of outputs, never values of rows."""
 
     def child(self, name: str, began: int, attributes: Mapping[str, str | int]) -> Span:
-        """A span in it."""
+        """Begin a span in it."""
 
     def headers(self) -> Mapping[str, str]:
-        """What whoever goes on with the trace elsewhere must know."""
+        """Return the headers that carry the trace elsewhere."""
 
     def end(self, ended: int, failure: BaseException | None, attributes: Mapping[str, str | int]) -> None:
-        """It has ended, well or not."""
+        """End the span, with its failure if it has one."""
 
 
 Begin = Callable[[str, int, Mapping[str, str | int]], Span]
@@ -51,7 +51,7 @@ def switch(begin: Begin | None) -> None:
 
 
 def timed(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
-    """What is read, and when that began and ended; None where nobody wants to know."""
+    """Run a read and note its begin and end; None in place of these while traces are off."""
     if _begin is None:
         return read(), None
     began = time_ns()
@@ -59,7 +59,7 @@ def timed(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
 
 
 def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, rows: int) -> Span | None:
-    """The span of a batch from its oldest row on, with that of reading it; None without traces."""
+    """Begin the span of a batch at its oldest row, with one of its reading; None while traces are off."""
     if _begin is None:
         return None
     now = time_ns()
@@ -72,7 +72,7 @@ def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, row
 
 
 def times_of(events: Iterable[Captured]) -> Iterator[float]:
-    """The times of events, in seconds since 1970, of those that have one."""
+    """Yield the times of events in seconds since 1970, of those that have one."""
     for time in {event.time for event in events if event.time is not None}:
         at = moment(time)
         if at is not None:
@@ -80,12 +80,12 @@ def times_of(events: Iterable[Captured]) -> Iterator[float]:
 
 
 def is_on() -> bool:
-    """Whether traces are on in this process."""
+    """Return True while traces are on in this process."""
     return _begin is not None
 
 
 def step(parent: Span | None, name: str, **attributes: str | int) -> AbstractContextManager[None]:
-    """A span in that of a batch, around what is done within the block; nothing without one."""
+    """Run the block in a span within a batch's; without that, in none."""
     if parent is None:
         return nullcontext()
     return _step(parent, name, attributes)
@@ -107,7 +107,7 @@ def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Itera
 
 
 def end(span: Span | None, failure: BaseException | None = None, **attributes: str | int) -> None:
-    """A batch has ended, or what was made of it is forgotten."""
+    """End a batch's span, also when its result is dropped."""
     if span is not None:
         span.end(time_ns(), failure, _named(attributes))
 
@@ -117,5 +117,5 @@ def _named(attributes: Mapping[str, str | int]) -> Mapping[str, str | int]:
 
 
 def headers() -> Mapping[str, str]:
-    """What a receiver is sent of the step that this thread is in; nothing while traces are off."""
+    """Return the trace headers of this thread's step for a receiver; none while traces are off."""
     return _headers.get({})

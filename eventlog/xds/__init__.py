@@ -19,10 +19,9 @@ def encode(
     refused: Callable[[Refusal], object] | None = None,
     **settings: Any,
 ) -> Iterator[Document]:
-    """The documents of the changes; `settings` are those of XdsFormat.
+    """Write changes as documents; `settings` are those of XdsFormat.
 
-    A change that XDS cannot express is handed to `refused`; without it, it ends the iteration with
-    ExpressionError.
+    Hand a change without an expression in XDS to `refused`; without it, raise ExpressionError.
     """
     from eventlog.core.errors import ExpressionError
     from eventlog.core.model import Document

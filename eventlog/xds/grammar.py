@@ -36,11 +36,11 @@ class Word(Struct, frozen=True, kw_only=True):
 
     @property
     def open(self) -> bool:
-        """Whether it may hold anything at all."""
+        """Return True if the element may hold anything at all."""
         return ANYTHING in self.children
 
     def follows(self, names: list[str]) -> bool:
-        """Whether these children may stand there in this order and number."""
+        """Return True if these children are allowed in this order and number."""
         pattern = _pattern(self.content)
         return pattern.fullmatch("".join([f"<{name}>" for name in names])) is not None
 
@@ -51,7 +51,7 @@ def grammar_text() -> bytes:
 
 @cache
 def vocabulary() -> Mapping[str, Word]:
-    """Every element by its name."""
+    """Read every element of the grammar, by name."""
     root = ET.fromstring(grammar_text())  # noqa: S314 - a file of this package
     defines = {define.get("name", ""): define for define in root.iter(f"{_RNG}define")}
     words: dict[str, Word] = {}
@@ -74,7 +74,7 @@ def vocabulary() -> Mapping[str, Word]:
 
 
 def _nodes(parent: _Node, defines: _Defines, *, optional: bool) -> Iterator[tuple[_Node, bool]]:
-    """The nodes that stand directly in an element, through references that only name a part."""
+    """Yield the nodes directly in an element, following references to mere parts."""
     for node in parent:
         part = _part(node, defines)
         if part is None:
@@ -89,7 +89,7 @@ def _nodes(parent: _Node, defines: _Defines, *, optional: bool) -> Iterator[tupl
 
 
 def _content(nodes: list[_Node], defines: _Defines) -> str:
-    """A content model as people write it: `association?, modify-attr+, operation-data?`."""
+    """Write a content model as people do: `association?, modify-attr+, operation-data?`."""
     return ", ".join(filter(None, [_particle(node, defines) for node in nodes]))
 
 
@@ -113,7 +113,7 @@ def _particle(node: _Node, defines: _Defines) -> str:
 
 @cache
 def _pattern(content: str) -> re.Pattern[str]:
-    """The content model as a regular expression over the children's names, written `<name>`."""
+    """Compile the content model to a regular expression over the children's names, written `<name>`."""
     # The model is nearly one already: names become groups, and the commas between them go.
     names = re.sub(r"[a-z-]+", lambda name: f"(?:<{name[0]}>)", content)
     return re.compile(names.replace(", ", "").replace(" | ", "|"))
@@ -126,7 +126,7 @@ def _allowed(attribute: _Node, defines: _Defines) -> tuple[str, ...]:
 
 
 def _attribute(node: _Node) -> str:
-    """Its name; of a whole name space, the space."""
+    """Return the attribute's name; of a whole name space, the space."""
     space = node.find(f"{_RNG}nsName")
     if space is None:
         return node.get("name", ANYTHING)
@@ -134,7 +134,7 @@ def _attribute(node: _Node) -> str:
 
 
 def _part(node: _Node, defines: _Defines) -> _Node | None:
-    """What a reference stands for, when that is a part of an element and not an element."""
+    """Resolve a reference to a part of an element; None for a reference to an element."""
     if not _is(node, "ref"):
         return None
     define = defines[node.get("name", "")]

@@ -36,9 +36,7 @@ class XdsSayer:
         values(self._fields[column], value, column)
 
     def nearest(self, column: str, value: Value) -> Value:
-        """The nearest value that can be said; a reference has none, for that would be another
-        object.
-        """
+        """Find the nearest expressible value; None for a reference, where it would be another object."""
         try:
             field = self._fields[column]
         except ExpressionError:  # its name cannot be said either
@@ -54,7 +52,7 @@ class XdsSayer:
         return AsText(_forbidden.sub(REPLACEMENT, str(value)))
 
     def holds_several(self, column: str) -> bool:
-        """Whether the column is a child table's."""
+        """Return True for a child table's column."""
         return self._fields[column].several
 
     def _end(self, category: Category | None, side: BeyondSide) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def xds_format(publisher: Any, schema: str | None, *, rising: bool = False, who: bool = False) -> XdsFormat:
-    """The format with the publisher's settings."""
+    """Make the format from the publisher's settings."""
     from eventlog.xds.write import XdsFormat
 
     return XdsFormat(

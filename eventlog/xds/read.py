@@ -50,8 +50,8 @@ class StatusReply(Struct, frozen=True, kw_only=True):
 
 
 def read_statuses(body: bytes) -> list[StatusReply]:
-    """The statuses of a reply: `<nds><output>`, a bare `<output>` or a bare `<status>`; DataError
-    for anything else.
+    """Parse a reply: `<nds><output>`, a bare `<output>` or a bare `<status>`; raise DataError for
+    anything else.
     """
     root = parse(body)
     output: XmlElement | None = root
@@ -69,13 +69,13 @@ def read_statuses(body: bytes) -> list[StatusReply]:
 
 
 def worst(levels: Iterable[Level]) -> Level:
-    """The level that counts of several for one event; none at all is success."""
+    """Choose the level that counts among several for one event; success if there is none."""
     return max(levels, key=_BADNESS.__getitem__, default=Level.SUCCESS)
 
 
 def parse(body: bytes, *, huge: bool = False) -> XmlElement:
-    """The root element, or XmlError. `huge` admits texts of any length; a document type is never
-    admitted.
+    """Parse to the root element; raise XmlError. `huge` admits texts of any length; a document type is
+    never admitted.
     """
     # The limits go only where no entity can be declared, whatever libxml2 guards against without
     # them.
@@ -106,7 +106,7 @@ def parse(body: bytes, *, huge: bool = False) -> XmlElement:
 
 
 def _starts_plainly(body: bytes) -> bool:
-    """Whether the first element is met without a document type declaration before it."""
+    """Return True if no document type declaration precedes the first element."""
     met: list[bool] = []
 
     def meet(*, element: bool) -> None:
@@ -123,9 +123,7 @@ def _starts_plainly(body: bytes) -> bool:
 
 
 def start_lines(body: bytes) -> list[int]:
-    """The line of each element in document order, of any length; libxml2 counts to 65535 and
-    guesses from there on.
-    """
+    """List the line of each element in document order. libxml2 counts to 65535 and guesses from there on."""
     lines: list[int] = []
     reader = expat.ParserCreate()
     # expat keeps nothing of what it reads, and so has no limit to the length of a text.

@@ -10,8 +10,8 @@ from eventlog.core.view_columns import read_column_name
 
 
 def referenced(catalog: Catalog, table: Table, column: Column) -> Table | None:
-    """The class whose objects the column's values name; None when it is no reference, or when
-    nobody knows to what.
+    """Find the class whose objects the column's values name; None if it is no reference or its class is
+    unknown.
 
     A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager`
     holds an `idu`.

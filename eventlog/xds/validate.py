@@ -31,7 +31,7 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
 
 
 def validate(body: bytes) -> list[Problem]:
-    """The problems of a document in the order of its lines; none when it can be published."""
+    """List the problems of a document in the order of its lines; none if it can be published."""
     try:
         root = parse(body, huge=True)
     except XmlError as error:
@@ -70,9 +70,7 @@ def _grammar() -> etree.RelaxNG:
 
 
 def _misfits(root: XmlElement) -> Iterator[Fault]:
-    """Every misfit of the elements that the grammar knows. What may hold anything is not looked
-    into.
-    """
+    """Yield every misfit of elements in the grammar; do not look into elements that may hold anything."""
     words = vocabulary()
     waiting = [root]  # not recursion: a document may nest as deep as its sender likes
     while waiting:

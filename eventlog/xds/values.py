@@ -56,9 +56,7 @@ _ATTRIBUTE = str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
 
 
 def escaped(text: str) -> str:
-    """The text as element content. A carriage return is written as a reference, for parsers drop a
-    bare one.
-    """
+    """Escape text for element content. Write a carriage return as a reference: parsers drop a bare one."""
     if special(text) is None:
         return text
     # Before escaping, so that the place in the message is the place in the value.
@@ -68,9 +66,7 @@ def escaped(text: str) -> str:
 
 
 def attribute(text: str) -> str:
-    """The text as an attribute's value, where parsers would turn a bare tab or newline into a
-    blank.
-    """
+    """Escape text for an attribute's value, where parsers turn a bare tab or newline into a blank."""
     return escaped(text).translate(_ATTRIBUTE)
 
 
@@ -122,7 +118,7 @@ def moment(value: object) -> Moment:
 
 
 def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
-    """The value of a date, time or timestamp column in the given syntax."""
+    """Write a value of a date, time or timestamp column in the given syntax."""
     at = moment(value)
     # A time of day needs no day; everything else does.
     missing = at.day is None
@@ -231,7 +227,7 @@ _BREAKS = str.maketrans("", "", "\r\n")
 
 
 def reading(category: Category | None, syntax: TimeSyntax) -> Reading:
-    """How values of such a column are read."""
+    """Choose how to read values of such a column."""
     if category in (Category.DATE, Category.TIME, Category.TIMESTAMP):
         return partial(_time, category=category, syntax=syntax)
     return _undescribed if category is None else _READINGS[category]
@@ -244,7 +240,7 @@ def _undescribed(value: object) -> ValueText:
 
 
 def _string(value: object) -> ValueText:
-    """Text, and numbers and times as the databases themselves write them in text."""
+    """Write text, numbers and times as the databases themselves write them in text."""
     match value:
         case str():
             return "string", value
@@ -441,12 +437,12 @@ class Fields(dict[str, Field]):
 
 
 def association_end(table: str, schema: str | None) -> str:
-    """What follows the key in an association: the table, and the schema where there is one."""
+    """Write the end of an association, behind the key: the table and, if there is one, the schema."""
     return f",table={quoted(table)}" + (f",schema={quoted(schema)}" if schema else "")
 
 
 def values(field: Field, cell: object, name: str) -> list[str]:
-    """The `<value>` elements of a cell: none for NULL, several for a child table's column."""
+    """Write the `<value>` elements of a cell: none for NULL, several for a child table's column."""
     if cell is None or cell is ABSENT:
         return []
     try:

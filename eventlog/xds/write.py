@@ -142,14 +142,14 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         return encode(self, changes, catalog, after)
 
     def heartbeat(self) -> Document:
-        """The document that says that the publisher is alive."""
+        """Write the document that reports a living publisher."""
         opening, closing = self.wrapping()
         indent = "    " if self.envelope else "  "
         body = f'{opening}{indent}<status level="success" type="heartbeat"/>\n{closing}'
         return Document(id=HEARTBEAT, body=body.encode(), covers={})
 
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
-        """The element of one change, without its document; ExpressionError where XDS has none."""
+        """Write the element of one change without its document; raise ExpressionError where XDS has none."""
         # Cut out of its document, it begins at the first column.
         return element(change, change.event_id, _templates(catalog, self._settings("")), who=self.who)
 
@@ -162,7 +162,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         )
 
     def wrapping(self) -> tuple[str, str]:
-        """What stands before and after the elements of a document."""
+        """Return the text before and after the elements of a document."""
         if not self.envelope:
             return f"{DECLARATION}<input>\n", "</input>\n"
         return _envelope(self.instance), "  </input>\n</nds>\n"
@@ -196,7 +196,7 @@ def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Writ
 
 
 def without_unchanged(change: Change) -> Change | None:
-    """The images of a row without what did not change; None when nothing did."""
+    """Drop unchanged columns from the images of a row; return None when nothing changed."""
     if change.op is not Op.MODIFY:
         return change
     edits = tuple([edit for edit in change.edits if edit.old != edit.new])
@@ -206,12 +206,12 @@ def without_unchanged(change: Change) -> Change | None:
 
 
 def document_id(position: Position) -> str:
-    """The id of the document whose last change stands there: ids sort as text like positions do."""
+    """Make the id of a document from the position of its last change: ids sort as text like positions."""
     return ".".join(map("{:020d}".format, position))
 
 
 def rising_id(identity: str, after: str) -> str:
-    """The id, or the next one after another id that it must not come before."""
+    """Return the id, or the next one after an id that it must not precede."""
     # A folder may have files that are not ours: their names are no ids.
     former = _counted(after)
     if former is None or identity > after:
@@ -254,7 +254,7 @@ class Templates(dict[tuple[str | None, str], Template]):
         return made
 
     def sayer(self, change: Change, syntax: TimeSyntax) -> XdsSayer | None:
-        """What is known about values of the change's table; None where its name cannot be said."""
+        """Describe the values of the change's table; None where its name is inexpressible."""
         with suppress(ExpressionError):
             return XdsSayer(self[change.row.schema, change.row.table].fields, syntax)
         return None
@@ -266,7 +266,7 @@ def _templates(catalog: Catalog | None, settings: Settings) -> Templates:
 
 
 def template(schema: str | None, name: str, catalog: Catalog | None, settings: Settings) -> Template:
-    """The template of a table; ExpressionError when XML cannot carry a name of it."""
+    """Make the template of a table; raise ExpressionError when XML cannot carry a name of it."""
     table: Table | None = None
     if catalog is not None:
         table = catalog.class_named(schema, name)
@@ -307,7 +307,7 @@ Attributes = Callable[[Sequence[Edit], Fields], str]
 
 
 def element(change: Change, event_id: str, templates: Templates, *, who: bool = False) -> str:
-    """The element, in lines that end in a newline; ExpressionError where XDS has none."""
+    """Write the element, in lines that end in a newline; raise ExpressionError where XDS has none."""
     schema, table, key = change.row.schema, change.row.table, change.row.key
     template = templates[schema, table]
     frame = template.frames.get(change.op)
@@ -341,7 +341,7 @@ def write_who(change: Change, indent: str) -> str:
 
 
 def _added(edits: Sequence[Edit], fields: Fields) -> str:
-    """The `<add-attr>` elements; an attribute without a value is left out."""
+    """Write the `<add-attr>` elements; leave out attributes without a value."""
     pieces: dict[str, str] = {}
     for edit in edits:
         column = edit.column
@@ -365,7 +365,7 @@ def _added(edits: Sequence[Edit], fields: Fields) -> str:
 
 
 def _modified(edits: Sequence[Edit], fields: Fields) -> str:
-    """The `<modify-attr>` elements; an edit that expresses nothing is left out."""
+    """Write the `<modify-attr>` elements; leave out edits that express nothing."""
     pieces: dict[str, str] = {}
     for edit in edits:
         column = edit.column
@@ -422,7 +422,7 @@ def _come(edit: Edit, field: Field) -> str:
 
 
 def _together(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
-    """The edits of each attribute, at the place of its first and in row order."""
+    """Group the edits by attribute, each at the place of its first, in row order."""
     of_column: defaultdict[str, list[Edit]] = defaultdict(list)
     for edit in edits:
         of_column[edit.column].append(edit)
@@ -430,9 +430,9 @@ def _together(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
 
 
 def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
-    """The `<value>` elements that a new object ends with.
+    """Yield the `<value>` elements of a new object's final state.
 
-    A removal takes back the first equal value that was listed before it.
+    A removal takes back the first equal value listed before it.
     """
     # Places are kept by value, so that a removal does not search: a change may hold 10^5 edits of
     # one attribute.
@@ -459,7 +459,7 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
 
 
 def _deleted(_edits: Sequence[Edit], _fields: Fields) -> str:
-    """A delete has no attributes."""
+    """Write nothing: a delete has no attributes."""
     return ""
 
 
