@@ -37,11 +37,10 @@ LOCKED = (
 def transaction(
     engine: Engine, what: str, *, lone: bool = False, dialect: Dialect | None = None
 ) -> Iterator[Connection]:
-    """A transaction in the session that reading needs; what the database refuses is raised as
-    a SourceError.
+    """Open a transaction in a session fit for reading; raise SourceError for the database's refusals.
 
-    `lone` makes each statement a transaction of its own, where that costs less. Who begins many
-    knows the `dialect`.
+    `lone` makes each statement a transaction of its own, where that costs less. Callers that begin
+    many know the `dialect`.
     """
     dialect = dialect or dialect_of(engine)
     begun: AbstractContextManager[Connection]
@@ -59,9 +58,9 @@ def transaction(
 
 @contextmanager
 def moment(engine: Engine, what: str) -> Iterator[Connection]:
-    """A transaction that changes nothing, and in which all statements see the same moment.
+    """Open a read-only transaction in which all statements see the same moment.
 
-    For who puts an answer together from several tables while others write them.
+    For answers put together from several tables while others write them.
     """
     dialect = dialect_of(engine)
     with in_our_words(engine, what), engine.connect() as connection:
@@ -104,7 +103,7 @@ def _prepare_session(connection: Connection, dialect: Dialect) -> None:
 
 
 def statements_of(dialect: Dialect, query: str) -> list[str]:
-    """The statements of a query one by one, as drivers take them; `session` prepares for reading."""
+    """Split a query into statements as drivers take them; `session` prepares for reading."""
     return [part for part in statement(dialect, query).split(";\n") if part]
 
 
@@ -146,7 +145,7 @@ def fetched(
     query: TextClause | str,
     parameters: Mapping[str, Any] | tuple[Any, ...] | None = None,
 ) -> list[tuple[Any, ...]]:
-    """What a query finds, straight from the driver."""
+    """Fetch a query's rows straight from the driver."""
     # SQLAlchemy's rows, with names and converted values, cost half of the reading.
     try:
         if isinstance(query, str):
@@ -178,7 +177,7 @@ def answers(
     /,
     **holes: str,
 ) -> Sequence[Any]:
-    """What a named query finds, if the database has one; what fills its holes is SQL already."""
+    """Run a named query, if the database has one; fill its holes with SQL."""
     from sqlalchemy import text
 
     spelled = {hole: in_text(sql) for hole, sql in holes.items()}
@@ -189,7 +188,7 @@ def answers(
 
 
 def in_text(identifier: str) -> str:
-    """A quoted identifier as SQLAlchemy's text() takes it, where a colon begins a parameter."""
+    """Escape a quoted identifier for SQLAlchemy's text(), where a colon begins a parameter."""
     return identifier.replace(":", "\\:")
 
 
@@ -212,7 +211,7 @@ def _any_text(stored: bytes) -> str:
 
 
 def driver_errors(engine: Engine) -> tuple[type[Exception], ...]:
-    """What may be raised when a database refuses something."""
+    """List the exceptions of a refusing database."""
     from sqlalchemy.exc import SQLAlchemyError
 
     return (SQLAlchemyError, getattr(engine.dialect.loaded_dbapi, "Error", SQLAlchemyError))
@@ -237,14 +236,14 @@ def may_pass(engine: Engine, error: Exception) -> bool:
 
 
 def words_of(error: Exception) -> str:
-    """The message of a database, in one line and not too long."""
+    """Return a database's message in one line of limited length."""
     if getattr(error, "code", None) == UNFINISHED:
         return "the connection was lost in the middle of a transaction"
     return shortened(" ".join(str(_driver_error(error)).split()), 300).rstrip(".")
 
 
 def _driver_error(error: BaseException | None) -> BaseException | None:
-    """What the driver has raised, behind SQLAlchemy's error."""
+    """Return the driver's exception behind SQLAlchemy's."""
     return getattr(error, "orig", None) or error
 
 
@@ -255,17 +254,17 @@ class WrongValue(str):
 
 
 def has_wrong_value(error: Exception) -> bool:
-    """Whether no connection can be made before somebody corrects the URL."""
+    """Return True if no connection can be made before somebody corrects the URL."""
     return isinstance(unconnected(error), WrongValue)
 
 
 def unconnected(error: Exception) -> str | None:
-    """What to check where no connection could be made: `connect` has noted it on the error."""
+    """Return the hint that `connect` has noted on the error of a failed connection."""
     return next(iter(getattr(error, "__notes__", ())), None)
 
 
 def hint_of(engine: Engine, error: Exception) -> str | None:
-    """What mends it, where that is known."""
+    """Return the remedy, where one is known."""
     dialect = dialect_of(engine)
     if _is_locked(dialect, error):
         return LOCKED
@@ -288,7 +287,7 @@ def _find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> st
 
 
 def is_lasting(error: BaseException | None) -> bool:
-    """Whether a driver's error has a number that waiting does not cure."""
+    """Return True if a driver's error has a number that waiting does not cure."""
     # PyMySQL has one class for deadlocks and typing errors. So has sqlite3, which tells the number
     # apart from the text, with details in its higher bits.
     text_of_error = str(error)
@@ -305,12 +304,12 @@ def is_lasting(error: BaseException | None) -> bool:
 
 
 def _is_locked(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether an error says that another process has locked the whole database."""
+    """Return True if another process has locked the whole database."""
     return _number_of(_driver_error(error)) in dialect.locked_errors
 
 
 def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether somebody else holds a lock: what was begun can be tried again as it was."""
+    """Return True if somebody else holds a lock: the work can be tried again as it was."""
     lock_codes = dialect.lock_codes | dialect.deadlock_codes
     return not _codes(dialect, error).isdisjoint(lock_codes) or _is_locked(dialect, error)
 
@@ -322,8 +321,8 @@ def _first_argument(error: BaseException | None) -> Any:
 
 
 def _codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
-    """What an error may be known by. Each driver has its own: an SQLSTATE, a number that it says
-    first, codes in what it says first, or one that it puts into words.
+    """Collect the codes of an error. Each driver has its own: an SQLSTATE, a number that it says first,
+    codes in its first argument, or one within its words.
     """
     original = _driver_error(error)
     first = _first_argument(original)
@@ -347,14 +346,14 @@ def _number_of(error: BaseException | None) -> object:
 
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether an error has a code that waiting may cure, if its class does not say so."""
+    """Return True if the error's code is one that waiting may cure, if its class does not say so."""
     if not _codes(dialect, error).isdisjoint(dialect.passing_codes):
         return True
     return bool(getattr(_first_argument(_driver_error(error)), "isrecoverable", False))
 
 
 def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether an error says that a right is missing."""
+    """Return True if a right is missing."""
     return not _codes(dialect, error).isdisjoint(dialect.denied_codes)
 
 
@@ -372,5 +371,5 @@ def table_fault(dialect: Dialect, error: BaseException | None) -> Reason | None:
 
 
 def is_of_value(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether an error has a code that speaks of a value, where its class does not say so."""
+    """Return True if the error's code speaks of a value, where its class does not say so."""
     return not _codes(dialect, error).isdisjoint(dialect.value_codes)

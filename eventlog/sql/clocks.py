@@ -31,9 +31,7 @@ _offset: Final = re.compile(r"([+-])(\d\d):(\d\d)").fullmatch
 
 
 def zone_of(clock: str, what: str = "source.clock") -> dt.tzinfo | None:
-    """The zone that a setting names, None for UTC; ConfigError, which says what setting it is, for
-    one that nobody knows.
-    """
+    """Return the time zone for a setting, None for UTC; raise ConfigError naming the setting if unknown."""
     if clock.casefold() in ("", UTC, "gmt", "+00:00", "etc/utc"):
         return None
     match = _offset(clock)
@@ -52,8 +50,8 @@ def zone_of(clock: str, what: str = "source.clock") -> dt.tzinfo | None:
 
 
 def clock_of(connection: Connection, clock: str) -> str:
-    """The setting with the zone that the database's clock has: by its name where it tells one, for
-    a name knows of daylight saving time and an offset does not.
+    """Resolve the setting `database` to the zone of the database's clock: by name if it tells one, for a
+    name knows of daylight saving time and an offset does not.
     """
     if clock != DATABASE:
         return clock
@@ -73,7 +71,7 @@ def clock_of(connection: Connection, clock: str) -> str:
 
 
 def offset_name(seconds: float) -> str:
-    """An offset as it is written, to the minute: +09:00."""
+    """Write an offset to the minute: +09:00."""
     minutes = round(abs(seconds) / 60)
     sign = "-" if seconds < 0 else "+"
     return f"{sign}{minutes // 60:02d}:{minutes % 60:02d}"

@@ -22,7 +22,7 @@ class KeyText(sa.String):
 
 
 def general_text(length: int | None) -> ColumnType:
-    """Text of at most so many characters."""
+    """Make a type for text of at most so many characters."""
     return sa.Text() if length is None else sa.String(length)
 
 

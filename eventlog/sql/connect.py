@@ -35,7 +35,7 @@ LOCK_WAIT_SECONDS = 30
 
 
 def connect(url: str, *, may_create: bool = False) -> Engine:
-    """An engine for the database. A SQLite file is only made where `may_create` says so."""
+    """Make an engine for the database. Create a SQLite file only with `may_create`."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import NoSuchModuleError
 
@@ -124,7 +124,7 @@ def read_back_engine(
 def _beside(
     engine: Engine, purpose: str, url: str, statement_timeout: float | None, lock_timeout: float | None
 ) -> Engine:
-    """An engine that is kept with another one, and ends with it."""
+    """Make an engine that is kept with another one, and ends with it."""
     from sqlalchemy import event
 
     # Kept by its engine and not for ever, so that both end together.
@@ -138,14 +138,14 @@ def _beside(
 
 
 def _usual_name(dialect: Dialect) -> str:
-    """How a URL begins that names the driver which eventlog's extra brings."""
+    """Return the beginning of a URL with the driver of eventlog's extra."""
     if dialect.driver:
         return f"{dialect.name}+{dialect.driver}"
     return dialect.name
 
 
 def read_url(url: str) -> URL:
-    """The URL in its parts; ConfigError when it is none. A password never gets into the message."""
+    """Parse a URL; raise ConfigError when it is none. A password never gets into the message."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -189,7 +189,7 @@ def _refuse_slips(url: URL) -> None:
 
 
 def address_of(url: URL) -> str:
-    """Where a database is, for people: without a user and without options that may be secret."""
+    """Write a database's address for people: without a user and without options that may be secret."""
     from sqlalchemy.engine import URL
 
     query = {name: value for name, value in url.query.items() if name in PLACES}
@@ -199,7 +199,7 @@ def address_of(url: URL) -> str:
 
 
 def shown_url(url: str | URL) -> str:
-    """The URL as people may read it: without a password, wherever in it one stands."""
+    """Write a URL for people: without a password, wherever in it one stands."""
     parsed = read_url(url) if isinstance(url, str) else url
     return masked(parsed.render_as_string(hide_password=True))
 
@@ -225,7 +225,7 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
 
 
 def _blames(words: str, option: str) -> bool:
-    """Whether the words of libpq or psycopg say that the value of this option is wrong."""
+    """Return True if the words of libpq or psycopg blame the value of this option."""
     blaming = (
         f"invalid {option} value",
         f"value for {option}",
@@ -288,7 +288,7 @@ def _refuse_other_file(url: URL, dialect: Dialect) -> None:
 
 
 def missing_file(url: URL) -> str | None:
-    """The file that an embedded database would be made in, where it is not there."""
+    """Return the missing file of an embedded database, which connecting would create."""
     name = url.database
     if not dialect_of(url).embedded or not name or name == ":memory:" or name.startswith("file:"):
         return None
@@ -378,7 +378,7 @@ def limit_sessions(
 
 
 def _has_limit(dialect: Dialect, name: str) -> bool:
-    """Whether a session of the database can be limited so."""
+    """Return True if sessions of the database can have this limit."""
     # A limit is there where the statement that sets limits has a hole for it.
     hole = f"/* {name.removesuffix('timeout')}"
     limits = texts(dialect).get("session_limits", "")
@@ -394,12 +394,12 @@ def _refuse(dialect: Dialect, **wanted: float | None) -> None:
 
 
 def idle_seconds(lease: float) -> float:
-    """For how long a client may say nothing in a transaction that keeps others from the lease."""
+    """Compute how long a client may be silent in a transaction that keeps others from the lease."""
     return max(lease, SHORTEST_SECONDS) * IDLE_LEASES
 
 
 def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float, lease: float | None) -> list[str]:
-    """The settings of a new session; limits come behind, for they are the narrower ones.
+    """List the settings of a new session; limits come last, for they are the narrower ones.
 
     With a lease nobody waits for its client much longer than that.
     """

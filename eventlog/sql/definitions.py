@@ -37,12 +37,12 @@ class NumberedTable(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> dict[int, str]:
-        """The names of its columns by their numbers."""
+        """Map the numbers of its columns to their names."""
         return {column.number: column.name for column in self.columns}
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The numbers of its columns by their names."""
+        """Map the names of its columns to their numbers."""
         return {column.name: column.number for column in self.columns}
 
 
@@ -67,7 +67,7 @@ class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def relation(self) -> int | None:
-        """The number of the class's own table."""
+        """Return the number of the class's own table."""
         return self.raw[0].relation if self.raw else None
 
 
@@ -100,18 +100,18 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
 
     @property
     def follows(self) -> str:
-        """The name of the class in the version before. Its number does not say which class it is:
-        in a restored database it may be another table's.
+        """Return the name of the class in the version before. Its number is no identity: in a restored
+        database it may be another table's.
         """
         return self.details.former or self.table
 
     @property
     def first_row(self) -> int:
-        """The number from which on rows may have been written under this version."""
+        """Return the first number of rows that may have this version."""
         return BEFORE_ALL_NUMBERS if self.first is None else self.first + 1
 
     def fits(self, shape: Shape) -> bool:
-        """Whether a table that looks so has this version."""
+        """Return True if a table of this shape has this version."""
         # The database notes columns in its own words for types, so only their names are compared.
         if self.noted:
             return [*self.columns] == [*shape]
@@ -119,7 +119,7 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
 
 
 def describe(connection: Connection, table: Table, former: str | None = None) -> Described:
-    """A class as it looks now."""
+    """Describe a class as it looks now."""
     dialect = dialect_of(connection)
     if table.view or not offers(dialect, "numbered_table"):
         return Described(table=table, former=former)
@@ -133,7 +133,7 @@ def describe(connection: Connection, table: Table, former: str | None = None) ->
 
 
 def known_types(versions: Iterable[ShapeVersion]) -> Types:
-    """What types are called where both is known, their numbers and the table."""
+    """Map types by table and number to their names, where both are known."""
     types_by_number: dict[tuple[int, int], str] = {}
     for described in [version.details for version in versions]:
         if described.table is None or not described.raw:
@@ -146,7 +146,7 @@ def known_types(versions: Iterable[ShapeVersion]) -> Types:
 
 
 def derived(noted: Described, former: Described, types: Types) -> Described:
-    """What the database noted of a table, as a table: what was known of it before stays true."""
+    """Make a table from the database's note of it: what was known of it before stays true."""
     own, *others = noted.raw
     # Another number is another table, whatever it is called: nothing of the former one is true of it.
     if former.table is None or former.relation != own.relation:
@@ -231,7 +231,7 @@ def _columns(raw: NumberedTable, was: Mapping[int, str], before: Sequence[Column
 
 
 def _children(before: Table, former: Described, raw: Sequence[NumberedTable], types: Types) -> Iterable[Child]:
-    """The child tables as they are now; what the database did not note of one is as it was."""
+    """List the child tables as they are now; one that the database did not note is as it was."""
     now = {table.relation: table for table in raw}
     was = {table.name: table for table in former.raw[1:]}
     for child in before.children:
@@ -250,8 +250,8 @@ def _column(raw: NumberedColumn, types: Types, key: int | None = None) -> Column
 
 
 def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[Definition]:
-    """All definitions that are known, with what each of them is today; each version describes a
-    table. They are given in the order in which they were entered.
+    """List all known definitions in the order of their entry, each with its form of today; each version
+    describes a table.
     """
     today = {table.whole: table for table in catalog}
     chains, by_name = chains_of(versions)

@@ -235,7 +235,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Types whose text no session's settings change; others need settings of the trigger's own."""
 
     def quoted(self, name: str) -> str:
-        """The identifier as it stands in SQL, in quotes where it needs them."""
+        """Write an identifier in SQL, in quotes where it needs them."""
         if name.upper() in self.reserved:
             # A name in lower case means what nobody quotes, which is upper case there.
             return f'"{name.upper() if name.islower() else name}"'
@@ -245,7 +245,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return preparer.quote(self.normalised(name) if name.isupper() else name)
 
     def beside(self, name: str, neighbour: str) -> str:
-        """A name of ours in the case of the name that it stands beside."""
+        """Write a name of ours in the case of its neighbour."""
         return name.upper() if self.upper_case and neighbour.isupper() else name
 
     def trigger_name(self, schema: str | None, name: str) -> str:
@@ -253,32 +253,32 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return self.qualified(schema if self.triggers_in_schemas else None, name)
 
     def qualified(self, schema: str | None, name: str) -> str:
-        """A table's name as it stands in SQL, with its schema if there is one."""
+        """Write a table's name in SQL, with its schema if there is one."""
         return f"{self.quoted(schema)}.{self.quoted(name)}" if schema else self.quoted(name)
 
     def literal(self, text: str) -> str:
-        """The text as a SQL string, whatever the session thinks of backslashes."""
+        """Write text as a SQL string, whatever the session thinks of backslashes."""
         if self.backslash is None and "\\" in text:
             return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
         opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
 
     def reported(self, name: str) -> str:
-        """The name as the database itself reports it, which is how it stands in a table_key."""
+        """Return the name as the database reports it, which is how it stands in a table_key."""
         compiler = _compiler(self.name)
         return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
 
     def column_name(self, told: str) -> str:
-        """The name of a column as the database has it, from what SQLAlchemy tells."""
+        """Return the database's name of a column, from SQLAlchemy's."""
         return self.reported(told.replace(self.doubled_sign * 2, self.doubled_sign) if self.doubled_sign else told)
 
     def normalised(self, name: str) -> str:
-        """The name as SQLAlchemy wants it for one that the database reports; undoes `reported`."""
+        """Return SQLAlchemy's name for one that the database reports; undoes `reported`."""
         compiler = _compiler(self.name)
         return compiler.normalize_name(name) if compiler.requires_name_normalize else name
 
     def shortened(self, name: str) -> str:
-        """The name, or a part with a hash of all of it where the database limits the length.
+        """Return the name, or a part with a hash of all of it where the database limits the length.
 
         Where names are in capitals, one that would have to be quoted becomes one that need not be.
         """
@@ -289,7 +289,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
-    """The dialect of a database by its URL, engine or connection; else ConfigError."""
+    """Find the dialect of a database by its URL, engine or connection; raise ConfigError if unknown."""
     name: Any = where
     if not isinstance(where, str):
         name = name.dialect.name if hasattr(name, "dialect") else name.drivername
@@ -311,14 +311,14 @@ def _named(backend: str) -> Dialect:
 
 
 def dialects() -> tuple[Dialect, ...]:
-    """Every database that can be used."""
+    """Load the dialect of every usable database."""
     usable = [_named(offer.name) for offer in offered("databases") if problem(offer) is None]
     # Some are offered under several names.
     return tuple({dialect.name: dialect for dialect in usable}.values())
 
 
 def drivers() -> dict[str, str]:
-    """The extras that bring drivers, by the module of the driver."""
+    """Map the modules of drivers to the extras that bring them."""
     return {dialect.driver: dialect.extra for dialect in dialects() if dialect.driver and dialect.extra}
 
 
@@ -345,9 +345,9 @@ _hole = re.compile(rf"/\*\s*([a-z][a-z0-9_]*)\s*\*/(?:{_sample})?")
 
 
 def statement(dialect: Dialect, query: str, **holes: str) -> str:
-    """The text of a named query with its holes filled, by values that are SQL already.
+    """Fill the holes of a named query with values that are SQL already.
 
-    No text for a query that this database lacks and another one has; `offers` asks for that.
+    Return no text for a query that this database lacks and another one has; `offers` asks for that.
     """
     text = texts(dialect).get(query)
     if text is None:
@@ -375,7 +375,7 @@ def offers(dialect: Dialect, query: str) -> bool:
 
 
 def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
-    """The text with every hole replaced, sample and all; a hole that nothing fills is an error."""
+    """Replace every hole in the text, sample and all; raise an error for a hole without a value."""
     if BODY_QUOTE in text and any(BODY_QUOTE in value for value in holes.values()):
         problem = f"A name or a condition holds {BODY_QUOTE}"
         raise InstallError(f"{problem}, which would end the text of a trigger.", hint="Change it.")
@@ -390,7 +390,7 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
 
 @lru_cache(maxsize=100)
 def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
-    """What fills the holes that nearly every query has: the log, its companions and columns."""
+    """Fill the holes of nearly every query: the log, its companions and columns."""
     places = {"log": names.table, **names.companions}
     holes = {hole: dialect.qualified(names.schema, table) for hole, table in places.items()}
     for alias in ("waiting", "late"):
@@ -409,7 +409,7 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
 
 
 def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
-    """The number of a waiting row as the index of waiting rows has it."""
+    """Write the number of a waiting row as the index of waiting rows has it."""
     status = alias + dialect.quoted(names.column("status"))
     number = alias + dialect.quoted(names.column("record_id"))
     return (dialect.waiting_number or "{record_id}").format(status=status, record_id=number)
@@ -417,13 +417,13 @@ def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
 
 @cache
 def texts(dialect: Dialect) -> dict[str, str]:
-    """Every query of a database by name: its folder's, and of `common` what that has not."""
+    """Load every query of a database by name: its folder's, and of `common` the remaining ones."""
     return _in_folder(COMMON) | _in_folder(dialect.room)
 
 
 @cache
 def known() -> frozenset[str]:
-    """The names of all queries that any of our databases has."""
+    """Name all queries of any of our databases."""
     # From the folders alone: other databases are not imported for it.
     ours = [offer.points[0] for offer in offered("databases") if offer.is_ours]
     rooms = {point.module.rpartition(".")[0] for point in ours}

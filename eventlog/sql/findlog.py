@@ -34,7 +34,7 @@ _times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of da
 
 
 def _by_bytes(columns: Sequence[Column]) -> list[Column]:
-    """In the order of their names in hexadecimal, as the commercial driver takes them by itself."""
+    """Sort columns by their names in hexadecimal, as the commercial driver takes them by itself."""
     return sorted(columns, key=lambda column: column.name.encode())
 
 
@@ -54,8 +54,8 @@ BY_PLACE: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Column]],
 
 
 def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:
-    """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten
-    names in STANDARD's order.
+    """Find the columns of the log table; `wanted` is auto, one of BY_PLACE, or ten names in STANDARD's
+    order.
     """
     if isinstance(where, Engine):
         with where.connect() as connection:
@@ -77,9 +77,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:
-    """The migration that the log is at; nobody shows it to who may not read the companion, and has
-    no business with it.
-    """
+    """Read the log's migration; None without the right to read the companion, and so without need of it."""
     version = table(names.version, column("version_num"), schema=names.schema)
     try:
         # In a savepoint: PostgreSQL ends the transaction with a statement that it refuses.
@@ -101,7 +99,7 @@ def present_companions(connection: Connection, names: LogNames) -> list[str]:
 
 
 def _schema(connection: Connection, names: LogNames) -> Schema:
-    """Where the log is looked for; InstallError when the database has no such schema."""
+    """Open the schema of the log; raise InstallError when the database has no such schema."""
     if names.schema is not None:
         known = {name.casefold() for name in inspect(connection).get_schema_names()}
         if names.schema.casefold() not in known:
@@ -111,7 +109,7 @@ def _schema(connection: Connection, names: LogNames) -> Schema:
 
 
 def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -> tuple[str, ...]:
-    """The ten columns in the order of STANDARD; InstallError names the one that is missing."""
+    """Choose the ten columns in the order of STANDARD; raise InstallError naming a missing one."""
     if not isinstance(wanted, str):
         return _listed(columns, tuple(wanted), table)
     if wanted in BY_PLACE:

@@ -38,7 +38,7 @@ Images = Mapping[str, tuple[int, tuple[str, ...]]]
 
 
 def shape_of(table: Table) -> Shape:
-    """The columns of a class and of its child tables."""
+    """List the columns of a class and of its child tables."""
     own = {column.name: column.type for column in table.columns}
     of_children = {}
     for child in table.children:
@@ -48,7 +48,7 @@ def shape_of(table: Table) -> Shape:
 
 
 def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
-    """Columns that came, that went, and that have another type."""
+    """List added, removed and retyped columns."""
     differences = {
         "added": [name for name in now if name not in before],
         "gone": [name for name in before if name not in now],
@@ -150,15 +150,15 @@ def _completed(versions: Iterable[ShapeVersion]) -> list[ShapeVersion]:
 
 
 def as_logged(table: Table, names: LogNames) -> Table:
-    """A class that our triggers capture, with what it is called in the log, whose schema is known
-    where the database has schemas.
+    """Describe a captured class by its name in the log, whose schema is known where the database has
+    schemas.
     """
     return replace(table, bare=table.schema in (None, names.schema))
 
 
 def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) -> list[Definition]:
-    """All definitions of captured tables that the history knows, and what they are today; names
-    must carry the log's schema where the database has schemas.
+    """Read all definitions of captured tables from the history, with their forms of today; names must
+    carry the log's schema where the database has schemas.
     """
     described = []
     for version in sorted(read_history(connection, names), key=_in_time):
@@ -170,8 +170,8 @@ def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) ->
 
 
 def history_stamp(engine: Engine, names: LogNames) -> int | None:
-    """What grows when a version is entered: asked before tables are looked at, and after rows were
-    read. None where there is no history to be read.
+    """Read a number that grows when a version is entered: asked before tables are looked at, and after
+    rows were read. None where there is no readable history.
     """
     log = Log(engine, names)
     try:
@@ -183,7 +183,7 @@ def history_stamp(engine: Engine, names: LogNames) -> int | None:
 
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
-    """The tables with the versions that the history counts; without one each is the first."""
+    """Give the tables their versions in the history; without one each is the first."""
     known = latest(read_history(connection, names))
     versions = []
     for table in tables:
@@ -386,7 +386,7 @@ def moment_text() -> str:
 
 
 def newest_number(connection: Connection, names: LogNames) -> int | None:
-    """The number of the newest row of the log; None where it has none."""
+    """Read the number of the newest row of the log; None where it has none."""
     [(number,)] = answers(connection, "newest_number", **log_holes(dialect_of(connection), names))
     if number is None:
         return None

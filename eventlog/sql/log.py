@@ -45,8 +45,8 @@ class Log:
         self._queries: dict[tuple[str, ...], TextClause] = {}
 
     def query(self, name: str, **fragments: str) -> TextClause:
-        """A query of log.sql; `fragments` names the queries of that file which fill its further
-        holes, "" none.
+        """Make a query of log.sql; `fragments` names the queries of that file that fill its further holes, ""
+        for none.
         """
         # In logs that others fill a row is due by the time of some place, which changes with the
         # seasons.
@@ -77,11 +77,11 @@ class Log:
     def rows_at_once(
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
     ) -> list[tuple[Any, ...]]:
-        """What a lone query finds, without holding up another thread that computes meanwhile."""
+        """Fetch a lone query's rows without holding up another thread that computes meanwhile."""
         return (self.dialect.fetch_at_once or fetched)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
-        """The database's clock, in UTC."""
+        """Read the database's clock, in UTC."""
         now = connection.execute(self.query("clock_now")).scalar_one()
         if isinstance(now, dt.datetime):
             return now
@@ -89,7 +89,7 @@ class Log:
         return dt.datetime.fromisoformat(str(now))
 
     def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
-        """A transaction on the log, or `lone` statements; SourceError if the database refuses."""
+        """Open a transaction on the log, or `lone` statements; raise SourceError if the database refuses."""
         return transaction(self.engine, f"The event log {self.name}", lone=lone, dialect=self.dialect)
 
     def make_durable(self, connection: Connection) -> None:
@@ -97,7 +97,7 @@ class Log:
         make_durable(connection, self.dialect)
 
     def moment(self) -> AbstractContextManager[Connection]:
-        """A transaction for who only reads: its tables are all seen as they were at one moment."""
+        """Open a read-only transaction in which all tables are seen at one moment."""
         return moment(self.engine, f"The event log {self.name}")
 
     def check(self) -> None:

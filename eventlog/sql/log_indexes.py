@@ -20,8 +20,8 @@ PROCESSED: Final = frozenset({"S", "W", "E", "F", None})
 
 
 def has_number_index(engine: Engine, names: LogNames) -> bool:
-    """Whether the database finds any row of the log by its number: by one index, or the waiting and
-    the others by one each.
+    """Return True if an index finds any row of the log by its number: one for all rows, or one each for
+    the waiting and the others.
     """
     with engine.connect() as connection:
         inspector, number = inspect(connection), names.column("record_id").casefold()
@@ -43,7 +43,7 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
 
 
 def may_number_twice(engine: Engine, names: LogNames) -> bool:
-    """Whether a log of ours may have one number twice, and an index finds the rows that have it."""
+    """Return True if a log of ours may have one number twice, and an index finds the rows that have it."""
     # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the numbers
     # that it has.
     is_open = names.transaction is not None and not dialect_of(engine).log_has_key
@@ -51,7 +51,7 @@ def may_number_twice(engine: Engine, names: LogNames) -> bool:
 
 
 def option_of(index: Mapping[str, Any], what: str) -> str:
-    """What SQLAlchemy knows of an index under a name that begins with the database's."""
+    """Read an index's option, which SQLAlchemy keeps under a name that begins with the database's."""
     for name, value in index.get("dialect_options", {}).items():
         if name.endswith(f"_{what}") and value is not None and value is not False:
             return str(value)
@@ -59,7 +59,7 @@ def option_of(index: Mapping[str, Any], what: str) -> str:
 
 
 def letters_held(connection: Connection, condition: str, log: LogNames) -> frozenset[str | None]:
-    """The letters of which an index with this condition holds every row: none, where it asks for
+    """List the status letters of which an index with this condition holds every row: none, if it asks for
     more than the letter.
     """
     status = dialect_of(connection).quoted(log.column("status"))

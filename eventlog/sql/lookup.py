@@ -33,7 +33,7 @@ _FRAGMENTS = {
 
 
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
-    """The text that the log holds for a value of this column; `value` is SQL that gives it."""
+    """Write SQL for the logged text of a column's value; `value` is SQL that gives it."""
     usual = _FRAGMENTS[column.category]
     if is_moment(dialect, column):
         usual = ZONED
@@ -42,7 +42,7 @@ def value_text(dialect: Dialect, column: Column, value: str) -> str:
 
 
 def is_moment(dialect: Dialect, column: Column) -> bool:
-    """Whether the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's
+    """Return True if the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's
     TIMESTAMP says so by no zone.
     """
     if column.category is not Category.TIMESTAMP:
@@ -95,9 +95,7 @@ class KeyLookup(Protocol):
         question: Question,
         keys: Sequence[Key],
     ) -> list[Answer]:
-        """The rows that have the keys, in the order of the keys; keys that cannot be values of
-        their columns have none.
-        """
+        """Read the rows with these keys, in their order; keys impossible for their columns have none."""
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         """SQL for what is read of a column."""
@@ -106,4 +104,4 @@ class KeyLookup(Protocol):
         """SQL for how many bytes that has; None where it is never many."""
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
-        """How values of the column are compared in the order of the key."""
+        """Return how values of the column are compared in the order of the key."""

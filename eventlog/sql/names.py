@@ -68,7 +68,7 @@ NAME_CHARACTERS = 200
 
 
 def with_hash(name: str, longest: int) -> str:
-    """The name, or a part with a hash of all of it where it has more bytes than that."""
+    """Return the name, or a part with a hash of all of it where it has more bytes than that."""
     if len(name.encode()) <= longest:
         return name
     # A character of several bytes that is cut is left out.
@@ -130,8 +130,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def companions(self) -> dict[str, str]:
-        """All tables beside the log but Alembic's, by what queries call them; that of who installed
-        it is made first and goes last, for it says whose the log is.
+        """Map all tables beside the log but Alembic's by their names in queries; the registry's is made first
+        and goes last, for it says whose the log is.
         """
         others = {"marks": self.marks, "outcomes": self.outcomes, "history": self.history, "seen": self.seen}
         return {**self.registry, **others, **self.journal}
@@ -147,8 +147,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def owners(self) -> frozenset[str]:
-        """The companions that only the log's owner writes, because they decide what is run, read
-        and published.
+        """Name the companions that only the log's owner writes, because they decide on running, reading and
+        publishing.
         """
         return frozenset({self.history, self.version, *self.registry.values()})
 
@@ -158,32 +158,32 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
 
     def _beside(self, ending: str, longest: int = NAME_BYTES) -> str:
-        """The log's name with an ending, in upper case where it is: databases report it so."""
+        """Append an ending to the log's name, in upper case if that is: databases report it so."""
         name = with_hash(self.table, longest - len(ending)) + ending
         return name.upper() if self.table.isupper() else name
 
     @property
     def sessions(self) -> str:
-        """The table beside the log that says who is behind a change, where sessions have no variables."""
+        """Name the table of people behind changes, for databases whose sessions have no variables."""
         return self._beside("_context")
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The tables that every log has beside it."""
+        """Name the tables that every log has beside it."""
         return self.version, *self.companions.values()
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The tables that are eventlog's: the log, then those that are beside it, where they are."""
+        """Name eventlog's own tables: the log, then those beside it, where they are."""
         return self.table, *self.beside, self.sessions
 
     @property
     def whole(self) -> str:
-        """The log's name as people write it: with its schema, if it has one."""
+        """Write the log's name for people: with its schema, if it has one."""
         return write_name(self.schema, self.table)
 
     def column(self, standard: str) -> str:
-        """The actual name of the column that STANDARD calls so."""
+        """Return the actual name of a column of STANDARD."""
         return self.columns[STANDARD.index(standard)]
 
 
@@ -215,7 +215,7 @@ def refuse_newer(names: LogNames, migration: str | None) -> None:
 
 
 def names_wanted(wanted: str | Sequence[str]) -> tuple[str, ...]:
-    """What the columns of a new log are called, in the order of STANDARD."""
+    """Name the columns of a new log, in the order of STANDARD."""
     if isinstance(wanted, str):
         return STANDARD
     check_ten(wanted)
@@ -242,7 +242,7 @@ def read_log_name(text: str) -> LogNames:
 
 
 def no_log(names: LogNames) -> InstallError:
-    """The error of whoever looked for a log that is not there."""
+    """Make the error for a log that is not there."""
     return InstallError(
         f"There is no event log {names.whole} in this database.",
         hint=f"`eventlog install{log_option(names)}` makes it.",
@@ -250,5 +250,5 @@ def no_log(names: LogNames) -> InstallError:
 
 
 def log_option(names: LogNames) -> str:
-    """What a command needs to be about this log."""
+    """Write the option of a command that selects this log."""
     return "" if names.whole == LogNames().table else f" --log {names.whole}"

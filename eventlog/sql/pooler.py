@@ -54,7 +54,7 @@ def set_at_begin(engine: Engine, settings: Sequence[str]) -> None:
 
 
 def is_pooled(engine: Engine) -> bool:
-    """Whether a pooler is behind the engine's connections."""
+    """Return True if a pooler is behind the engine's connections."""
     if engine not in _pooled and engine in _begins:
         engine.connect().close()  # which asks
     return _pooled.get(engine, False)

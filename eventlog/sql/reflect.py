@@ -23,7 +23,7 @@ def reflect(
     schema: str | None = None,
     children: Sequence[str] = (),
 ) -> Catalog:
-    """The classes with these names, `usr` or `indirect.usr`; without names, every one of the
+    """Describe the classes with these names, `usr` or `indirect.usr`; without names, every one of the
     schema.
 
     A table without a primary key that refers to a class is its child; `children` names more, which
@@ -95,7 +95,7 @@ class Classes:
             schema.read(names)
 
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """One class by its name; `key` are columns that tell its rows apart, if anybody said so."""
+        """Describe one class by its name; `key` are columns that tell its rows apart, if anybody said so."""
         schema, table = self._find(name)
         if not key:
             return self.named([name], children)[0]
@@ -118,13 +118,13 @@ class Classes:
         return self._table(schema, shape, named, own)
 
     def primary(self, table: Table) -> tuple[str, ...]:
-        """The primary key of a class, whatever else tells its rows apart; of a view, its key."""
+        """Return the primary key of a class, whatever else tells its rows apart; of a view, its key."""
         if table.view:
             return table.key
         return self.schema(table.schema).key(table.name)
 
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
-        """The classes with these names; InstallError tells of one that is not there."""
+        """Describe the classes with these names; raise InstallError for a missing one."""
         parents = dict.fromkeys(self._find(name) for name in names)
         schemas = dict.fromkeys(schema for schema, _ in parents)
         self._read(parents)
@@ -167,7 +167,7 @@ class Classes:
         )
 
     def _is_untyped(self, columns: Iterable[Column]) -> bool:
-        """Whether values of the key are told apart by more than the types of its columns say."""
+        """Return True if values of the key are told apart by more than the types of its columns."""
         if dialect_of(self._connection).typed_columns:
             return False
         return any(form_of(column) != form_of(column, untyped=True) for column in columns if column.key)
@@ -196,9 +196,9 @@ class Classes:
                 yield Child(name=child.name, parent_key=parent_key, columns=child.columns)
 
     def _beside(self, schemas: Iterable[Schema], name: str) -> list[tuple[Schema, str]]:
-        """The tables that a child's name means: those in the schemas of the classes, where a child
-        stands, else what it means by itself. So it means the same to who tracks, with a schema of
-        their own, and to who looks at triggers.
+        """Find the tables of a child's name: those in the schemas of the classes, where a child stands, else
+        by the name itself. So it means the same to `track`, with a schema of its own, and to a look at
+        triggers.
         """
         beside = []
         for schema in schemas:
@@ -208,7 +208,7 @@ class Classes:
         return beside or [self._find(name)]
 
     def has(self, name: str) -> bool:
-        """Whether there is a table or view of this name."""
+        """Return True if there is a table or view of this name."""
         return self._existing(name) is not None
 
     def _find(self, name: str) -> tuple[Schema, str]:
@@ -233,7 +233,7 @@ class Classes:
         return None
 
     def _candidates(self, name: str) -> Iterator[tuple[Schema, str]]:
-        """Where a table of this name may stand, and what it is called there."""
+        """Yield the possible places of a table of this name, with its name there."""
         first, last = read_name(name)
         # A table's name may have a point in it.
         yield self.schema(self.default), name
@@ -250,7 +250,7 @@ class Classes:
 
 
 def _column(shape: TableShape, name: str) -> str:
-    """A column's name as the database reports it."""
+    """Return a column's name as the database reports it."""
     for column in shape.columns:
         if column.name.casefold() == name.casefold():
             return column.name

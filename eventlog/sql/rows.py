@@ -65,7 +65,7 @@ ColumnStamps = Mapping[TableName, str]
 
 
 def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
-    """The stamps of a catalog's tables as they are now; none where they are not cheap."""
+    """Read the stamps of a catalog's tables as they are now; none where they are not cheap."""
     names = [name for table in catalog for name in _names_of(table)]
     if not names or not offers(dialect_of(engine), "column_stamps"):
         return {}
@@ -140,7 +140,7 @@ class SqlRowReader:
         self._room = room
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist, or why one cannot be read."""
+        """Read the wanted attributes of existing objects, or why one cannot be read."""
         rows: dict[RowId, ReadBack] = {}
         large: dict[RowId, int] = {}
         asked = self._by_table(wanted)
@@ -189,7 +189,7 @@ class SqlRowReader:
         wanted: Wanted,
         large: Mapping[RowId, int],
     ) -> dict[RowId, ReadBack]:
-        """Of the objects with long values as many as there is room for, in the order wanted."""
+        """Read as many objects with long values as there is room for, in the order wanted."""
         assert self._room is not None
         rows: dict[RowId, ReadBack] = {}
         taken: set[RowId] = set()
@@ -219,8 +219,8 @@ class SqlRowReader:
         return rows
 
     def _careful(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
-        """What is found of the objects; a value that cannot be read keeps no other from being read,
-        and neither does a table where rows may wait.
+        """Read objects so that an unreadable value keeps no other from being read, nor a table where rows may
+        wait.
 
         Law: where the connection is lost or the server is away, the caller hears of it.
         """
@@ -257,7 +257,7 @@ class SqlRowReader:
             return self._narrowed(connection, asked, wanted, plain, error)
 
     def _is_of_value(self, error: Exception) -> bool:
-        """Whether an error may speak of a value: not of the connection, nor of the whole table."""
+        """Return True if an error may speak of a value: not of the connection, nor of the whole table."""
         return table_fault(self._dialect, error) is None and not may_pass(self._engine, error)
 
     def _narrowed(
@@ -286,7 +286,7 @@ class SqlRowReader:
         return part
 
     def _single(self, connection: Connection, asked: AskedObjects, wanted: Wanted, error: Exception) -> Unreadable:
-        """What of one object can be read, attribute by attribute, and why the others cannot."""
+        """Read one object attribute by attribute; note why the others cannot be read."""
         [row] = asked.rows
         read: dict[str, Cell] = {}
         faults: list[str] = []
@@ -353,7 +353,7 @@ class SqlRowReader:
         *,
         nobody: bool = False,
     ) -> _Part:
-        """What is found of some objects of one table."""
+        """Read some objects of one table."""
         reading = _Reading(
             connection=connection,
             dialect=self._dialect,
@@ -402,7 +402,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
     large: dict[RowId, int] = field(default_factory=dict)
 
     def own(self, attributes: Sequence[Attribute]) -> _Rows:
-        """The objects that are there, with these attributes of the table itself."""
+        """Read existing objects with these attributes of the table itself."""
         asked, rows = self.asked, self.asked.rows
         several = any(map(attrgetter("multiple"), attributes))
         answers = self._answers(asked, asked.table.name, asked.columns, attributes, several=several)
@@ -452,7 +452,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
         *,
         several: bool,
     ) -> list[Answer]:
-        """The answers; which objects lack values, and how many bytes they have, goes to `large`."""
+        """Ask for the attributes; note in `large` the objects that lack values, and their bytes."""
         plain: int | None = None
         if self.plain is not None:
             # Each value has an equal share of what the object may have.
@@ -493,7 +493,7 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
 
 
 def _gathered(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[str, Cell]:
-    """One object from the several rows of a view: its distinct values, or else the first one."""
+    """Merge the rows of a view to one object: its distinct values, or else the first one."""
     gathered: dict[str, Cell] = {}
     for index, attribute in enumerate(attributes, start=1):
         values = [row[index] for row in rows]

@@ -105,7 +105,7 @@ class Schema:
         return TableShape(schema=self.name, name=name, columns=columns, key=key, foreign=foreign)
 
     def find(self, name: str) -> str | None:
-        """A table's name as the database reports it; case counts only to tell two of them apart."""
+        """Find a table's reported name; case counts only to tell two of them apart."""
         alike = self.alike(name)
         if name in alike:
             return name
@@ -114,15 +114,15 @@ class Schema:
         return None
 
     def alike(self, name: str) -> Sequence[str]:
-        """The tables and views of this name in whatever case."""
+        """List the tables and views of this name in whatever case."""
         return self._alike.get(name.casefold(), ())
 
     def key(self, table: str) -> tuple[str, ...]:
-        """The primary key's columns in the order of the key."""
+        """Name the primary key's columns in the order of the key."""
         return self._keys.get(table, ())
 
     def row_key(self, table: str) -> tuple[str, ...]:
-        """The columns that tell rows apart: the primary key, else a unique index without NULLs."""
+        """Name the columns that tell rows apart: the primary key, else a unique index without NULLs."""
         if self.key(table) or table in self.views:
             return self.key(table)
         if table not in self._uniques:
@@ -130,8 +130,8 @@ class Schema:
         return self._uniques[table]
 
     def _unique_key(self, table: str) -> tuple[str, ...]:
-        """The columns of the unique index that tells the rows of a table apart, if there is one: of
-        several the one that somebody has named as the REPLICA IDENTITY, else the shortest.
+        """Name the columns of the unique index that tells rows apart, if there is one: of several the REPLICA
+        IDENTITY, else the shortest.
         """
         filled = {column.name for column in self.columns(table) if not column.nullable}
         known = unique_indexes(self._connection, self._asked, table)
@@ -150,11 +150,11 @@ class Schema:
         return fitting[0][1] if fitting else ()
 
     def referring(self, table: str) -> list[str]:
-        """The tables with a foreign key to a table of this schema; partitions do not count."""
+        """List the tables with a foreign key to a table of this schema; partitions do not count."""
         return self._referring.get(table, [])
 
     def referred(self, table: str) -> list[str]:
-        """The other tables that a table has foreign keys to, in the order of their names."""
+        """List the other tables in foreign keys of a table, sorted by name."""
         return sorted({key.table for key in self._foreign.get(table, ())} - {table})
 
     @cached_property
@@ -175,13 +175,13 @@ class Schema:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The tables that are partitions of another one."""
+        """List the partitions of other tables."""
         rows = answers(self._connection, "partitions", {"schema": self.name})
         return frozenset(str(name) for (name,) in rows)
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:
-        """Tables and views by their names without regard to case."""
+        """Map names without regard to case to tables and views."""
         alike: dict[str, list[str]] = {}
         for name in (*self.tables, *self.views):
             alike.setdefault(name.casefold(), []).append(name)
@@ -241,7 +241,7 @@ class Schema:
     def columns(
         self, name: str, key: tuple[str, ...] = (), references: Mapping[str, str] | None = None
     ) -> tuple[Column, ...]:
-        """The columns of a table. Who says nothing of its keys asks nothing about other tables."""
+        """Describe the columns of a table. Without keys in the call ask nothing about other tables."""
         references = references or {}
         self.read([name])
         if name not in self._described:
@@ -326,7 +326,7 @@ def _unknown_types_are_text() -> Iterator[None]:
 
 
 def unique_indexes(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[str, ...]]:
-    """The columns of each unique index that holds every row, by its name."""
+    """Map unique indexes over every row to their columns."""
     dialect = dialect_of(connection)
     # A query of ours, where SQLAlchemy knows less.
     if offers(dialect, "unique_indexes"):

@@ -57,7 +57,7 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
 
 
 def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
-    """A driver's parameters, and whether there may be others: a module in C does not tell them."""
+    """List a driver's parameters, and say if there may be others: a module in C does not tell them."""
     try:
         parameters = inspect.signature(connect).parameters
     except ValueError:
@@ -67,7 +67,7 @@ def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
 
 
 def _passed(url: URL, connector: Connector) -> Mapping[str, Any]:
-    """What SQLAlchemy passes to the driver, which is not all of it: some options are its own."""
+    """Return the options that SQLAlchemy passes to the driver; some are its own."""
     try:
         return connector.create_connect_args(url)[1]
     except (TypeError, ValueError):

@@ -81,12 +81,12 @@ class NetEdits:
             self._columns.setdefault(name, NetColumn(told, told)).take(told)
 
     def ends_before(self, event: Event) -> bool:
-        """Whether the event belongs to another transaction, or somebody else is behind it: no change spans two."""
+        """Return True if another transaction or person is behind the event: no change spans two."""
         last = self._last
         return last is not None and (event.transaction, event.who) != (last.transaction, last.who)
 
     def finished(self, subject: Subject, row: Row | None) -> list[Change]:
-        """The change that the events amount to, if any; the next one begins anew."""
+        """Return the net change of the events, if any; the next one begins anew."""
         change = self._change(subject, row)
         if change is None and self.positions:
             self.cancelled.append(self.positions)
@@ -95,7 +95,7 @@ class NetEdits:
         return [] if change is None else [change]
 
     def _change(self, subject: Subject, row: Row | None) -> Change | None:
-        """The change; None where nothing has changed in the end."""
+        """Make the change; None where nothing has changed in the end."""
         last = self._last
         if last is None:
             return None
@@ -167,5 +167,5 @@ def coalesce(
 
 
 def cancelled(position: Position) -> Outcome:
-    """How an event ends that had no effect in the end."""
+    """Make the outcome of an event without effect in the end."""
     return Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)

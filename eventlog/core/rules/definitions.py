@@ -53,35 +53,35 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def current(self) -> bool:
-        """Whether it is today's."""
+        """Return True for today's definition."""
         return self.table is self.today
 
     def new_name(self, attribute: str) -> str:
-        """What an attribute or a key column is called today."""
+        """Return today's name of an attribute or a key column."""
         return self.renamed.get(attribute, attribute)
 
     def row_today(self, row: RowId) -> RowId | None:
-        """The object by today's names; None where its class is gone."""
+        """Name the object by today's names; None where its class is gone."""
         if self.today is None:
             return None
         return RowId(self.today.schema, self.today.name, self.key_today(row.key))
 
     def key_today(self, key: str) -> str:
-        """A key by the names that its columns have today."""
+        """Write a key with today's names of its columns."""
         if not any(name in self.renamed for name in self.table.key):
             return key
         return format_parts((self.new_name(name), value) for name, value in parse(key).parts)
 
     def left_out(self, *, only: bool) -> frozenset[str]:
-        """What cannot go by today's names: what is gone, where only these count, or where
-        another has its name.
+        """Name the columns without a name of today: those that are gone, where only today's count, or where
+        another column has the name.
         """
         today = () if self.today is None else self.today.attributes
         taken = {*self.renamed.values(), *today}
         return frozenset(name for name in self.table.gone if only or name in taken)
 
     def by_new_names(self, *, only: bool) -> Table:
-        """The table by the names of its columns today; `only` those that there are."""
+        """Describe the table by today's names of its columns; `only` those that there are."""
         left_out = self.left_out(only=only)
         columns = [
             replace(column, name=self.new_name(column.name))
@@ -103,7 +103,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
     former: Mapping[FullName, Definition] = {}
 
     def by_names(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
-        """The changes by the names of an output, their tables, and what is left out of them."""
+        """Rename changes for an output; return also their tables and refusals for left-out columns."""
         if not self.former or names is FormerNames.OWN:
             return changes, self.catalog, []
         refusals: list[Refusal] = []
@@ -111,7 +111,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
         return [change for change in renamed if change is not None], self.catalog_by_names(names), refusals
 
     def catalog_by_names(self, names: FormerNames) -> Catalog:
-        """The tables of the changes by the names of an output: former ones first."""
+        """Describe the tables of the changes by the names of an output: former ones first."""
         if not self.former or names is FormerNames.OWN:
             return self.catalog
         only = names is FormerNames.ONLY_NEW
@@ -122,7 +122,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
         return Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
 
     def change_by_names(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
-        """The change by the names of an output, or None; `refusals` get what is left out."""
+        """Rename a change for an output, or return None; `refusals` get the left-out columns."""
         definition = self.former.get((change.row.schema, change.row.table))
         if definition is None or names is FormerNames.OWN:
             return change
@@ -159,7 +159,7 @@ class FormerRows:
         self._former = span.former
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """As every reader does. An object whose class is gone is not there."""
+        """Read rows as every reader does. An object of a class that is gone is not there."""
         asked: dict[RowId, frozenset[str]] = {}
         called: dict[RowId, list[RowId]] = {}
         for row, attributes in wanted.items():
@@ -231,16 +231,16 @@ class Definitions:
         self._renamed: dict[tuple[FullName, int], Definition] = {}
 
     def __bool__(self) -> bool:
-        """Whether anything was ever other than it is today."""
+        """Return True if any definition ever differed from today's."""
         return bool(self._lists)
 
     def __reduce__(self) -> tuple[type[Definitions], tuple[tuple[Definition, ...], Catalog]]:
-        """To another process goes what is known; what was looked up holds places in memory."""
+        """Send only the known definitions to another process; caches hold addresses in memory."""
         return Definitions, (self.known, self._catalog)
 
     @cached_property
     def former(self) -> tuple[Definition, ...]:
-        """Each that a row may go by and that is not today's, always in the same order."""
+        """List the definitions other than today's that rows may go by, always in the same order."""
         own = [definition for definition in self.known if not definition.current]
         # A row that asks for its whole object goes by today's definition, under the name of then.
         still_there = {definition.full_name: definition for definition in own if definition.today}
@@ -271,7 +271,7 @@ class Definitions:
         return self._fold(table) in self._called
 
     def image_columns(self, table: str | None, number: int) -> tuple[str, ...] | None:
-        """The columns of an image that begins with this number; None where nobody knows them."""
+        """Find the columns of an image that begins with this number; None if it is unknown."""
         known = self._imaged.get(self._fold(table), {}).get(number)
         return None if known is None else known[0].images[number]
 
@@ -287,11 +287,11 @@ class Definitions:
         return chosen
 
     def span(self, former: Definition) -> DefinitionSpan:
-        """The tables as they were when this was one of them."""
+        """Describe all tables at the time of a former definition."""
         return self._span({former.full_name: former})
 
     def concerns(self, events: Sequence[Event]) -> bool:
-        """Whether one of these may have been written under a definition that is not today's."""
+        """Return True if one of these events may have another definition than today's."""
         if not self._lists:
             return False
         # Cheap for the publisher's everyday: rows behind the latest change of a definition.
@@ -305,9 +305,9 @@ class Definitions:
         return any(not self._of_image(event, number).current for event, number in images)
 
     def spans(self, events: Sequence[Event]) -> list[tuple[DefinitionSpan, list[Event]]]:
-        """The events in parts under the same definitions, each part in their order. The events of
-        an object are in a later part where its table got another definition, and in the same where
-        it did not, whatever became of others.
+        """Split events into parts under the same definitions, each part in their order. The events of an
+        object are in a later part where its table got another definition, and in the same where it did
+        not, whatever became of others.
         """
         parts: list[tuple[dict[FullName, Definition], list[Event]]] = [({}, [])]
         reached: dict[tuple[FullName, str | None], int] = {}
@@ -328,8 +328,8 @@ class Definitions:
         return spans or [(self._span({}), [])]
 
     def runs(self, events: Iterable[Event]) -> Iterator[tuple[DefinitionSpan, int]]:
-        """How many events of one object after the other were written under the same definitions,
-        for one that has so many that nobody holds them all.
+        """Count consecutive events of one object under the same definitions, for an object with more events
+        than fit into memory.
         """
         chosen: dict[FullName, Definition] = {}
         count = 0
@@ -357,7 +357,7 @@ class Definitions:
         yield self._span(chosen), piece
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
-        """The object that a row names by former names, by today's where they are known."""
+        """Identify the object of a row by former names; by today's where they are known."""
         for definition in reversed(self._lists.get(self._fold(table), ())):
             if definition.current:
                 continue
@@ -371,7 +371,7 @@ class Definitions:
         return None
 
     def _of(self, event: Event) -> Definition | None:
-        """The definition that an event was written under; None if its table never had another."""
+        """Find the definition of an event; None if its table never had another."""
         name = self._fold(event.table)
         if event.image is not None:
             chosen = self._of_image(event, event.image.number)
@@ -400,7 +400,7 @@ class Definitions:
         return written_under
 
     def _under_former_name(self, definition: Definition) -> Definition:
-        """What a class is today, under the name that it had then."""
+        """Describe today's class under its former name."""
         today, then = definition.today, definition.table
         assert today is not None
         made = self._renamed.get((definition.full_name, id(today)))
@@ -411,7 +411,7 @@ class Definitions:
         return made
 
     def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
-        """None where it is the last one of its name, and today's."""
+        """Find the definition in force for a row; None for the last one of its name, which is today's."""
         of_name = self._lists.get(name)
         if of_name is None:
             return None
@@ -432,7 +432,7 @@ class Definitions:
         return None if chosen.current else chosen
 
     def _knows(self, definition: Definition, name: str, column: str | None, key: tuple[str, ...]) -> bool:
-        """Whether a definition has the column that a row names, and the columns of its key."""
+        """Return True if a definition has the row's column and the columns of its key."""
         asked = id(definition), name, column, key
         known = self._having.get(asked)
         if known is None:
@@ -467,7 +467,7 @@ class Definitions:
         return DefinitionSpan(catalog=catalog, former=former)
 
     def _class_names(self, table: Table) -> set[str]:
-        """What a class is called for certain."""
+        """List the names certain to mean a class."""
         names = (table.whole, table.name) if table.bare else (table.whole,)
         return set(map(self._catalog.fold, names))
 
@@ -485,7 +485,7 @@ class Definitions:
 
 
 def _names_of(key: str | None) -> tuple[str, ...]:
-    """The columns that a table_key names; none where it is none."""
+    """Name the columns of a table_key; none where it is malformed."""
     if key is None:
         return ()
     try:

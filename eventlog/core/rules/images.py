@@ -118,7 +118,7 @@ class _Opener:
         self._names: dict[tuple[str | None, int], tuple[str, ...] | None] = {}
 
     def open(self, event: Event, text: str) -> Event:
-        """The event with its image, as it is where it is to be read back, or with a fault."""
+        """Decode the image of an event; leave it undecoded where it is to be read back, or note a fault."""
         kind, decoded = event.kind, decode_image(text)
         if decoded is None:
             if (why := decode_fault(text)) is not None:
@@ -182,7 +182,7 @@ def _fault(problem: str, event: Event) -> str:
 
 
 def field_events(event: Event) -> list[Event]:
-    """The field rows that an image stands for, all at its position."""
+    """Make the field rows of an image, all at its position."""
     image = event.image
     assert image is not None
     before, after = image.row(image.before), image.row(image.after)
@@ -194,7 +194,7 @@ def field_events(event: Event) -> list[Event]:
 
 
 def without_columns(event: Event, columns: Iterable[str | None]) -> Event | None:
-    """The event without what its image says of these columns; None where nothing is left."""
+    """Drop these columns from the event's image; return None where nothing is left."""
     image, left_out = event.image, {*columns}
     assert image is not None
     kept = [name not in left_out for name in image.names]

@@ -48,7 +48,7 @@ class Lifetime(Struct, frozen=True, gc=False):
 
 
 def lifetimes(subject: Subject) -> Iterator[Lifetime]:
-    """The object's lifetimes, oldest first; only the last can be open."""
+    """Yield the object's lifetimes, oldest first; only the last can be open."""
     events: list[Event] = []
     for event in subject.events:
         if event.kind == DELETE_ROW:
@@ -61,12 +61,12 @@ def lifetimes(subject: Subject) -> Iterator[Lifetime]:
 
 
 def inserts(subject: Subject, event: Event) -> bool:
-    """Whether the event says that the object is new; a new value in a child table does not."""
+    """Return True if the event announces a new object; a new value in a child table does not."""
     return event.kind in INSERTING and event.column not in subject.multiple
 
 
 def begins(subject: Subject, lifetime: Lifetime, row: Row | None) -> bool:
-    """Whether the object is new in this lifetime, and read back: a logged value makes an add."""
+    """Return True if the object is new in this lifetime, and read back: a logged value makes an add."""
     events = lifetime.events
     # A logged value makes an add, which creates the object by itself.
     if lifetime.closing is not None or row is None or all(event.kind not in BACK for event in events):
@@ -75,14 +75,14 @@ def begins(subject: Subject, lifetime: Lifetime, row: Row | None) -> bool:
 
 
 def as_created(changes: list[Change]) -> list[Change]:
-    """The changes of a new object: if its values were read back, the first of them creates it."""
+    """Mark the first change of a new object as creating it, if its values were read back."""
     if not changes or changes[0].op is not Op.MODIFY:
         return changes
     return [replace(changes[0], created=True), *changes[1:]]
 
 
 def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
-    """The objects and attributes to be read back; an empty set means a table nobody described."""
+    """Map objects to the attributes to read back; an empty set means a table nobody described."""
     columns_of: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
         # Rows of a table without a key come whole, and could not be found by anything.
@@ -101,7 +101,9 @@ def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
 
 
 def asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
-    """The attributes that the events of an open lifetime read back; None when they read nothing."""
+    """List the attributes read back for the events of an open lifetime; None when there is nothing to
+    read.
+    """
     kinds = {event.kind for event in lifetime.events}
     if not ROW_BACK.isdisjoint(kinds):
         if subject.table:
@@ -141,9 +143,9 @@ def join(
     *,
     over: bool = True,
 ) -> list[Change]:
-    """The changes that the remaining events of one lifetime make, each event in one of them.
+    """Make the changes of one lifetime's remaining events, each event in one of them.
 
-    Where they come in pieces, `unfinished` is what former ones have begun, and the last change
+    Where they come in pieces, `unfinished` has the open change of former ones, and the last change
     stays in it until the lifetime is `over`.
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
@@ -211,7 +213,7 @@ def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
 
 
 def edit(event: Event, row: Row | None) -> Edit:
-    """What one field event says about its attribute."""
+    """Make the edit of one field event."""
     kind, column = event.kind, event.column or ""
     if kind == UPDATE_FIELD:
         return Edit(column=column, old=event.old, new=event.new)
@@ -234,7 +236,7 @@ def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
 
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
-    """A modify that tells every attribute as it is now; of a table that is all key, an add."""
+    """Make a modify of every attribute as it is now; of a table that is all key, an add."""
     only = refreshed_for(event.perpetrator)
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
     is_refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
@@ -253,7 +255,7 @@ def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
 
 
 def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Change]:
-    """The end of an object, where its lifetime was closed and not by the publisher's own user."""
+    """Delete the object, where its lifetime was closed and not by the publisher's own user."""
     event = lifetime.closing
     if event is None or event.position in screened.silent:
         return []
@@ -275,7 +277,7 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
 
 
 def row_that_went(event: Event) -> tuple[Edit, ...]:
-    """The row that a delete brings, if it brings one."""
+    """Read the deleted row from a delete, if it brings one."""
     if event.image is None or event.image.before is None:
         return ()
     values = zip(event.image.names, event.image.before, strict=True)

@@ -134,7 +134,7 @@ class Decision(NamedTuple):
 
 
 def together(decisions: Sequence[Decision]) -> Decision:
-    """What several groups of events amount to, one after the other."""
+    """Join the decisions of several groups of events, one after the other."""
     if len(decisions) == 1:
         return decisions[0]
     changes: list[Change] = []
@@ -148,7 +148,7 @@ def together(decisions: Sequence[Decision]) -> Decision:
 
 
 def ended(position: Position, refusal: Refusal | None) -> Outcome:
-    """How an event ends whose change was told: published, or refused in whole or in part."""
+    """Make the outcome of an event whose change was written: published, or refused in whole or in part."""
     if refusal is None:
         return Outcome(position=position)
     reason = refusal.reason
@@ -156,7 +156,7 @@ def ended(position: Position, refusal: Refusal | None) -> Outcome:
 
 
 def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
-    """The outcomes of events that a target does not take, and why."""
+    """Make the outcomes of events refused by a target, each with the cause."""
     return [
         # The note says why, in the target's own words.
         Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)

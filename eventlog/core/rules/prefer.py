@@ -17,11 +17,10 @@ NO_TEXT = "table_key has bytes that are no UTF-8 text, so its row cannot be read
 
 
 def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list[Event]:
-    """The events that remain; every other event of the lifetime has its outcome afterwards.
+    """Choose the events that remain; give every other event of the lifetime its outcome.
 
-    `row` is what was read back, None when nothing was found. While a row waits to be read, all
-    events of its lifetime do, for those that need no reading would come before an earlier one
-    that does.
+    `row` was read back, None when nothing was found. While a row waits to be read, all events of its
+    lifetime do, for those that need no reading would come before an earlier one that does.
     """
     events = lifetime.events
     if lifetime.closing is not None:
@@ -84,7 +83,7 @@ def _prefer_columns(screened: Screened, events: list[Event]) -> list[Event]:
 
 
 def _is_text(key: str) -> bool:
-    """Whether Unicode can carry the key: bytes that are no text have become halves of surrogate pairs."""
+    """Return True if Unicode can carry the key: other bytes have become halves of surrogate pairs."""
     try:
         key.encode()
     except UnicodeEncodeError:

@@ -69,12 +69,12 @@ class Round(Struct, frozen=True, kw_only=True):
     """What policies must know of rows of other tables, by the names of `Change.looked`."""
 
     def decide(self, events: Sequence[Event]) -> Decision:
-        """What events in any order amount to."""
+        """Decide events in any order."""
         [decision] = self.decide_groups([events])
         return decision
 
     def decide_groups(self, groups: Iterable[Sequence[Event]]) -> list[Decision]:
-        """What groups of events amount to, each by itself; rows are read back once for all."""
+        """Decide groups of events, each by itself; read rows back once for all."""
         screened: list[Screened] = []
         asked: dict[RowId, frozenset[str]] = {}
         for events in groups:
@@ -88,7 +88,7 @@ class Round(Struct, frozen=True, kw_only=True):
         return self._completed(decisions)
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:
-        """The decisions, with what policies need beside their changes.
+        """Add to decisions the values that policies need beside their changes.
 
         Where a row cannot be read yet, all changes of its object wait.
         """
@@ -111,7 +111,7 @@ class Round(Struct, frozen=True, kw_only=True):
         return decisions
 
     def _with_looked(self, decision: Decision, looks: Looks) -> Decision:
-        """A decision with what policies find in rows of other tables."""
+        """Add to a decision the values that policies look up in rows of other tables."""
         changes = decision.changes
         waiting: dict[RowId, Unreadable] = {}
         # Until nobody asks any more: what was found in one row may say which row to look into next.
@@ -134,7 +134,7 @@ class Round(Struct, frozen=True, kw_only=True):
         return _without_waiting(Decision(changes, decision.outcomes), waiting)
 
     def read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
-        """What stands in the tables now; None where nobody can say it."""
+        """Read current rows; None where there is no reader."""
         if self.reader is None:
             return None
         if not asked:
@@ -149,7 +149,7 @@ def decide(
     catalog: Catalog | None = None,
     options: Options | None = None,
 ) -> Decision:
-    """The changes that the events amount to. `rows` answers read-backs; with None nobody can."""
+    """Decide the events: make their changes and outcomes. `rows` answers read-backs; None means no reader."""
     options = options or Options()
     return judge(screen(list(events), catalog, options), rows, options)
 
@@ -161,7 +161,7 @@ def judge(
     *,
     by_object: bool = False,
 ) -> Decision:
-    """What the screened events amount to, with the rows that were read back for them.
+    """Decide screened events with the rows that were read back for them.
 
     The changes come in the order in which they are published, or `by_object`.
     """
@@ -209,14 +209,14 @@ def publishing_order(options: Options) -> Callable[[Change], Any]:
 
 
 def row_back_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:
-    """What was read back of an object; None where nothing was found, or asked."""
+    """Look up the read-back of an object; None where nothing was found, or asked."""
     if rows is None:
         return NOBODY_READS
     return rows.get(row)
 
 
 def beside_of(row_back: ReadBack | None, columns: frozenset[str]) -> Row | None:
-    """What is known of these attributes: nothing where the object is gone, None if unreadable."""
+    """Collect the known values of these attributes: none where the object is gone, None if unreadable."""
     row: Row = {}
     if isinstance(row_back, Unreadable):
         row = row_back.row
@@ -234,7 +234,7 @@ def _beside(
     rows_back: Mapping[RowId, ReadBack],
     waiting: Mapping[RowId, Unreadable],
 ) -> Decision:
-    """A decision with what was read beside its changes."""
+    """Add to a decision the values read beside its changes."""
     changes: list[Change] = []
     for change, columns in wanted:
         if columns:
@@ -246,7 +246,7 @@ def _beside(
 
 
 def looked(change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mapping[RowId, ReadBack] | None) -> Change:
-    """A change with what was found in rows of other tables: NULL where there is no such row."""
+    """Add to a change the values found in rows of other tables: NULL where there is no such row."""
     if not places:
         return change
     looked = dict(change.looked or {})
@@ -261,7 +261,7 @@ def looked(change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mappin
 
 
 def _without_waiting(decision: Decision, waiting: Mapping[RowId, Unreadable]) -> Decision:
-    """A decision without the changes of objects that must be read later."""
+    """Drop the changes of objects to be read later from a decision."""
     if not waiting:
         return decision
     others = dict(decision.outcomes.others)

@@ -89,7 +89,7 @@ class Naming:
         self.child_key = dict(zip(map(self.folded, spelled), key or spelled, strict=False))
 
     def attribute(self, column: str | None) -> str:
-        """The attribute that a column_name means; DataError when it is missing or unknown."""
+        """Resolve a column_name to its attribute; raise DataError when it is missing or unknown."""
         if column is None or not column.strip(" "):
             raise DataError("column_name is missing; types 1, 2, 3, 7 and 8 speak of one column.")
         meant = self.known.get(column)
@@ -136,7 +136,7 @@ class Identities:
         self._namings: dict[str, Naming] = {}
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
-        """The identity of the object, for telling objects apart; None when the texts name none."""
+        """Identify the object, for telling objects apart; None when the texts name none."""
         try:
             return self.identify(table, key, row_event=row_event)[2]
         except DataError:
@@ -146,7 +146,7 @@ class Identities:
             return self._catalog.former.row_id(table, key, row_event=row_event)
 
     def identify(self, table: str | None, key: str | None, *, row_event: bool) -> tuple[Naming, RowId, RowId]:
-        """What the table_name means, the object as documents name it, and how it is told apart."""
+        """Resolve the table_name; return also the object as documents name it, and its identity."""
         # By far the most names were met before, and spelled so.
         naming = self._namings.get(table or "") or self.naming(table)
         if key is None:
@@ -182,7 +182,7 @@ class Identities:
         return HIDDEN if self._hiding else key.text
 
     def naming(self, table: str | None) -> Naming:
-        """What a table_name means; DataError when it is missing or unknown."""
+        """Resolve a table_name; raise DataError when it is missing or unknown."""
         name = (table or "").strip(" ")
         if not name:
             raise DataError("table_name is missing; it must name a table or view.")
@@ -216,7 +216,7 @@ class Identities:
         return canonical
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
-        """A child's row counts to its parent, by the parent's key."""
+        """Return the parent's key for a child's row, which counts to its parent."""
         canonical = arranged(_spelled(key, naming.own_key, naming), naming.own_key, naming.folded)
         key = _spelled(key, naming.child_key, naming)
         canonical = canonical or arranged(key, naming.child_key, naming.folded)
@@ -241,14 +241,14 @@ _kept_identities = lru_cache(maxsize=16)(Identities)
 
 
 def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identities:
-    """Those of a catalog. Without one they are new: any name may come then, and none is kept."""
+    """Return the identities of a catalog. Without one they are new: any name may come, and none is kept."""
     if catalog is None:
         return Identities(None, hiding=hiding)
     return _kept_identities(catalog, hiding=hiding)
 
 
 def forms_of(table: Table | None) -> dict[str, KeySpelling]:
-    """The forms of a table's key columns that have one, by their names."""
+    """Map a table's key columns to their forms, where they have one."""
     if table is None:
         return {}
     forms = {column.name: form_of(column, untyped=table.untyped) for column in table.key_columns}
@@ -256,7 +256,7 @@ def forms_of(table: Table | None) -> dict[str, KeySpelling]:
 
 
 def _spelled(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKey:
-    """The key with its values in the forms of their types; `names` are the key's columns as `arranged`
+    """Rewrite the key's values in the forms of their types; `names` are the key's columns as `arranged`
     takes them.
     """
     if not naming.forms:
@@ -269,7 +269,7 @@ def _spelled(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKe
 
 
 def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:
-    """What tells objects apart where nobody knows the key's columns: not how a name was written."""
+    """Make an identity for a key of unknown columns: not by the spelling of their names."""
     if all(fold(name) == name for name, _ in key.parts):
         return key.canonical
     return format_parts((fold(name), value) for name, value in key.parts)
@@ -285,7 +285,7 @@ class Subject(Struct, gc=False):
 
     @property
     def multiple(self) -> Collection[str | None]:
-        """The attributes that hold several values, for which repeating is natural."""
+        """Name the attributes with several values, for which repeating is natural."""
         if self.table is None:
             return ()
         return self.table.multiple
@@ -397,7 +397,7 @@ def screen(
 
 
 def in_order(events: Sequence[Event], options: Options) -> list[Event]:
-    """The events in the order of the rules: by position, or by time and then position."""
+    """Sort events in the order of the rules: by position, or by time and then position."""
     ordered = sorted(events, key=attrgetter("position"))
     if options.future:
         # Sorting is stable: events of one time stay in the order of their positions.
@@ -406,14 +406,14 @@ def in_order(events: Sequence[Event], options: Options) -> list[Event]:
 
 
 def due(event: Event | Change) -> dt.datetime:
-    """When it takes effect; what does not say so comes first: an event, to be set aside."""
+    """Return the time of effect; the earliest time without one: such an event is to be set aside."""
     if event.time is None:
         return dt.datetime.min
     return moment(event.time) or dt.datetime.min
 
 
 def _misfit(event: Event) -> str:
-    """What is wrong with a row that names no event: words for the person who wrote the trigger."""
+    """Explain a row that names no event, for the person who wrote the trigger."""
     if event.fault is not None:
         return event.fault
     if event.kind is None:
@@ -424,7 +424,7 @@ def _misfit(event: Event) -> str:
 
 
 def _meet(screened: Screened, identities: Identities, event: Event, *, row_event: bool) -> Meeting | str:
-    """The object that a table_name and table_key mean; or what is wrong with them."""
+    """Find the object of a table_name and table_key; or explain the fault."""
     try:
         naming, row, identity = identities.identify(event.table, event.key, row_event=row_event)
     except DataError as error:
@@ -460,7 +460,7 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
 
 
 def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: str) -> None:
-    """A column that is to be read back and is there no more: a value that was logged counts."""
+    """Handle a column to be read back that is gone: a logged value counts."""
     inserted = event.kind == Kind.INSERT_FIELD_BACK
     if event.new is not None:
         kind = Kind.INSERT_FIELD if inserted else Kind.REPLACE_FIELD

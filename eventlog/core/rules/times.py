@@ -26,7 +26,7 @@ HOUR_24: Final = re.compile(r"\d[^-+\d.,:]24", re.ASCII).search
 
 
 def read_moment(text: str) -> dt.datetime:
-    """A date and time in ISO 8601. Hour 24 is refused, which Python 3.14 reads as the next day."""
+    """Parse a date and time in ISO 8601. Refuse hour 24, which Python 3.14 reads as the next day."""
     time = dt.datetime.fromisoformat(text)
     if time.hour == 0 and HOUR_24(text):  # pragma: no cover  # Python 3.14 alone comes so far
         raise ValueError(text)
@@ -34,14 +34,14 @@ def read_moment(text: str) -> dt.datetime:
 
 
 def read_clock(text: str) -> dt.time:
-    """A time of day in ISO 8601, without hour 24 as well."""
+    """Parse a time of day in ISO 8601, without hour 24 as well."""
     if text.startswith("24"):
         raise ValueError(text)
     return dt.time.fromisoformat(text)
 
 
 def moment(time: dt.datetime | str) -> dt.datetime | None:
-    """A point in time to compare with, in UTC without a zone; None when the text is not one.
+    """Convert a point in time to UTC without a zone, for comparison; None when the text is not one.
 
     A text is ISO 8601, or in the form of Db2 or Sybase.
     """
@@ -57,7 +57,7 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
 
 
 def in_utc(time: str, zone: dt.tzinfo) -> str:
-    """A time of a zone in UTC, with all its digits. What says its zone, or is no time, stays."""
+    """Convert a time of a zone to UTC, keeping all its digits. Leave it if it says its zone or is no time."""
     try:
         local = read_moment(in_iso_form(time.strip()))
         if local.tzinfo is not None:
@@ -75,7 +75,7 @@ def in_utc(time: str, zone: dt.tzinfo) -> str:
 
 
 def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
-    """A time of UTC, without a zone, as the clocks of a zone show it."""
+    """Convert a time of UTC, without a zone, to the clocks of a zone."""
     if zone is None:
         return time
     return time.replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)

@@ -14,7 +14,7 @@ from eventlog.core.rules.screen import Screened, Subject
 
 
 def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Event]) -> list[Change]:
-    """A change for each event. Two that add equal rows are two changes, whoever made them."""
+    """Make a change for each event. Two that add equal rows are two changes, whoever made them."""
     table = subject.table
     assert table is not None
     changes = []
