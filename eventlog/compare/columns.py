@@ -14,8 +14,8 @@ from eventlog.qlik.values import TableValues
 
 
 def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[TableValues, list[Column], Compared]:
-    """The columns, of which the target has those that are `there`, in small letters; None means
-    all.
+    """List the columns to compare, of which the target has those that are `there`, in small letters; None
+    means all.
     """
     values = TableValues(table)
     others = [index for index in range(len(values.names)) if index not in values.key]
@@ -37,9 +37,7 @@ def selection_of(
     when: Sequence[str] = (),
     query: str | None = None,
 ) -> tuple[Selection, Compared]:
-    """Those columns in the table itself; DataError where nothing tells its rows
-    apart.
-    """
+    """Select those columns from the table itself; raise DataError where nothing tells its rows apart."""
     if not table.key:
         problem = f"{table.whole} has no key, so nobody can say which of its rows differ."
         raise DataError(problem, hint="Give it a primary key or a unique index.")

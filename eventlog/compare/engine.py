@@ -90,14 +90,14 @@ class Comparison:
         self.progress = ComparisonProgress()
 
     def differences(self) -> Iterator[Difference]:
-        """Every row that differs, range by range."""
+        """Yield every row that differs, range by range."""
         for keys in self.suspects():
             if keys:
                 yield from self.settled(keys)
 
     def suspects(self) -> Iterator[Sequence[Key]]:
-        """The keys of rows whose hashes differ, range by range, some at a time; none for a range
-        that is equal.
+        """Yield the keys of rows with different hashes, range by range, some at a time; none for an equal
+        range.
         """
         with ThreadPoolExecutor(2, thread_name_prefix="compare") as pool:
             for part in self._ranges():
@@ -110,7 +110,7 @@ class Comparison:
                     yield ()
 
     def settled(self, keys: Sequence[Key]) -> list[Difference]:
-        """Which of these rows differ now, by their values."""
+        """Compare these rows by their values as they are now."""
         before = self._source.rows(keys)
         there = self._target.rows(keys)
         differences = [self._difference(key, before, there) for key in keys]
@@ -135,7 +135,7 @@ class Comparison:
                 after = upto
 
     def _end(self, after: int | None, cut: int | None) -> int | None:
-        """Where a range ends that begins there and does not go beyond a cut."""
+        """Find the end of a range that begins there and does not go beyond a cut."""
         if self._known is not None and self._known.fits((after, cut)):
             return cut
         with self._source.snapshot() as source:
@@ -145,7 +145,7 @@ class Comparison:
         return upto
 
     def _suspects(self, pool: ThreadPoolExecutor, part: Range) -> list[Key]:
-        """The rows of a range whose hashes differ."""
+        """Find the rows of a range with different hashes."""
         with self._source.snapshot() as source, self._target.snapshot() as target:
             totals = self._totals(source, part)
             known = self._known
@@ -186,7 +186,7 @@ class Comparison:
         self._pace.read(rows)
 
     def _differing(self, source: Snapshot, target: Snapshot, keys: Sequence[Key]) -> list[Key]:
-        """Those of the rows that differ at this moment, and not in their texts alone."""
+        """Choose the rows that differ at this moment, and not in their texts alone."""
         differing_keys: list[Key] = []
         for some in batches(keys, READ_ROWS):
             here, there = source.rows(some), target.rows(some)
@@ -197,8 +197,8 @@ class Comparison:
         return differing_keys
 
     def _totals(self, source: Snapshot, part: Range) -> Totals | None:
-        """The range as two numbers, where somebody wants to know it by them; they must be of the
-        same moment as its hashes.
+        """Sum up the range as two numbers, where somebody keeps them; they must be of the same moment as its
+        hashes.
         """
         if self._known is None or part.last is not None:
             return None

@@ -21,7 +21,7 @@ class KnownRanges(Protocol):
     """What is known of the ranges of one table."""
 
     def known(self) -> dict[Ends, Totals]:
-        """All that is known."""
+        """Read all known ranges."""
 
     def keep(self, ends: Ends, totals: Totals) -> None:
         """Remembers a range."""
@@ -36,11 +36,11 @@ class Recognition:
 
     @property
     def cuts(self) -> list[int]:
-        """The keys at which ranges ended or began."""
+        """List the keys at the ends of known ranges."""
         return sorted({key for ends in self._known for key in ends if key is not None})
 
     def fits(self, ends: Ends) -> bool:
-        """Whether the range is known and has not grown too long."""
+        """Return True if the range is known and has not grown too long."""
         totals = self._known.get(ends)
         return totals is not None and totals.rows <= 2 * RANGE_ROWS
 

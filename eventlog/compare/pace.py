@@ -35,7 +35,7 @@ class Window(Struct, frozen=True):
 
 
 def read_window(text: str) -> Window:
-    """A window such as 22:00-05:00."""
+    """Parse a window such as 22:00-05:00."""
     try:
         begin, end = [dt.time.fromisoformat(part) for part in text.split("-")]
     except ValueError:

@@ -56,7 +56,7 @@ class Range(Struct, frozen=True, kw_only=True):
 
 
 def slices(rows: int, *, native: bool = False) -> Iterator[Range]:
-    """The ranges of a table whose keys have no order that both sides share."""
+    """Yield the ranges of a table whose keys have no order common to both sides."""
     buckets = max(rows // BUCKET_ROWS, 1)
     for first in range(0, buckets, SLICE_BUCKETS):
         last = min(first + SLICE_BUCKETS, buckets) - 1
@@ -72,27 +72,27 @@ def stretch(
     counted: bool = False,
     native: bool = False,
 ) -> Range:
-    """A range of about RANGE_ROWS rows between two keys."""
+    """Make a range of about RANGE_ROWS rows between two keys."""
     buckets = RANGE_ROWS // BUCKET_ROWS
     return Range(after=after, upto=upto, buckets=buckets, counted=counted, native=native)
 
 
 def digests(rows: Sequence[tuple[int, int, int, int]]) -> dict[int, Digest]:
-    """A database's answer about buckets: the number of each, its rows, and the sum of their hashes
-    in two halves.
+    """Read a database's answer about buckets: the number of each, its rows, and the sum of their hashes in
+    two halves.
     """
     # In two halves, because the sum of many hashes of 60 bits has no room in 64.
     return {int(bucket): (int(count), (int(high) << HALF_BITS) + int(low)) for bucket, count, high, low in rows}
 
 
 def differing(left: Digests, right: Digests) -> list[int]:
-    """The buckets that are not the same on both sides."""
+    """List the buckets that differ between both sides."""
     buckets = left.keys() | right.keys()
     return sorted(bucket for bucket in buckets if left.get(bucket) != right.get(bucket))
 
 
 def asked(buckets: Sequence[int], of: int, there: int) -> Iterator[Sequence[int] | None]:
-    """The differing buckets in as many as one query names; None for all, where most of those that
+    """Yield the differing buckets in portions for one query each; None for all, where most of those that
     are there differ.
 
     `of` is how many buckets the range has, `there` how many of them have rows.

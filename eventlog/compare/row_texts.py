@@ -41,13 +41,13 @@ class RowTexts:
         self._reads = [reading_of(sql_type) for sql_type in compared.types]
 
     def key(self, values: Sequence[Any]) -> Key:
-        """The texts of a key by which its row is found on both sides."""
+        """Write the texts of a key by which its row is found on both sides."""
         # Not strict: the readers of the key's columns are the first ones.
         cells = zip(self._reads, values, strict=False)
         return tuple([plain_text(read_cell(read, value)) for read, value in cells])
 
     def first(self, values: Sequence[Any]) -> int | None:
-        """The first number of a key, where there is room for it."""
+        """Return the first number of a key, where there is room for it."""
         first = read_cell(self._reads[0], values[0])
         # SQLite has room for 64 bits.
         if type(first) is int and abs(first) < 2**63:
@@ -55,7 +55,7 @@ class RowTexts:
         return None
 
     def kept(self, row: Sequence[Any]) -> KeptRow:
-        """A row as it is kept."""
+        """Convert a row to its stored form."""
         values = [read_cell(read, cell) for read, cell in zip(self._reads, row, strict=True)]
         plain_texts = [plain_text(value) for value in values]
         texts = [
@@ -72,16 +72,16 @@ class RowTexts:
         )
 
     def cells(self, kept: str) -> list[Any]:
-        """The values of a kept row as texts."""
+        """Read the values of a stored row as texts."""
         cells: list[Any] = json.loads(kept)
         return cells
 
     def values(self, kept: str) -> tuple[Any, ...]:
-        """The values of a kept row."""
+        """Read the values of a stored row."""
         cells = zip(self._reads[self.width :], json.loads(kept), strict=True)
         return tuple([read_cell(read, cell) for read, cell in cells])
 
     @property
     def empty(self) -> list[Any]:
-        """As many NULLs as there are values."""
+        """Return as many NULLs as there are values."""
         return [None] * (len(self._reads) - self.width)

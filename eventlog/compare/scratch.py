@@ -73,7 +73,7 @@ class ScratchSide:
             self.add(rows, counted=counted)
 
     def add(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
-        """The same in a transaction that has begun."""
+        """Write rows in a transaction that has begun."""
         statement = _COUNT if counted else _WRITE
         remaining = iter(rows)
         while batch := [self._row.kept(row) for row in islice(remaining, WRITTEN_ROWS)]:
@@ -101,7 +101,7 @@ class ScratchSide:
         self.change(key, dict(enumerate(cells)), whole=True)
 
     def _former_cells(self, key_text: str) -> list[Any]:
-        """The values of a row; NULLs where there is none."""
+        """Read the values of a row; NULLs where there is none."""
         query = "SELECT cells FROM held WHERE key = ?"
         row = self._database.execute(query, (key_text,)).fetchone()
         if row is None:
@@ -114,7 +114,7 @@ class ScratchSide:
         self._database.execute("INSERT OR REPLACE INTO noted (key, text) VALUES (?, ?)", noted)
 
     def noted(self, key: Key) -> str | None:
-        """The text that was kept with a key."""
+        """Read the text kept with a key."""
         query = "SELECT text FROM noted WHERE key = ?"
         row = self._database.execute(query, (json.dumps(key),)).fetchone()
         if row is None:
@@ -122,7 +122,7 @@ class ScratchSide:
         return str(row[0])
 
     def doubled(self) -> Key | None:
-        """A key that was written several times, if one was."""
+        """Find a key that was written several times."""
         query = "SELECT key FROM held WHERE times > 1 ORDER BY key LIMIT 1"
         row = self._database.execute(query).fetchone()
         if row is None:
@@ -145,12 +145,12 @@ class ScratchSide:
         self._database.execute("COMMIT")
 
     def key(self, values: Sequence[Any]) -> Key:
-        """The texts of a key by which its row is found on both sides."""
+        """Write the texts of a key by which its row is found on both sides."""
         return self._row.key(values)
 
     @contextmanager
     def snapshot(self) -> Iterator[ScratchSnapshot]:
-        """The rows as they are."""
+        """Open the rows as they are."""
         yield ScratchSnapshot(self._database, self.rows)
 
     def rows(self, keys: Sequence[Key]) -> Rows:

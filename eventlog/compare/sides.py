@@ -31,7 +31,7 @@ class Compared(Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> bool:
-        """Whether the first column of the key is a whole number."""
+        """Return True if the first column of the key is a whole number."""
         return category(self.types[0]) is Category.INT
 
     @property
@@ -52,47 +52,45 @@ class Snapshot(Protocol):
     """One moment of a side."""
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Count the rows."""
 
     def bound(self, after: int | None, rows: int) -> int | None:
-        """The first key column of the row so many rows behind the ones up to `after`; None where
-        there are not so many.
+        """Find the first key column of the row so many rows behind the ones up to `after`; None where there
+        are not so many.
         """
 
     def digests(self, part: Range) -> Digests:
-        """The buckets of a range."""
+        """Digest the buckets of a range."""
 
     def totals(self, part: Range) -> Totals:
-        """The whole range as two numbers."""
+        """Sum up the whole range as two numbers."""
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
-        """The rows in some buckets of a range; None means all."""
+        """Hash the rows in some buckets of a range; None means all."""
 
     def rows(self, keys: Sequence[Key]) -> Rows:
-        """The rows with these keys, as far as there were any."""
+        """Read the rows with these keys, as far as there were any."""
 
 
 class ComparedSide(Protocol):
     """The rows of one table, wherever they are."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """What the side has now; it may see another moment each time."""
+        """Open the side as it is now; it may see another moment each time."""
 
     def rows(self, keys: Sequence[Key]) -> Rows:
-        """The rows with these keys as they are now, as far as there are any."""
+        """Read the rows with these keys as they are now, as far as there are any."""
 
     @property
     def ordered(self) -> bool:
-        """Whether the first key column is a whole number there, by which ranges can be cut."""
+        """Return True if the first key column is a whole number there, by which ranges can be cut."""
 
     @property
     def native(self) -> str:
-        """The kind of database, where it has a hash of its own that is quicker than the one that
-        all have.
-        """
+        """Return the kind of database, if it has a quicker hash of its own than the one common to all."""
 
 
 def batches(keys: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
-    """The keys in pieces."""
+    """Yield the keys in pieces."""
     for start in range(0, len(keys), size):
         yield keys[start : start + size]

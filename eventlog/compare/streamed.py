@@ -48,7 +48,7 @@ class StreamedSide:
         return self.filled().rows(keys)
 
     def filled(self) -> ScratchSide:
-        """The temporary file, with all rows."""
+        """Return the temporary file with all rows; fill it the first time."""
         if self._scratch is None:
             scratch = ScratchSide(self._compared)
             try:

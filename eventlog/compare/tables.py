@@ -61,7 +61,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     query: str | None = None
 
     def stands(self, dialect: Dialect) -> str:
-        """What its rows are selected from."""
+        """Write the source of its rows, for FROM."""
         if self.query is None:
             return dialect.qualified(self.table.schema, self.table.name)
         return as_table(self.query)
@@ -85,7 +85,7 @@ class TableSide:
 
     @property
     def hashable(self) -> bool:
-        """Whether the database can hash its rows; Oracle hashes no LOB."""
+        """Return True if the database can hash its rows; Oracle hashes no LOB."""
         lobs = [column for column in self._selection.columns if qlik_type(column.type).lob]
         return not (self._dialect.lob_parameters and lobs)
 
@@ -97,14 +97,14 @@ class TableSide:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableSnapshot]:
-        """What the table has now, for as long as the transaction lasts."""
+        """Open the table as it is now, for as long as the transaction lasts."""
         what = f"The table {self._selection.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
             yield TableSnapshot(connection, self._sql, self._compared, partial(self._rows_by_key, connection))
 
     def rows(self, keys: Sequence[Key]) -> Rows:
-        """The rows with these keys, by the index of the key where there is one."""
+        """Read the rows with these keys, by the index of the key where there is one."""
         what = f"The table {self._selection.table.whole}"
         with transaction(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
@@ -140,9 +140,7 @@ class TableSide:
         return rows
 
     def every(self) -> Iterator[tuple[Any, ...]]:
-        """All rows as the driver hands them over, the key's values first; in pieces, whatever their
-        number.
-        """
+        """Yield all rows from the driver, the key's values first; in pieces, whatever their number."""
         what = f"The table {self._selection.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
@@ -152,12 +150,12 @@ class TableSide:
                 yield tuple(cells)
 
     def top(self, column: str) -> Any:
-        """The highest value of a column."""
+        """Read the highest value of a column."""
         with self.snapshot() as snapshot:
             return snapshot.top(column)
 
     def since(self, column: str, value: Any) -> list[Key]:
-        """The keys of rows whose value of a column is not below this one."""
+        """Read the keys of rows with at least this value in a column."""
         with self.snapshot() as snapshot:
             return snapshot.since(column, value)
 
@@ -198,7 +196,7 @@ class TableSnapshot:
         return digests(self._fetched(query, _bounds(part.after, part.upto)))
 
     def totals(self, part: Range) -> Totals:
-        """The whole range as two numbers."""
+        """Sum up the whole range as two numbers."""
         query = self._sql.made("compare_totals", replace(part, native=self._sql.native), quick=True)
         [(rows, high, low)] = self._fetched(query, _bounds(part.after, part.upto))
         return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
@@ -271,7 +269,7 @@ class _Statements:
         return text(statement(self._dialect, "compare_whole", **holes, within=self._within(None, None)))
 
     def of_column(self, query: str, column: str) -> TextClause:
-        """A query about a column, as the table calls it."""
+        """Make a query about a column, as the table calls it."""
         name = in_text(f"{self._called}.{self._dialect.quoted(column)}")
         holes = self._holes | {"within": self._within(None, None), "column": name}
         return text(statement(self._dialect, query, **holes))
@@ -284,7 +282,7 @@ class _Statements:
         *,
         quick: bool = False,
     ) -> TextClause:
-        """A query about a range, or about some of its buckets."""
+        """Make a query about a range, or about some of its buckets."""
         holes = self._holes | {"within": self._within(part, buckets)}
         if part is not None:
             hashing = "compare_native" if part.native else "compare_hash"
@@ -359,7 +357,7 @@ def _quick_sql(dialect: Dialect, name: str, column: Column, sql: str, number: in
 
 
 def log_text(sql_type: str, text: str) -> str:
-    """A canonical text as keys of a log have it, by which rows are looked up: a time with nine
+    """Convert a canonical text to the form in keys of a log, by which rows are looked up: a time with nine
     digits of a second.
     """
     if category(sql_type) is not Category.TIMESTAMP:
@@ -372,7 +370,7 @@ def log_text(sql_type: str, text: str) -> str:
 
 
 def _is_short(dialect: Dialect, column: Column) -> bool:
-    """Whether no value of the column can be so long that it stands there by its hash."""
+    """Return True if no value of the column can be so long that its hash is used instead."""
     # SQLite takes any text into a VARCHAR(10).
     if not dialect.lookup.keeps_lengths:
         return False
@@ -390,9 +388,7 @@ def string_sql(dialect: Dialect, name: str, column: Column) -> str:
 
 
 def _key_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
-    """The text of a part of the key by which its row is found again, and which is the same on both
-    sides.
-    """
+    """Write SQL for a part of the key by which its row is found again, the same on both sides."""
     kind = kind_of(wanted)
     if kind in ("string", "octet"):
         return string_sql(dialect, name, column)
@@ -444,6 +440,6 @@ class _CanonicalFunction:
 
 
 def as_table(query: str) -> str:
-    """A query as something to select from."""
+    """Wrap a query for FROM."""
     # On lines of its own: its last line may be a comment, and would take the bracket with it.
     return f"(\n{query.strip().removesuffix(';')}\n)"

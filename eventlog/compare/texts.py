@@ -39,19 +39,17 @@ _is_span = re.compile(r"-?\d{2,3}:\d\d:\d\d(?:\.\d+)?", re.ASCII).fullmatch
 
 
 def hash_of(text: str) -> int:
-    """The hash of a text."""
+    """Hash a text."""
     return int(_digest(text.encode("utf-8", "surrogatepass"))[:HASH_DIGITS], 16)
 
 
 def row_text(texts: Cells) -> str:
-    """The texts of some values as one."""
+    """Join the texts of some values."""
     return BETWEEN.join([NULL if text is None else text for text in texts])
 
 
 def kind_of(sql_type: str) -> str:
-    """Which of the canonical forms values of a type have: the ending of the name of a query in
-    compare.sql.
-    """
+    """Choose the canonical form of a type's values: the ending of the name of a query in compare.sql."""
     kind = category(sql_type)
     if kind is Category.NUMBER and is_float(sql_type):
         return "float"
@@ -61,9 +59,7 @@ def kind_of(sql_type: str) -> str:
 
 
 def string_text(value: str) -> str:
-    """A text with its length before it, so that two texts side by side are never taken for
-    others.
-    """
+    """Put a text's length before it, so that two texts side by side are never taken for others."""
     length = len(value)
     if length > LONG_CHARACTERS:
         # A database has to put the texts of a row together, and has no room for long ones.
@@ -72,7 +68,7 @@ def string_text(value: str) -> str:
 
 
 def plain_text(value: Any) -> str | None:
-    """A value as a text from which a column of its type reads it again."""
+    """Write a value as a text from which a column of its type reads it again."""
     if value is None or type(value) is str:
         return value
     if isinstance(value, bytes):
@@ -94,7 +90,7 @@ def plain_text(value: Any) -> str | None:
 
 
 def canonical(sql_type: str) -> Callable[[Any], str | None]:
-    """What makes the canonical text of a value of the type, whatever way a driver hands it over."""
+    """Make a writer of the canonical text of a type's values, from any driver's form."""
     read, string = reading_of(sql_type), is_string(sql_type)
 
     def text(cell: Any) -> str | None:
@@ -105,12 +101,12 @@ def canonical(sql_type: str) -> Callable[[Any], str | None]:
 
 
 def is_string(sql_type: str) -> bool:
-    """Whether the canonical text of a value of the type has its length before it."""
+    """Return True if the canonical text of the type's values has its length before it."""
     return category(sql_type) is Category.STRING
 
 
 def canonical_text(value: Any, plain: str | None, *, string: bool) -> str | None:
-    """The canonical text of a value whose plain text is known."""
+    """Write the canonical text of a value, given its plain text."""
     if isinstance(value, bytes):
         return _digest(value)
     if plain is not None and string:
@@ -119,7 +115,7 @@ def canonical_text(value: Any, plain: str | None, *, string: bool) -> str | None
 
 
 def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:
-    """The value of a cell; the cell itself where it is no value of the type."""
+    """Read a cell; return the cell itself where it is no value of the type."""
     if cell is None:
         return None
     if isinstance(cell, memoryview | bytearray):
@@ -134,7 +130,7 @@ def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two values are the same; what is no number equals itself here."""
+    """Return True for equal values; NaN equals itself here."""
     if left is None or right is None:
         return left is right
     if type(left) is type(right):
@@ -165,8 +161,8 @@ def _decimal(value: Decimal) -> str:
 
 
 def _float(value: float) -> str:
-    """As PostgreSQL writes it: the fewest digits that give it back, without a point where there is
-    no fraction.
+    """Write a fraction as PostgreSQL does: the fewest digits that give it back, without a point where
+    there is no fraction.
     """
     if not math.isfinite(value):
         if math.isnan(value):

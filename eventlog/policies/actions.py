@@ -27,7 +27,9 @@ KNOWN_VALUES = 1000
 
 
 def action_of(step: steps.Step | steps.Unmapped, shape: Shape, number: int) -> Action | None:
-    """What the step does to the changes of a table; None where it does nothing to them. The shape is changed."""
+    """Make the action of a step on the changes of a table, and change the shape; None where it does
+    nothing.
+    """
     # `only` is about the tables that it does not mean, all others are about those that they do.
     meant = shape.is_meant(step.classes)
     if isinstance(step, steps.OnlyTables):
@@ -292,7 +294,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
     shape.add(step.attribute, other.attributes[step.take].column.type)
 
     def place(row: Row, change: Change) -> tuple[str, RowId] | None:
-        """What is looked up, by its name here, and the row that has it; None where nothing is."""
+        """Find the row to look into, and its name here; None where there is none."""
         cell = row.get(of, ABSENT)
         # NULL is not logged of a row that comes, so what is not known of one is NULL.
         if cell is None or (cell is ABSENT and change.op is Op.ADD):
@@ -405,7 +407,7 @@ class _Looks:
         shape.need(self.names, asking=None if done == "where" else self.names)
 
     def at(self, old: Row, new: Row, change: Change) -> Any:
-        """What the expression comes to; Undecided says why it comes to nothing."""
+        """Evaluate the expression; raise Undecided if it has no value."""
         key = self._key(old, new, change)
         known = self._known.get(key)
         if known is None:
@@ -422,7 +424,7 @@ class _Looks:
         return known[0]
 
     def _key(self, old: Row, new: Row, change: Change) -> tuple[Any, ...]:
-        """All that the expression can see; 1 and true are equal in Python, so types stand there too."""
+        """Return everything visible to the expression; with types, as 1 and true are equal in Python."""
         if self._only is not None:
             cell = new.get(self._only, ABSENT)
             return change.op, cell, type(cell)
@@ -484,7 +486,7 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
         return filtered(change, number, "the condition is not true")
 
     def entered(old: Row, change: Change) -> Change:
-        """The change, or all of the object where it may be the first that the output gets of it."""
+        """Return the change, or all of the object where it may be the first for the output."""
         changed = {edit.column for edit in change.edits}
         if change.op is not Op.MODIFY or changed.isdisjoint(looks.names):
             return change

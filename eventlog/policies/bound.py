@@ -109,7 +109,7 @@ class Policy:
 
     @property
     def hidden(self) -> Mapping[Place, frozenset[str]]:
-        """The attributes of each table whose values nobody can read behind the steps."""
+        """Map tables to their attributes unreadable behind the steps."""
         return {
             (shape.source.schema, shape.source.name): frozenset(shape.hidden - shape.exposed)
             for shape in self.shapes
@@ -117,7 +117,7 @@ class Policy:
         }
 
     def tell(self, change: Change) -> Change | Refusal:
-        """What the output gets of a change, or why it gets nothing."""
+        """Apply the steps: return the change for the output, or a refusal."""
         row = change.row
         # Of a table that is not described nobody knows what of it is to be hidden, so nothing is
         # published.
@@ -130,7 +130,7 @@ class Policy:
         return change
 
     def trace(self, change: Change) -> Iterator[Traced]:
-        """Each step that did something to the change, with before and after."""
+        """Yield each step that did something to the change, with before and after."""
         for bound in self._plan(change).actions:
             after = bound.action(change)
             if after is not change:
@@ -140,9 +140,7 @@ class Policy:
             change = after
 
     def needs(self, change: Change) -> frozenset[str]:
-        """The attributes that must be read for this change, because steps look at them and it does
-        not bring them.
-        """
+        """Name the attributes to read for this change, because steps look at them and it does not bring them."""
         plan = self._plan(change)
         # A whole change brings all that there is, and a row that went cannot be read any more.
         if not plan.needs or change.whole or change.op in (Op.DELETE, Op.TRUNCATE):
@@ -160,14 +158,14 @@ class Policy:
 
     @property
     def is_looking(self) -> bool:
-        """Whether a step looks in rows of other tables."""
+        """Return True if a step looks in rows of other tables."""
         return any(plan.looks for plan in self._plans.values())
 
     def looks(self, change: Change) -> Places:
-        """What must be read in rows of other tables before the change can be published; nothing once
-        it brings all of it.
+        """List the values to read in rows of other tables before the change can be published; none once it
+        brings all of them.
 
-        Where one is found by what another one has, they are asked for one after the other.
+        Where one is found by the value of another, they are asked for one after the other.
         """
         plan = self._plan(change)
         places: dict[str, tuple[RowId, str]] = {}
@@ -230,7 +228,7 @@ class PolicyFormat:
 
     @property
     def counts(self) -> bool:
-        """As the other format does, of what the policy makes."""
+        """Return the other format's answer."""
         return self._form.counts
 
     @property
@@ -274,8 +272,8 @@ class PolicyFormat:
         return self._form.heartbeat()
 
     def _policy(self, catalog: Catalog | None) -> Policy:
-        """The steps for these tables; kept, for a writer is made for every batch and expressions take
-        time to be read.
+        """Bind the steps to these tables and keep them, for a writer is made for every batch and parsing
+        expressions takes time.
         """
         if self._bound is None or catalog is not self._catalog:
             self._bound, self._catalog = Policy(self._steps, catalog), catalog

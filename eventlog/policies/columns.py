@@ -38,7 +38,7 @@ class Columns:
         self._drops = None in self._ways.values()
 
     def then(self, other: Columns) -> Columns:
-        """Both in one pass, the other one after this one."""
+        """Join both in one pass, the other one after this one."""
         ways: dict[str, Way] = {}
         for column, way in self._ways.items():
             if way is not None:
@@ -51,7 +51,7 @@ class Columns:
         return Columns(ways, self._number, (*(self._steps or (self,)), *(other._steps or (other,))))
 
     def keeps_apart(self, names: frozenset[str]) -> bool:
-        """Whether it only changes values, and none of these attributes."""
+        """Return True if it only changes values, and none of these attributes."""
         return all(way is not None and way[0] == name and name not in names for name, way in self._ways.items())
 
     def __call__(self, change: Change) -> Change | Refusal:
@@ -96,9 +96,7 @@ class Columns:
         return renamed
 
     def _emptied(self, change: Change) -> Change | Refusal:
-        """What becomes of a change of which nothing seems to be left: as the steps by themselves have
-        it.
-        """
+        """Run the steps one by one on a change of which nothing seems to be left."""
         for step in self._steps:
             after = step(change)
             if isinstance(after, Refusal):
@@ -110,12 +108,12 @@ class Columns:
 
 
 def filtered(change: Change, number: int, why: str) -> Refusal:
-    """That a policy leaves a change out."""
+    """Make the refusal of a change left out by a policy."""
     return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.", filtered=True)
 
 
 def says(edit: Edit) -> bool:
-    """Whether an edit of a whole row is a change."""
+    """Return True if an edit of a whole row is a change."""
     return edit.reset or edit.old != edit.new
 
 
@@ -132,7 +130,7 @@ class Setting:
         return self._action(change)
 
     def lets_pass(self, columns: Columns) -> bool:
-        """Whether it makes no difference if what is done to these columns is done before it."""
+        """Return True if the work on these columns may as well be done before it."""
         return columns.keeps_apart(self._touched)
 
 
@@ -153,8 +151,8 @@ class Looking(Setting):
 
 
 def together(actions: Sequence[Action]) -> list[Action]:
-    """The actions, with those of single attributes put together where they follow each other, or
-    nothing that stands between them has to do with them.
+    """Merge actions on single attributes where they follow each other, or nothing between them is about
+    the same attributes.
     """
     joined: list[Action] = []
     for action in actions:
@@ -168,7 +166,7 @@ def together(actions: Sequence[Action]) -> list[Action]:
 
 
 def _partner_index(actions: Sequence[Action], columns: Columns) -> int | None:
-    """The index of the action that these columns can go together with."""
+    """Find the action to merge these columns with."""
     for index in reversed(range(len(actions))):
         action = actions[index]
         if isinstance(action, Columns):

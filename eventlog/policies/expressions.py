@@ -66,7 +66,7 @@ class Expression:
         """Whether it looks at the row before the change."""
 
     def value(self, old: Mapping[str, Any], new: Mapping[str, Any], op: str, table: str) -> Any:
-        """What it comes to; Undecided says why it comes to nothing."""
+        """Evaluate; raise Undecided if there is no value."""
         # Each variable is copied whenever it is handed over, which takes longer than most
         # expressions.
         variables = self._variables
@@ -84,7 +84,7 @@ class Expression:
 
 
 def mentioned(text: str) -> frozenset[str] | None:
-    """The attributes that an expression names; None where it may look at any."""
+    """Name the attributes in an expression; None where it may look at any."""
     names = set()
     for match in _mention.finditer(text):
         if match["text"] is not None:
@@ -97,8 +97,8 @@ def mentioned(text: str) -> frozenset[str] | None:
 
 
 def cel_value(cell: Cell, category: Category) -> Any:
-    """A cell as CEL takes it: whole numbers, fractions, truth, text, bytes, lists; times as text in
-    ISO 8601.
+    """Convert a cell for CEL: whole numbers, fractions, truth, text, bytes, lists; times as text in ISO
+    8601.
     """
     if type(cell) is str and category is Category.STRING:
         return cell
@@ -111,7 +111,7 @@ def cel_value(cell: Cell, category: Category) -> Any:
 
 
 def function_named(name: str, where: str) -> Callable[..., Any]:
-    """A function for policies; `where` begins the sentence of the error, if there is none or it
+    """Load a function for policies; `where` begins the sentence of the error, if there is none or it
     cannot be loaded.
     """
     known = {offer.name: offer for offer in offers("policies")}

@@ -52,7 +52,7 @@ def _written(
 
 
 def _unfit(write: Callable[[Value], str | None], name: str, on_error: steps.OnUnfit) -> Callable[[Value], Value]:
-    """What writes a value, or does what is to be done where it is none."""
+    """Wrap a writer of values to handle a value without a form as the step says."""
 
     def written(value: Value) -> Value:
         text = write(value)

@@ -11,10 +11,10 @@ from eventlog.core.tablekey import parse
 
 
 def rows(change: Change, keys: Mapping[str, str], names: Collection[str]) -> tuple[Row, Row]:
-    """The row before a change and after it, as far as they are known, with these attributes. Of a
-    delete both are the row that went.
+    """Return the row before and after a change, as far as known, with these attributes. Of a delete both
+    are the row that went.
 
-    `keys` are the attributes that key columns are, by the names that keys have for them.
+    `keys` maps names in keys to attributes.
     """
     old: dict[str, Any] = {}
     new: dict[str, Any] = {}

@@ -78,15 +78,13 @@ class PlaceTemplate:
         self.fields = tuple(dict.fromkeys(part for part, is_field in self._parts if is_field))
 
     def filled(self, values: Mapping[str, str], write: Callable[[str], str] = str) -> str:
-        """The text with values in the places of fields, each written so."""
+        """Fill the fields with values, each written so."""
         texts = [write(values[part]) if is_field else part for part, is_field in self._parts]
         return "".join(texts)
 
 
 def _unknown(name: str, key: str, known: tuple[str, ...], prefix: str) -> ConfigError:
-    """The error that names what a template may hold, and what is nearest to a field that it may
-    not.
-    """
+    """Make the error for an unknown field, with the fields of the template and the nearest one."""
     takes = [f"{{{field}}}" for field in known]
     near = [*known]
     if prefix:
@@ -106,7 +104,7 @@ def place(
     kind: PlaceKind,
     taken: Iterable[str] = (),
 ) -> str:
-    """Where the values lead; NoPlace says why nowhere. `taken` are topics that have another use."""
+    """Format the place of the values; raise NoPlace if there is none. `taken` are topics in other use."""
     if not all(values[name] for name in template.fields):
         raise NoPlace("a value in it is empty")
     if kind == "topic":
@@ -134,7 +132,7 @@ def place(
 
 
 def _in_folder(part: str) -> str:
-    """A name that is no other folder on any file system; who reads it finds the value in it."""
+    """Write a name that is no other folder on any file system, and from which the value can be read."""
     written = _odd_in_folder.sub(_escaped, _bare(part))
     if written.partition(".")[0].lower() in RESERVED:
         return _escape(written[0]) + written[1:]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def needs_of(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> StepNeeds:
-    """What the policies of these outputs need beside changes; its `faults` name a table or attribute
-    that there is not.
+    """List the needs of these outputs' policies beside changes; `faults` name missing tables or
+    attributes.
     """
     policies: list[Policy] = []
     faults: dict[str, ConfigError] = {}
@@ -53,9 +53,9 @@ def needs_of(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> StepNe
 
 
 def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
-    """The policy of an output for these tables.
+    """Bind an output's policy to these tables.
 
-    ConfigError, beginning with its name, where it does not fit them.
+    Raise ConfigError, beginning with its name, where it does not fit them.
     """
     # A configuration is read without what applies its steps.
     from eventlog.policies.bound import Policy

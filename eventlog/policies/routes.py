@@ -41,7 +41,7 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
     known: dict[tuple[str, ...], str | NoPlace] = {}
 
     def values(change: Change) -> dict[str, str]:
-        """The values of the template; NoPlace where one is not known."""
+        """Return the values of the template; raise NoPlace for an unknown one."""
         if change.op is Op.TRUNCATE:
             raise NoPlace("it is about the whole table")
         _, new = rows(change, keys, names)
@@ -84,7 +84,7 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
 
 
 def _part(name: str, value: Cell | Absent, category: Category) -> str:
-    """A value as it stands in a place; NoPlace where it is none that could."""
+    """Format a value for a place; raise NoPlace if impossible."""
     if value is None:
         raise NoPlace(f"{name} is NULL")
     if value is ABSENT:

@@ -26,9 +26,7 @@ class PolicyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def steps_of(output: OutputKeys, policies: Sequence[PolicyConfig]) -> Steps:
-    """The steps that an output's changes go through: those of its policies, as it lists them, then
-    its own, and its guard.
-    """
+    """List the steps of an output: those of its policies in their order, its own, and its guard."""
     known = {policy.name: policy.steps for policy in policies}
     shared = [step for name in output.policies for step in known[name]]
     steps = (*shared, *output.steps)
@@ -94,9 +92,9 @@ _header: Final = re.compile(r"\s*\[\[\s*([\w.]+)\s*\]\]")
 
 
 def line_of(text: str, section: str, number: int, step_index: int) -> str:
-    """Where a step begins in a file, as `, line 12`.
+    """Find the line of a step in a file, as `, line 12`.
 
-    Nothing where it is not written under a heading of its own.
+    Return nothing where it is not written under a heading of its own.
     """
     # Headings are counted, for TOML says nothing of lines.
     tables = steps = -1

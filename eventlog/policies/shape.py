@@ -52,14 +52,14 @@ class Shape:
         return match.table
 
     def is_meant(self, patterns: Iterable[str]) -> bool:
-        """Whether a step with these classes is about the table."""
+        """Return True if a step with these classes is about the table."""
         patterns = tuple(patterns)
         if not patterns:
             return True
         return any(fnmatchcase(name, pattern) for name in self.names for pattern in patterns)
 
     def chosen(self, patterns: Iterable[str], number: int) -> list[str]:
-        """The attributes that a step names, in the table's order, key columns too."""
+        """List the attributes named by a step in the table's order, key columns too."""
         patterns = tuple(patterns)
         known = tuple(self.table.loggable)
         self.had[number] = known
@@ -76,20 +76,20 @@ class Shape:
         return attribute.column.category
 
     def hide(self, names: Iterable[str]) -> None:
-        """Values of these attributes are not published, or not in a form that anybody can read."""
+        """Note that values of these attributes are not published, or in no readable form."""
         self.hidden.update(self._source[name] for name in names if name in self._source)
 
     def expose(self, names: Iterable[str]) -> None:
-        """Values of these attributes are published, whatever becomes of them later."""
+        """Note that values of these attributes are published, whatever becomes of them later."""
         self.exposed.update(source for name, source in self.plain.items() if name in names)
 
     @property
     def plain(self) -> dict[str, str]:
-        """The attributes of the source whose values can be read here, by their names here."""
+        """Map names here to readable attributes of the source."""
         return {name: source for name, source in self._source.items() if source not in self.hidden}
 
     def key_of(self, name: str) -> str | None:
-        """The key column that an attribute is, by its own name; None where it is none."""
+        """Return the name of the attribute's key column; None if it is none."""
         attribute = self.table.loggable.get(name)
         # A child table's column of the same name is no part of the key.
         if attribute is None or attribute.child is not None or attribute.column.name not in self.table.key:
@@ -97,7 +97,7 @@ class Shape:
         return attribute.column.name
 
     def key_names(self, names: Iterable[str]) -> dict[str, str]:
-        """Those of the attributes that are key columns, by the names that keys have for them."""
+        """Map names in keys to those of the attributes that are key columns."""
         by_key_name: dict[str, str] = {}
         for name in names:
             native = self.key_of(name)
@@ -117,7 +117,7 @@ class Shape:
                 )
 
     def need(self, names: Iterable[str], *, asking: Iterable[str] | None) -> None:
-        """A step looks at these attributes, at each change or where one of those `asking` changes:
+        """Note that a step looks at these attributes, at each change or where one of those `asking` changes:
         they must be known.
         """
         needed = self._of_source(names)
@@ -129,7 +129,7 @@ class Shape:
         return frozenset(self._source[name] for name in names if name in self._source and name in attributes)
 
     def drop(self, names: Iterable[str]) -> None:
-        """The table without these attributes."""
+        """Remove attributes from the table."""
         gone = frozenset(names)
         self.hide(gone)
         columns = tuple(column for column in self.table.columns if self._named(column) not in gone)
@@ -146,7 +146,7 @@ class Shape:
         self.table = replace(self.table, columns=columns, children=tuple(children), left_out=left_out)
 
     def rename(self, names: Mapping[str, str], class_name: str) -> None:
-        """The table with other names of attributes, and of its class."""
+        """Rename attributes of the table, and its class."""
         self._source = {names.get(now, now): source for now, source in self._source.items()}
         self.spoken = {names.get(now, now) for now in self.spoken}
         columns = tuple(_called(column, names.get(self._named(column))) for column in self.table.columns)
@@ -162,7 +162,7 @@ class Shape:
             self.table = replace(self.table, class_name=class_name)
 
     def retype(self, names: Iterable[str], sql_type: str, *, refers: bool = False) -> None:
-        """The table with attributes of another type; what `refers` goes on naming objects."""
+        """Change the type of attributes; with `refers` they go on naming objects."""
         meant = frozenset(names)
 
         def typed(column: Column, name: str) -> Column:
@@ -180,7 +180,7 @@ class Shape:
         self.table = replace(self.table, columns=columns, children=tuple(children))
 
     def add(self, name: str, sql_type: str) -> None:
-        """The table with one attribute more, or with one of another type."""
+        """Add an attribute to the table, or change the type of one."""
         self.spoken.add(name)
         if name in self.table.loggable:
             self.retype([name], sql_type)
@@ -195,7 +195,7 @@ class Shape:
         self._source.pop(name, None)
 
     def _named(self, column: Column) -> str:
-        """What an own column is called as an attribute."""
+        """Return the attribute's name of an own column."""
         for attribute in self.table.loggable.values():
             if attribute.child is None and attribute.column.name == column.name:
                 return attribute.name

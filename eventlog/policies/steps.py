@@ -210,7 +210,7 @@ class Date(_Step, frozen=True, kw_only=True, tag="date"):
         self.clock()  # so that a zone that there is not is refused when the configuration is read
 
     def clock(self) -> dt.tzinfo:
-        """The zone; ConfigError where there is no such zone."""
+        """Return the zone; raise ConfigError where there is no such zone."""
         try:
             return ZoneInfo(self.zone)
         # zoneinfo raises all of these: for a path, for a folder, and for what is not there.
@@ -315,8 +315,8 @@ def needs(step: _Step, key: str) -> None:
 
 
 def placed(steps: Steps, kind: PlaceKind | None, where: str, taken: tuple[str, ...] = ()) -> Steps:
-    """The steps of an output whose places are of this kind; ConfigError where it has but one, or a
-    place is none.
+    """Prepare the steps of an output with places of this kind; raise ConfigError where it has but one, or
+    a place is impossible.
     """
     return tuple([_placed(step, kind, where, taken) if isinstance(step, Route) else step for step in steps])
 

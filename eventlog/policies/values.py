@@ -29,7 +29,7 @@ BLOCK_BYTES = 64
 
 
 def each(cell: CellOrAbsent, change: ValueChange) -> CellOrAbsent:
-    """The cell with its value changed, or each of its values; NULL and what is not known stay."""
+    """Change a cell's value, or each of its values; NULL and unknown ones stay."""
     if cell is None or cell is ABSENT:
         return cell
     if isinstance(cell, tuple):
@@ -38,7 +38,7 @@ def each(cell: CellOrAbsent, change: ValueChange) -> CellOrAbsent:
 
 
 def text_of(value: Value, category: Category) -> str:
-    """The one text of a value that is not NULL."""
+    """Write the one text of a value that is not NULL."""
     if type(value) is str and category is Category.STRING:
         return value
     plain = plain_of(value, category)
@@ -52,9 +52,7 @@ def text_of(value: Value, category: Category) -> str:
 
 
 def plain_of(value: Value, category: Category) -> Value:
-    """The value as its column means it, whether it came as text or not; text that is none of that
-    stays text.
-    """
+    """Convert a value to its column's meaning, from text or not; other text stays text."""
     if isinstance(value, dt.datetime | dt.date | dt.time):
         return _moment_text(value)
     # The shortest text of a float is what a log has of it; format() would show its binary tail.
@@ -87,7 +85,7 @@ def _moment_text(value: dt.datetime | dt.date | dt.time) -> str:
 
 
 def _number(text: str) -> Value:
-    """A whole number, or a decimal one without zeros at its end."""
+    """Parse a whole number, or a decimal one without zeros at its end."""
     try:
         number = Decimal(text)
         # One of thousands of digits would take its time, and stays the text that it is.
@@ -100,7 +98,7 @@ def _number(text: str) -> Value:
 
 
 def dated(value: Value, form: str, zone: dt.tzinfo) -> str | None:
-    """A time in another form; None where the value is none."""
+    """Write a time in another form; None where the value is none."""
     # A day without a time is the same day in every zone, so it is read as the text that it is.
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         value = value.isoformat()
@@ -120,7 +118,7 @@ def dated(value: Value, form: str, zone: dt.tzinfo) -> str | None:
 
 
 def numbered(value: Value, decimals: int | None, mark: str, group: str) -> str | None:
-    """A number with so many decimals and these marks; None where the value is none."""
+    """Write a number with so many decimals and these marks; None where the value is none."""
     if isinstance(value, bool | bytes):
         return None
     try:
@@ -185,7 +183,7 @@ def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
 
 
 def decrypted(secret: str, attribute: str, text: str) -> str:
-    """What `encrypting` has hidden, for who has the secret; ValueError where it is not ours."""
+    """Decrypt a text of `encrypting` with the secret; raise ValueError where it is not ours."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

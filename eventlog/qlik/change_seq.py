@@ -56,7 +56,7 @@ class ChangeSeq(Struct, frozen=True, order=True):
         return cls(text[:TIME_DIGITS], int(text[TIME_DIGITS:]))
 
     def later(self, changes: int, stamp: str) -> ChangeSeq:
-        """The value so many changes later, of whose times `stamp` is the latest."""
+        """Return the value so many changes later, with `stamp` as the latest of their times."""
         return ChangeSeq(max(self.time, stamp), self.number + changes)
 
 
@@ -82,13 +82,11 @@ class Sequencer:
         return f"{self._time}{self._number:019d}"
 
     def next(self, change: Change) -> str:
-        """The change's value: its commit time, else its own, unless that lies before the last
-        one's.
-        """
+        """Return the change's value: its commit time, else its own, unless that lies before the last one's."""
         return self.step(time_digits(time_of(change)))
 
     def step(self, stamp: str) -> str:
-        """The value of a change of this time, in its 16 digits."""
+        """Return the value of a change of this time, in its 16 digits."""
         if stamp is not self._seen:  # the changes of one transaction share one time
             self._seen = stamp
             # A clock that was set back must not lead the text back; the number alone grows then.
@@ -97,7 +95,7 @@ class Sequencer:
         return f"{self._time}{self._number:019d}"
 
     def many(self, changes: Sequence[Change]) -> list[str]:
-        """What `next` gives for each of the changes."""
+        """Return the value of each of the changes, as `next` does."""
         sequences: list[str] = []
         # By the object and not by its value: the changes of one transaction share one time, which
         # is read once.
@@ -110,7 +108,7 @@ class Sequencer:
         return sequences
 
     def _row(self, count: int) -> list[str]:
-        """The next numbers; most differ in their last three digits only."""
+        """Write the next numbers; most differ in their last three digits only."""
         time, first = self._time, self._number + 1
         last = self._number = self._number + count
         # The run crosses a thousand, so that it has not one head; that is rare.
@@ -143,7 +141,7 @@ class Stamps:
 
 
 def moment_of(change_seq: str) -> dt.datetime | None:
-    """The time in a change_seq; None where nobody knows it."""
+    """Read the time in a change_seq; None where it is unknown."""
     digits = change_seq[:TIME_DIGITS]
     if digits in ("", START.time):
         return None
@@ -152,7 +150,7 @@ def moment_of(change_seq: str) -> dt.datetime | None:
 
 
 def time_of(change: Change) -> dt.datetime | str | None:
-    """When the change was committed, else when it was made."""
+    """Return the time of the change's commit, else its own."""
     transaction = change.transaction
     if transaction is None or transaction.time is None:
         return change.time
@@ -160,7 +158,7 @@ def time_of(change: Change) -> dt.datetime | str | None:
 
 
 def time_digits(when: dt.datetime | str | None) -> str:
-    """The 16 digits of a time; zeros where there is none, or none that can be read."""
+    """Write the 16 digits of a time; zeros for none, or an unreadable one."""
     at = utc(when)
     if at is None:
         return START.time
@@ -168,9 +166,9 @@ def time_digits(when: dt.datetime | str | None) -> str:
 
 
 def utc(when: dt.datetime | str | None) -> dt.datetime | None:
-    """The time in UTC, without a zone; a time that names no zone counts as UTC.
+    """Convert a time to UTC, without a zone; a time that names no zone counts as UTC.
 
-    None where nobody can tell.
+    Return None for an unreadable one.
     """
     at = read_time(when) if isinstance(when, str) else when
     if at is None or at.tzinfo is None:
@@ -182,7 +180,7 @@ def utc(when: dt.datetime | str | None) -> dt.datetime | None:
 
 
 def read_time(text: str) -> dt.datetime | None:
-    """A time in ISO 8601, to the microsecond; None where the text is none."""
+    """Parse a time in ISO 8601, to the microsecond; None where the text is none."""
     # What nearly all are is read as it stands: a day, and a time of it to the second.
     if len(text) == 19 and text[4::3] in _MARKS:
         try:

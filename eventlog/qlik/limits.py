@@ -37,7 +37,7 @@ class Limit(Struct, frozen=True):
     quick: Quick = lambda read: read
 
     def checked(self, read: Reading) -> Reading:
-        """A reading that refuses what the column cannot hold."""
+        """Wrap a reading to refuse values beyond the column's limit."""
         problem = self.problem
 
         def read_checked(cell: Any) -> Any:
@@ -75,7 +75,7 @@ def reading_within(sql_type: str, limits: ColumnLimits | None) -> Reading:
 
 
 def _far_reading(sql_type: str, limits: ColumnLimits) -> Callable[[str], Any] | None:
-    """What reads the values of a type that Python lacks; None where the target has none."""
+    """Choose a reading for values that Python lacks; None where the target has none."""
     kind, beyond = category(sql_type), limits.beyond
     if kind in _FAR and beyond is not None:
         return lambda text: beyond(sql_type, kind, text)
@@ -87,7 +87,7 @@ def _far_reading(sql_type: str, limits: ColumnLimits) -> Callable[[str], Any] | 
 
 @lru_cache(maxsize=4096)
 def limit_of(sql_type: str, limits: ColumnLimits) -> Limit | None:
-    """What a column of this type holds there; None where that is every value of the type."""
+    """Find the limit of a column of this type; None where it holds every value of the type."""
     kind = qlik_type(sql_type)
     word = kind.forms.sql
     if word == "text":

@@ -23,12 +23,12 @@ _hexadecimal = re.compile(r"(0[xX])?[0-9a-fA-F]+").fullmatch
 
 
 def bits_to_bytes(bits: int) -> bytes:
-    """The binary mask; no byte at all where no bit is set."""
+    """Write the binary mask; no byte at all where no bit is set."""
     return bits.to_bytes((bits.bit_length() + 7) >> 3, "little")
 
 
 def bits_to_hex(bits: int) -> str:
-    """The mask as text: whole bytes, upper case; empty where no bit is set."""
+    """Write the mask as text: whole bytes, upper case; empty where no bit is set."""
     return bits.to_bytes((bits.bit_length() + 7) >> 3, "big").hex().upper()
 
 
@@ -60,14 +60,12 @@ def bits_of(mask: str | bytes | memoryview | None) -> int:
 
 
 def padded_bytes(bits: int, columns: int) -> bytes:
-    """The binary mask in the width that messages give it: one byte more than whole bytes of
-    columns.
-    """
+    """Write the binary mask in the width of messages: one byte more than whole bytes of columns."""
     return bits.to_bytes(columns // 8 + 1, "little")
 
 
 def padded_hex(bits: int, columns: int) -> str:
-    """The mask as text in the width that messages give it."""
+    """Write the mask as text in the width of messages."""
     return binascii.hexlify(bits.to_bytes(columns // 8 + 1, "big")).decode("ascii").upper()
 
 
@@ -116,7 +114,7 @@ class MovedMasks(dict[str | bytes | None, str | bytes]):
 
 
 def places_of(bits: int, offset: int = 0) -> list[int]:
-    """The indexes of the columns whose bit is set, in order."""
+    """List the indexes of the columns whose bit is set, in order."""
     rest = bits >> offset
     # The lowest bit alone, again and again: a wide table's mask has few bits set.
     places = []

@@ -50,7 +50,7 @@ class ColumnSayer:
             raise named(error, column) from None
 
     def nearest(self, column: str, value: Value) -> Value:
-        """The nearest value that the column can hold; None where nobody knows one."""
+        """Find the nearest value that the column can hold; None where there is none."""
         category = self._columns[column][0].category
         if category in _ENDS:
             side = side_of(value)
@@ -70,7 +70,7 @@ class ColumnSayer:
         return None
 
     def holds_several(self, _column: str) -> bool:
-        """No column of a row does; a child table's values are left out of it."""
+        """Return False: a child table's values are left out of a row."""
         return False
 
 

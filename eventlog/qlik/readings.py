@@ -51,14 +51,12 @@ def reading_of(sql_type: str) -> Reading:
 
 
 def is_float(sql_type: str) -> bool:
-    """Whether a number of the type is a binary fraction."""
+    """Return True if a number of the type is a binary fraction."""
     return bare_type(sql_type) in _FLOATS
 
 
 def is_whole_text(text: str) -> bool:
-    """Whether UTF-8 can carry the text: it cannot, where half of a character stands that is written
-    as two.
-    """
+    """Return True if UTF-8 can carry the text: not half of a character that is written as two."""
     if text.isascii():
         return True
     try:

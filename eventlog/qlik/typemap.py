@@ -110,12 +110,12 @@ class QlikType(Struct, frozen=True):
 
     @property
     def lob(self) -> bool:
-        """Whether changeMask leaves it out."""
+        """Return True if changeMask leaves it out."""
         return self.name in LOBS
 
     @property
     def forms(self) -> Forms:
-        """What it is where values are written."""
+        """Return its forms where values are written."""
         if self.name == "NUMERIC" and self.scale == 0 and 0 < self.precision <= WHOLE_DIGITS:
             return WHOLE
         return FORMS[self.name]
@@ -132,7 +132,7 @@ class QlikType(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def qlik_type(sql_type: str) -> QlikType:
-    """What a SQL type is called, such as `varchar(64)` or `numeric(10,2)`."""
+    """Map a SQL type such as `varchar(64)` or `numeric(10,2)`."""
     name = type_name(sql_type)
     kind = category(sql_type)
     if kind is Category.STATE:
@@ -150,8 +150,8 @@ def qlik_type(sql_type: str) -> QlikType:
 
 
 def _has_length(name: str) -> bool:
-    """Whether what a text type has in parentheses is the length of its values: it is none of an array's,
-    of a vector's or of a time's.
+    """Return True if the parentheses of a text type hold the length of its values: not an array's, a
+    vector's or a time's.
     """
     return not name.endswith("[]") and ("char" in name or name in _SIZED)
 

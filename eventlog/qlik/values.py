@@ -42,7 +42,7 @@ class TableValues:
 
 
 def named(error: ExpressionError, column: str) -> ExpressionError:
-    """The error, with the column that it speaks of."""
+    """Add to an error the column that it speaks of."""
     return ExpressionError(f"column {value_shown(column)}: {error}")
 
 
@@ -86,8 +86,8 @@ class Teller:
         self._skip = len(self._key_head)
 
     def images(self, change: Change) -> tuple[list[Piece] | None, list[Piece] | None, int, int, int]:
-        """The row before a change and after it, and the bits of columns: what it is about, what was
-        known and what is.
+        """Return the row before and after a change, and the bits of columns: changed, known before and known
+        now.
         """
         if change.op is Op.TRUNCATE:
             return None, None, 0, 0, 0
@@ -100,7 +100,7 @@ class Teller:
         return row, None, self._values.key_bits or bits, bits, 0
 
     def row(self, change: Change, *, new: bool) -> RowImages:
-        """A row that begins, or one that ends."""
+        """Return a row that begins, or one that ends."""
         row, known, key_value = self.keyed(change.row.key)
         plan, null = self._plan, self._null
         for edit in change.edits:
@@ -123,7 +123,7 @@ class Teller:
         return row, row, known, known, known, key_value
 
     def modified(self, change: Change) -> RowImages:
-        """A row that goes on."""
+        """Return a row that goes on."""
         # A modification never changes a key, which therefore stands on both sides.
         after, key_bits, key_value = self.keyed(change.row.key)
         before = after.copy()
@@ -174,7 +174,7 @@ class Teller:
         return before, after, changed, known_before, known_after, key_value
 
     def keyed(self, key: str) -> tuple[list[Piece], int, str | None]:
-        """A row in which only the key stands, the key's bits, and its value where it is one."""
+        """Return a row with only the key, the key's bits, and its value if it is a single one."""
         row = self._nothing.copy()
         text = key[self._skip :]
         # `isalnum` spares the call for most keys: such text has nothing that could be escaped.

@@ -48,7 +48,7 @@ class LaidRows(Struct, frozen=True, kw_only=True):
     cells: tuple[Cells, ...]
 
     def spread(self, values: Sequence[Any]) -> list[Any]:
-        """Each change's value, once for each of its rows."""
+        """Repeat each change's value for each of its rows."""
         return _woven(values, values, self.shown)
 
 
@@ -86,7 +86,7 @@ class Layout:
                 self._numbered = f"{key.name}="
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
-        """The rows of the changes; None where one of them takes the long way."""
+        """Lay out the rows of the changes; None where one of them takes the long way."""
         shape_and_masks = self._shape_of(changes)
         # A truncation has no key and no edits, and so no columns that could be woven.
         ops = [Op.ADD if change.refresh or change.created else change.op for change in changes]
@@ -122,9 +122,9 @@ class Layout:
         return LaidRows(indexes=range(len(changes)), shown=shown, cells=(*headers, *own))
 
     def _shape_of(self, changes: Sequence[Change]) -> tuple[RowShape, Masks] | None:
-        """What all of the changes look like, and their masks.
+        """Find the common shape of all changes, and their masks.
 
-        None where one is not whole, or has other columns.
+        Return None where one is not whole, or has other columns.
         """
         first = changes[0].edits
         if not first or False in [change.whole for change in changes]:
@@ -145,7 +145,7 @@ class Layout:
         ops: Sequence[Op],
         shown: Sequence[bool],
     ) -> tuple[Cells, ...] | None:
-        """The table's own columns; None where a value or a key has to be read."""
+        """Lay out the table's own columns; None where a value or a key has to be read."""
         # Looked at are the values of all images that are known, also of those that are not shown: a
         # mask compares both.
         known = list(chain.from_iterable(map(_KNOWN.__getitem__, ops)))
@@ -185,9 +185,9 @@ class Layout:
         return cells
 
     def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
-        """The columns of the key, from the keys of many rows.
+        """Lay out the columns of the key, from the keys of many rows.
 
-        DataError where one of them is none.
+        Raise DataError where one of them is malformed.
         """
         numbered = self._numbered
         if numbered is not None:
@@ -207,9 +207,9 @@ class Layout:
         return tuple([row[index] for index in self._values.key])
 
     def _shape(self, names: tuple[str, ...]) -> tuple[RowShape, Masks] | None:
-        """What rows with edits of these columns look like, and their masks.
+        """Find the shape of rows with edits of these columns, and their masks.
 
-        None where those take the long way.
+        Return None where those take the long way.
         """
         if names not in self._shapes:
             shape = row_shape(self._values, names, self._bounds)
@@ -217,20 +217,20 @@ class Layout:
         return self._shapes[names]
 
     def _named(self, which: int) -> dict[Op, tuple[str, ...]]:
-        """What the rows of each operation are called, by letter or by word."""
+        """Name the rows of each operation, by letter or by word."""
         return {op: self._images(op, BEFORE[which], OPERATIONS[op][which]) for op in _KNOWN}
 
     def _images(self, op: Op, before: Any, own: Any) -> tuple[Any, ...]:
-        """One for each row of the operation.
+        """Return one value for each row of the operation.
 
-        Only that of a modification begins with a before image.
+        Only a modification begins with a before image.
         """
         return tuple(compress((before if op is Op.MODIFY else own, own), self._shown[op]))
 
     def _written_masks(self, shape: RowShape) -> Masks:
-        """The masks of a change's rows by operation and columns that differ.
+        """Write the masks of a change's rows by operation and columns that differ.
 
-        None where nothing changed.
+        Return None where nothing changed.
         """
 
         def masks(op: Op, *differs: bool) -> tuple[bytes | str, ...]:
@@ -252,7 +252,7 @@ _NONE: Final = LaidRows(indexes=(), shown=(), cells=())
 
 
 def _woven(befores: Sequence[Any], afters: Sequence[Any], shown: Iterable[bool]) -> list[Any]:
-    """What stands before and after by turns, as far as it is shown."""
+    """Weave values before and after by turns, as far as they are shown."""
     both: list[Any] = [None] * (2 * len(befores))
     both[::2], both[1::2] = befores, afters
     return list(compress(both, shown))
@@ -306,7 +306,7 @@ class RowShape(Struct, frozen=True, kw_only=True):
     """Where columns stand that do not hold every value of their type."""
 
     def fit_each(self, columns: Sequence[Sequence[Any]]) -> bool:
-        """Whether the values of many rows do, column by column."""
+        """Return True if the values of many rows fit, column by column."""
         for cells, wanted in zip(columns, self.kinds, strict=True):
             # By exact types, for a bool is an int and would be written as one.
             if not set(map(type, cells)) - {type(None)} <= {wanted}:
@@ -318,20 +318,20 @@ class RowShape(Struct, frozen=True, kw_only=True):
         return all(bound.holds(columns[index]) for index, bound in self.bounds)
 
     def row(self, key: tuple[Any, ...], cells: tuple[Any, ...]) -> tuple[Any, ...]:
-        """All rows by their columns; None where a column was not captured."""
+        """Put the values in the order of all columns; None for those not captured."""
         if self.order is None:
             return (*key, *cells)
         return self.order((*key, *cells, None))
 
     def changed(self, flags: tuple[bool, ...]) -> int:
-        """The bits of the columns that differ."""
+        """Return the bits of the columns that differ."""
         return sum(1 << index for index in compress(self.indexes, flags))
 
 
 def row_shape(
     values: TableValues, names: tuple[str, ...], bounds: Mapping[str, Limit | None] = MappingProxyType({})
 ) -> RowShape | None:
-    """What rows with edits of these columns look like; None where those take the long way."""
+    """Make the shape of rows with edits of these columns; None where those take the long way."""
     own = {name: index for index, name in enumerate(values.names)}
     captured = all(name in own and own[name] not in values.key for name in names)
     # A second edit of a column, or one of a key's column, contradicts the row; the long way decides.
@@ -362,7 +362,7 @@ def row_shape(
 
 
 def _kind(column: Column) -> type:
-    """The one type that values of the column have."""
+    """Return the one type of the column's values."""
     if column.category is Category.NUMBER and is_float(column.type):
         return float
     return _KINDS[column.category]

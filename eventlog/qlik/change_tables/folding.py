@@ -67,7 +67,7 @@ Step = Nets | Moved | Emptied
 
 
 def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
-    """The steps that rows in order of change_seq, before images first, amount to."""
+    """Fold rows in order of change_seq, before images first, to steps."""
     nets: dict[Key, NetRow] = {}
     before: Values | None = None
     # A before image comes right before its row, as `U` alone cannot tell the former key.
@@ -90,7 +90,7 @@ def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
 
 
 def count(rows: Iterable[ChangeRow]) -> RowCounts:
-    """What rows without a key amount to, in any order."""
+    """Count rows without a key, in any order."""
     counted: dict[Key, CountedRow] = {}
     for row in rows:
         counted_row = counted.setdefault((row.values[WHOLE_ROW],), CountedRow(values=row.values))

@@ -91,7 +91,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
             yield gathered.document()
 
     def heartbeat(self) -> None:
-        """There is none."""
+        """Return None: there is none."""
 
 
 WORTHWHILE_CHANGES: Final = 8
@@ -123,9 +123,9 @@ class WrittenColumns(Struct, frozen=True, gc=False):
 def rows_of(
     tables: ChangeTables, changes: Iterable[Change], stamp_of: Stamps
 ) -> tuple[list[WrittenRows | Refusal], int]:
-    """The rows of changes one by one, or why a change cannot have any.
+    """Make the rows of changes one by one, or a refusal.
 
-    And how many rows there are.
+    Return also the number of rows.
     """
     written: list[WrittenRows | Refusal] = []
     count = 0
@@ -145,7 +145,7 @@ def rows_of(
 
 
 def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
-    """The rows of all changes column by column; None where one of them does not allow that."""
+    """Lay out the rows of all changes column by column; None where one of them does not allow that."""
     if len(changes) < WORTHWHILE_CHANGES or tables.apart(changes):
         return None
     tables_with_rows: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
@@ -210,7 +210,7 @@ class Gathered:
             self.count += len(positions)
 
     def document(self) -> RowsDocument:
-        """What was gathered; changes are called by their change_seq there."""
+        """Make the document; changes are called by their change_seq there."""
         last = next(reversed(self._covers))
         blocks = tuple([growing.block() for growing in self._blocks.values()])
         return RowsDocument(id=last, body=b"", covers=self._covers, blocks=blocks)
@@ -242,7 +242,7 @@ class Gathered:
     def _pieces(
         self, table: ChangeTable, laid: LaidRows, sequences: list[str], positions: list[Any]
     ) -> Iterator[tuple[str, Piece]]:
-        """The rows of each partition, after the first change_seq among them."""
+        """Yield the rows of each partition, after the first change_seq among them."""
         cells: list[Sequence[Any]] = [*laid.cells]
         if table.sequenced:
             cells.insert(0, sequences)
@@ -277,7 +277,7 @@ class Gathered:
 
 
 def by_table(changes: Sequence[Change]) -> list[Sequence[int]]:
-    """The indexes of the changes of each table, or of each of the tables that they are sent to."""
+    """Group the indexes of changes by table, or by the table that they are sent to."""
     rows = list(map(_row, changes))
     # Chained on purpose: one name, and one schema.
     of_one_table = len({row.table for row in rows}) == 1 == len({row.schema for row in rows})

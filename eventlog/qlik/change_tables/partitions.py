@@ -19,11 +19,11 @@ class Partition(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """As it is called everywhere: `20170313T123000_20170313T170000`."""
+        """Write its name: `20170313T123000_20170313T170000`."""
         return f"{_written(self.start)}_{_written(self.end)}"
 
     def closed_by(self, change_seq: str) -> bool:
-        """Whether rows with this change_seq come after it, so that none can follow in it."""
+        """Return True if rows with this change_seq come after it, so that none can follow in it."""
         return change_seq[:TIME_DIGITS] >= _digits(self.end)
 
 
@@ -40,7 +40,7 @@ class Partitions:
         self._found = Partition(start=base, end=base)
 
     def of(self, change_seq: str) -> Partition:
-        """Where a row stands. Rows whose time nobody knows stand in the earliest one there is."""
+        """Find the partition of a row. Rows of unknown time stand in the earliest one there is."""
         digits = change_seq[:TIME_DIGITS]
         if not self._first <= digits < self._next:
             at = moment_of(digits) or dt.datetime.min

@@ -50,7 +50,7 @@ _ALL_BITS: Final = (1 << 128) - 1
 
 
 def header_columns(settings: ChangeTableSettings, *, who: bool = False) -> list[tuple[str, str]]:
-    """Names and types of the header columns that are there, in order."""
+    """List the names and types of the present header columns, in order."""
     types = TYPES | dict.fromkeys(WHO_HEADERS, WHO_TYPE)
     if settings.mask == "hex":
         types["change_mask"] = HEX_MASK
@@ -61,7 +61,7 @@ def header_columns(settings: ChangeTableSettings, *, who: bool = False) -> list[
 
 
 def who_cells(change: Change) -> tuple[str | None, str | None]:
-    """Who is behind a change, in the order of the header columns."""
+    """Return the user and context of a change, in the order of the header columns."""
     return (None, None) if change.who is None else (change.who.user, change.who.context)
 
 
@@ -74,7 +74,7 @@ def transaction_id(transaction: Transaction | None) -> str:
 
 
 def stream_position(change: Change) -> str:
-    """Where the source's own log has the change, in the source's writing; never to be compared."""
+    """Write the change's position in the source's own log, in its own form; never to be compared."""
     return (change.stream or written(change.positions[-1]))[:POSITION_LIMIT]
 
 
@@ -92,7 +92,7 @@ class ChangeColumn(Struct, frozen=True, kw_only=True):
     key: int = 0
 
     def is_called(self, header: str) -> bool:
-        """Whether it is this header column, whatever prefix it has."""
+        """Return True for this header column, whatever prefix it has."""
         return self.header and self.name.endswith(header)
 
 
@@ -121,19 +121,19 @@ class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
         return list(zip(*self.cells, strict=True))
 
     def without(self, left_out: Collection[tuple[Position, ...]]) -> RowBlock:
-        """The block without the rows of these changes."""
+        """Copy the block without the rows of these changes."""
         rest = [positions not in left_out for positions in self.positions]
         cells = tuple([list(compress(column, rest)) for column in self.cells])
         return replace(self, cells=cells, positions=list(compress(self.positions, rest)))
 
     @property
     def folder(self) -> str:
-        """The folder of its change table."""
+        """Name the folder of its change table."""
         return folder_of(self.table, self.target)
 
     @property
     def place(self) -> str:
-        """The folder of its files: that of its partition, where there are such."""
+        """Name the folder of its files: its partition's, where there are such."""
         if self.partition is None:
             return self.folder
         return f"{self.folder}/{self.partition.name}"
@@ -180,7 +180,7 @@ class RowsDocument(Document, frozen=True, kw_only=True):
 
 
 def by_column(rows: Sequence[ChangeRow], columns: int) -> list[tuple[Any, ...]]:
-    """The cells of each column, for what is written column by column."""
+    """Turn rows into columns, for writers that go column by column."""
     # Without a row, `zip` would give no columns at all.
     if not rows:
         return [()] * columns
@@ -188,6 +188,6 @@ def by_column(rows: Sequence[ChangeRow], columns: int) -> list[tuple[Any, ...]]:
 
 
 def folder_of(table: Table, target: str) -> str:
-    """The folder of a change table; what could lead out of it is no part of a name."""
+    """Name the folder of a change table; nothing in the name can lead out of it."""
     whole = f"{table.schema}.{target}" if table.schema else target
     return whole.replace("/", "%2f").replace("\0", "%00")

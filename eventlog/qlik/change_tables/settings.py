@@ -63,7 +63,7 @@ class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         self.base()
 
     def base(self) -> dt.datetime:
-        """The time that partitions are counted from."""
+        """Return the time from which partitions are counted."""
         try:
             base = dt.datetime.fromisoformat(self.partition_base)
         except ValueError:
@@ -76,5 +76,5 @@ class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def present(self) -> tuple[Header, ...]:
-        """The chosen header columns in their order."""
+        """List the chosen header columns in their order."""
         return tuple([name for name in HEADERS if name in self.headers])

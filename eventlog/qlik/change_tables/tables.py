@@ -60,9 +60,10 @@ class ChangeTable:
         limits: ColumnLimits | None = None,
         who: bool = False,
     ) -> None:
-        """With `load` it has the rows of a full load: the table's own columns, under its own name.
+        """Make a change table; with `load` it has the rows of a full load: the table's own columns, under its
+        own name.
 
-        With a `route` it is called so. With `who` header columns say who is behind a change.
+        A `route` is its name. With `who` header columns say who is behind a change.
         """
         self._who = who and not load
         self.source, self.route = table, route
@@ -108,9 +109,9 @@ class ChangeTable:
         self.sayer = ColumnSayer(self.values.columns, readings)
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
-        """The finished cells of the change's rows, without change_seq and partition_name.
+        """Write the finished cells of the change's rows, without change_seq and partition_name.
 
-        None where nothing changed.
+        Return None where nothing changed.
         """
         # A row of a full load is one that came, and so is one that was read back after it came.
         if change.refresh or change.created:
@@ -151,9 +152,9 @@ class ChangeTable:
         return (*header, *(before or ())), row
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
-        """What `rows` gives for many changes, column by column.
+        """Lay out the rows of many changes, column by column, as `rows` writes them.
 
-        None where that must be asked of each.
+        Return None where each must be asked by itself.
         """
         return self._layout.laid(changes)
 
@@ -186,8 +187,8 @@ class ChangeTables:
         limits: ColumnLimits | None = None,
         who: bool = False,
     ) -> None:
-        """With `loads`, rows of a full load go into tables of their own; with `who` header columns say
-        who is behind a change.
+        """Make the tables. With `loads`, rows of a full load go into tables of their own; with `who` header
+        columns say who is behind a change.
         """
         self._who = who
         self._limits = limits
@@ -201,9 +202,9 @@ class ChangeTables:
         self._made: dict[tuple[str | None, str, bool, str], ChangeTable | ExpressionError | None] = {}
 
     def of(self, change: Change) -> ChangeTable | None:
-        """Where the change goes.
+        """Find the table of a change.
 
-        None where its table was not chosen, ExpressionError where it has none.
+        Return None where its table was not chosen; raise ExpressionError where it has none.
         """
         name = change.row.schema, change.row.table, self._loads and change.refresh, change.route
         if name not in self._made:
@@ -217,7 +218,7 @@ class ChangeTables:
     def otherwise(
         self, change: Change, error: DataError, table: ChangeTable | None
     ) -> tuple[Refusal, tuple[ChangeRow, ...]]:
-        """Why a change has no rows, or not with all its values; and its rows without them."""
+        """Refuse a change or some of its values; return also its rows without them."""
         if table is None:
             return refused(change, error), ()
         if change.created:  # also one of which no value can be written is there
@@ -226,8 +227,8 @@ class ChangeTables:
         return refusal, rows or ()
 
     def apart(self, changes: Sequence[Change]) -> bool:
-        """Whether rows of a full load stand among them, which go another way than the others of
-        their table.
+        """Return True if rows of a full load are among them, which go another way than the others of their
+        table.
         """
         return self._loads and any(change.refresh for change in changes)
 
@@ -255,9 +256,7 @@ def finished(
     table: ChangeTable,
     partition: Partition | None,
 ) -> ChangeRow:
-    """The whole row, with its change_seq and the name of its partition, where these are among the
-    columns.
-    """
+    """Add change_seq and the name of its partition to a row, where these are among the columns."""
     if partition is not None:
         # The last of the headers, in a row without its change_seq.
         index = table.offset - 1 - table.sequenced

@@ -45,7 +45,7 @@ class AvroCoder:
             self._open = envelope_head("DT", None, None)
 
     def way(self, column: Column, kind: QlikType, logical: bool) -> Way:
-        """How pieces are made of a column's values."""
+        """Choose how to make pieces of a column's values."""
         read: Callable[[Any], Any] = reading(column)
         write = to_avro(kind, logical=logical)
         # Most texts are text already, and a reading would only say so.
@@ -54,7 +54,7 @@ class AvroCoder:
         return NEVER, lambda cell: write(read(cell))
 
     def head(self, operation: str, data: list[Piece], before: list[Piece] | None) -> bytes:
-        """What stands before the changeSequence."""
+        """Write the part before the changeSequence."""
         old = (NULL,) if before is None else (SOME, *before)
         return b"".join((self._begin, *data, *old, _SEQUENCED[operation]))
 
@@ -66,7 +66,7 @@ class AvroCoder:
         changed: int | None,
         present: int | None,
     ) -> bytes:
-        """What stands after the changeSequence, up to what its transaction has of events."""
+        """Write the part after the changeSequence, up to the transaction's counters."""
         masks = self._masks
         return b"".join(
             (
@@ -80,27 +80,27 @@ class AvroCoder:
         )
 
     def counters(self, event_number: int | None, last: bool | None) -> bytes:
-        """Which one of its transaction's it is: the end of the message."""
+        """Write the message's number within its transaction: the end of the message."""
         counter = NULL if event_number is None else SOME + number(event_number)
         # These two are all that differs between the messages of one transaction.
         return counter + _LAST[last]
 
     def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
-        """The head of the whole message: an envelope says how long the message in it is."""
+        """Write the head of the whole message: an envelope says how long the message in it is."""
         if self._open is None:
             return head
         return b"".join((self._open, number(len(head) + width + len(tail)), head))
 
 
 def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes:
-    """An envelope up to the length of the message in it."""
+    """Write an envelope up to the length of the message in it."""
     # Each is a union with null of its own.
     parts = [NULL if content is None else some(content.encode()) for content in (schema_id, schema)]
     return b"".join((MAGIC, sized(kind.encode()), NULL, *parts))
 
 
 def key_of(pieces: list[Piece], indexes: tuple[int, ...], names: tuple[str, ...]) -> bytes:
-    """A key as a record of columns that are no unions."""
+    """Write a key as a record of columns that are no unions."""
     for index in indexes:
         if pieces[index] == NULL:
             raise ExpressionError(f"the key column {names[index]} is NULL")

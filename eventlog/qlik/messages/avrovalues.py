@@ -44,7 +44,7 @@ SIZES = [SOME + _SHORT[2 * size] for size in range(_TABLED_NUMBERS)]
 
 
 def number(value: int) -> bytes:
-    """An int or a long."""
+    """Write an int or a long."""
     rest = value << 1
     if value < 0:
         rest = ~rest  # zigzag: numbers near zero are short, whatever their sign
@@ -54,12 +54,12 @@ def number(value: int) -> bytes:
 
 
 def sized(content: bytes) -> bytes:
-    """A string or bytes: the length, and then they."""
+    """Write a string or bytes behind its length."""
     return number(len(content)) + content
 
 
 def some(content: bytes) -> bytes:
-    """A string or bytes in a union with null."""
+    """Write a string or bytes in a union with null."""
     size = len(content)
     if size < _TABLED_NUMBERS:
         return SIZES[size] + content
@@ -67,7 +67,7 @@ def some(content: bytes) -> bytes:
 
 
 def to_avro(kind: QlikType, *, logical: bool) -> ToAvro:
-    """What makes a piece of Avro of a column's values, which are never None."""
+    """Choose the writer of a column's values in Avro, which are never None."""
     word = None
     if logical:
         word = _logical(kind)
@@ -84,7 +84,7 @@ def to_avro(kind: QlikType, *, logical: bool) -> ToAvro:
 
 
 def avro_type(kind: QlikType, *, logical: bool) -> str | dict[str, str | int]:
-    """How a schema says the type."""
+    """Write the type for a schema."""
     word = None
     if logical:
         word = _logical(kind)
@@ -97,7 +97,7 @@ def avro_type(kind: QlikType, *, logical: bool) -> str | dict[str, str | int]:
 
 
 def _logical(kind: QlikType) -> LogicalWord | None:
-    """The logical type; a decimal wants its digits."""
+    """Choose the logical type; a decimal needs its digits."""
     word = kind.forms.logical
     if word == "decimal" and kind.digits is None:
         return None

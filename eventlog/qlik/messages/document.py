@@ -43,8 +43,8 @@ class MessagesDocument(Document, frozen=True, kw_only=True):
 
 
 def lines(messages: Iterable[Message]) -> bytes:
-    """One line for each message: its topic, its key and its value, which is text in Base64 unless
-    it is JSON.
+    """Write one line for each message: its topic, its key and its value, as text in Base64 unless it is
+    JSON.
     """
     return b"".join([_line(message) for message in messages])
 

@@ -60,7 +60,7 @@ class JsonCoder:
             self._external = f',"externalSchemaId":"{shape.schema_id}"'
 
     def way(self, column: Column, kind: QlikType, logical: bool) -> Way:
-        """How pieces are made of a column's values."""
+        """Choose how to make pieces of a column's values."""
         read, write = reading(column), to_json(kind)
         plain = _PLAIN.get(kind.name)
         if write is not None:
@@ -73,7 +73,7 @@ class JsonCoder:
         return plain, read
 
     def head(self, operation: str, data: list[Piece], before: list[Piece] | None) -> bytes:
-        """What stands before the changeSequence."""
+        """Write the part before the changeSequence."""
         try:
             row = _encode(self._row(*data))
             if before is None:
@@ -92,7 +92,7 @@ class JsonCoder:
         changed: int | None,
         present: int | None,
     ) -> bytes:
-        """What stands after the changeSequence, up to what its transaction has of events."""
+        """Write the part after the changeSequence, up to the transaction's counters."""
         masks = self._masks
         position = f'"{stream}"' if stream.isalnum() else encode_basestring(stream)
         return (
@@ -101,7 +101,7 @@ class JsonCoder:
         ).encode()
 
     def counters(self, event_number: int | None, last: bool | None) -> bytes:
-        """Which one of its transaction's it is: the end of the message."""
+        """Write the message's number within its transaction: the end of the message."""
         count = "null" if event_number is None else event_number
         rest = f'"transactionLastEvent":{_TRUTH[last]}{self._close}'
         return f',"transactionEventCounter":{count},{rest}'.encode()
@@ -116,9 +116,8 @@ class JsonCoder:
 
 
 def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
-    """What makes an object of a row's values: a struct, whose names are written beforehand.
-
-    Else a dictionary.
+    """Make a constructor of an object from a row's values: a struct, whose names are written beforehand,
+    else a dictionary.
     """
     # Names of columns need not be names of Python, so the fields are numbered and renamed.
     fields = {f"c{index}": name for index, name in enumerate(names)}
@@ -129,7 +128,7 @@ def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes:
-    """An envelope up to the message in it; one brace closes it."""
+    """Write an envelope up to the message in it; one brace closes it."""
     envelope = {
         "magic": "atMSG",
         "type": kind,

@@ -21,14 +21,14 @@ ToJson = Callable[[Any], Any]
 
 
 def to_json(kind: QlikType) -> ToJson | None:
-    """What makes JSON of a column's values; None where they are it already."""
+    """Choose the writer of a column's values in JSON; None where they are JSON already."""
     if kind.name == "NUMERIC" and kind.scale:
         return _scaled(kind.scale)
     return _WAYS.get(kind.name)
 
 
 def plain(value: Decimal | int) -> str:
-    """A number without an exponent."""
+    """Write a number without an exponent."""
     if isinstance(value, int):
         return str(value)
     return format(value, "f")
@@ -41,7 +41,7 @@ def instant(value: dt.datetime) -> str:
 
 
 def clock(value: dt.time) -> str:
-    """A time of day, with its fraction where it has one."""
+    """Write a time of day, with its fraction where it has one."""
     return value.replace(tzinfo=None).isoformat()
 
 
@@ -60,7 +60,7 @@ def _scaled(scale: int) -> ToJson:
 
 
 def ready_text(kind: QlikType) -> Callable[[str], str | None] | None:
-    """What finds of a text of the log whether it is JSON's as it stands: None where it has to be read."""
+    """Choose the reading of log texts that are JSON's as they stand: it gives None for texts to be parsed."""
     if kind.name == "DATE":
         return _ready_date
     if kind.name == "DATETIME":

@@ -27,7 +27,7 @@ Kept = tuple[str, bytes | dict[str, Any] | DataError | None]
 
 
 def kept(content: bytes) -> Iterator[Kept]:
-    """The messages of a file that is no container."""
+    """Yield the messages of a file that is no container."""
     content = content.removeprefix(BOM_UTF8)
     # Bytes that are no UTF-8 stay, one by one, as half characters, and become bytes again later.
     text = content.decode("utf-8", "surrogateescape")
@@ -54,7 +54,7 @@ def read_kept(
     reader: MessageReader,
     message: bytes | dict[str, Any] | DataError | None,
 ) -> Read | DataError:
-    """What the message says, or why it cannot be read."""
+    """Read a message, or return the error."""
     if isinstance(message, DataError):
         return message
     try:
@@ -66,7 +66,7 @@ def read_kept(
 
 
 def read_record(reader: MessageReader, record: Any) -> Read | DataError:
-    """What a record of a container says, or why it cannot be read."""
+    """Read a record of a container, or return the error."""
     if not isinstance(record, dict):
         return DataError("This is no message: messages are records.")
     try:
@@ -76,9 +76,9 @@ def read_record(reader: MessageReader, record: Any) -> Read | DataError:
 
 
 def _next(text: str, begin: int) -> tuple[Any, int]:
-    """The value of JSON that begins there, over as many lines as it has, or the line in Base64.
+    """Read the value of JSON that begins there, over as many lines as it has, or the line in Base64.
 
-    And where it ends.
+    Return also its end.
     """
     line = _line(text, begin)
     # A line in Base64 never begins with one of these, and JSON of a message always does.
@@ -126,7 +126,7 @@ def _end_of_blank(text: str, at: int) -> int:
 
 
 def _base64(line: str) -> bytes | None:
-    """The bytes of a line that is Base64, and not an ordinary word."""
+    """Decode a line of Base64, unless it is an ordinary word."""
     line = line.strip()
     # Every word of four letters is Base64; eight are taken for a message's bytes.
     if len(line) < 8:

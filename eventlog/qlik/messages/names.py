@@ -24,7 +24,7 @@ _odd = re.compile(r"[^A-Za-z0-9_]", re.ASCII)
 
 
 def topic_of(table: Table, settings: MessageSettings, *, free: bool = False) -> str:
-    """The topic of the table's messages; ExpressionError where no topic can be called so. With `free` it
+    """Name the topic of the table's messages; raise ExpressionError for an impossible name. With `free` it
     is none of Kafka's, and may have any name.
     """
     fields = {
@@ -44,18 +44,18 @@ def topic_of(table: Table, settings: MessageSettings, *, free: bool = False) -> 
 
 
 def namespace(table: Table, settings: MessageSettings) -> str:
-    """The namespace of a table's schemas in a registry.
+    """Write the namespace of a table's schemas in a registry.
 
-    What Avro cannot hold becomes an underscore.
+    Replace every character forbidden in Avro by an underscore.
     """
     parts = [settings.task, table.schema or "", table.name]
     return ".".join([NAMESPACE, *[avro_name(part) for part in parts if part]])
 
 
 def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str, ...]:
-    """What the columns are called in messages.
+    """Name the columns in messages.
 
-    ExpressionError where Avro cannot hold a name that is to stay.
+    Raise ExpressionError where Avro cannot hold a name that is to stay.
     """
     types = settings.mode == "metadata"
     for name in columns:
@@ -85,7 +85,7 @@ def avro_name(text: str) -> str:
 
 
 def mapped_names(columns: Sequence[str], taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Names that fit stay; of others that come to the same name the later ones are numbered."""
+    """Replace names that do not fit; number the later ones of those that come to the same name."""
     # Names that stay are taken first, so that no made name takes one of a later column.
     used = {*taken, *[name for name in columns if _fits(name) is not None and name not in taken]}
     mapped = []

@@ -65,7 +65,7 @@ class MessageReader:
         self._tables: dict[str, str] = {}
 
     def read(self, value: bytes | None) -> Read:
-        """What a message says; DataError where it is none."""
+        """Read a message; raise DataError where it is none."""
         if value is None:
             return Read(kind="tombstone", operation="DELETE")
         if value.startswith(b"atMSG"):
@@ -92,7 +92,7 @@ class MessageReader:
         return self.read_record(decoded(self._schema, value))
 
     def read_json(self, content: Mapping[str, Any]) -> Read:
-        """What a message says that is an object of JSON already."""
+        """Read a message that is an object of JSON already."""
         if content.get("magic") == "atMSG":
             return self._envelope(content, content.get("message"))
         if "headers" in content and ("data" in content or "beforeData" in content):
@@ -102,7 +102,7 @@ class MessageReader:
         raise DataError(f"This object is no message: it has the fields {shortened(', '.join(content))}.")
 
     def read_record(self, content: Mapping[str, Any]) -> Read:
-        """What a record of Avro says, of an envelope or of a bare message."""
+        """Read a record of Avro, of an envelope or of a bare message."""
         if "magic" in content:
             return self._avro_envelope_of(content)
         return _data(content, None, None)
@@ -183,7 +183,7 @@ def _refuse_other_types(
 
 
 def _object_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """An object in a metadata message; empty where it is missing or null."""
+    """Return an object in a metadata message; empty where it is missing or null."""
     value = content.get(name)
     if not isinstance(value, Mapping | None):
         raise DataError(f"The metadata message's {shortened(name)} is no object.")
@@ -191,7 +191,7 @@ def _object_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def masks(headers: Mapping[str, Any], columns: int) -> tuple[int | None, int | None]:
-    """The bits of changeMask and columnMask, in whichever order their bytes are."""
+    """Read the bits of changeMask and columnMask, in either order of bytes."""
     changed, present = headers.get("changeMask"), headers.get("columnMask")
     order: Literal["little", "big"] = "little"
     if isinstance(present, bytes):
@@ -249,7 +249,7 @@ def _columns(bits: int | None, names: list[str]) -> tuple[str, ...] | None:
 
 
 def _legacy(message: Mapping[str, Any]) -> Read:
-    """What a message of an old version says, whose rows are lists of objects with a column each."""
+    """Read a message of an old version, whose rows are lists of objects with a column each."""
 
     def row_of(cells: Any) -> dict[str, Any] | None:
         if not cells:
@@ -288,8 +288,8 @@ def _object(value: bytes) -> dict[str, Any]:
 
 
 def bytes_of(text: str) -> bytes:
-    """The value that stands as text in a line: JSON as it is, anything else in Base64, or its bytes
-    as kcat writes them.
+    """Decode the value in a line: JSON as it is, anything else in Base64, or its bytes as kcat writes
+    them.
     """
     if text.lstrip().startswith("{"):
         # Bytes that are no UTF-8 came as halves of pairs, and become themselves again.
@@ -309,9 +309,9 @@ _PLAIN: Final = frozenset(
 
 
 def lenient(text: str) -> dict[str, Any]:
-    """A schema, with names that Avro forbids made ones that it allows.
+    """Parse a schema, replacing names that Avro forbids.
 
-    DataError where it is no schema of a record.
+    Raise DataError where it is no schema of a record.
     """
     try:
         schema = msgspec.json.decode(text)
@@ -325,7 +325,7 @@ def lenient(text: str) -> dict[str, Any]:
 
 
 def decoded(schema: dict[str, Any], value: bytes) -> dict[str, Any]:
-    """The record that the bytes are; DataError where they are not, or are more."""
+    """Decode the bytes of one record; raise DataError where they are not one, or are more."""
     # Here and not above, for only whoever reads Avro should pay for importing it.
     from fastavro import parse_schema, schemaless_reader
 

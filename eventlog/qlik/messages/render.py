@@ -42,7 +42,7 @@ class Moments:
         self._transaction_text = ""
 
     def of(self, change: Change) -> tuple[str, str]:
-        """The timestamp and the transactionId of a change."""
+        """Write the timestamp and the transactionId of a change."""
         when, transaction = change.time, change.transaction
         if transaction is not self._transaction:
             self._transaction = transaction
@@ -59,7 +59,7 @@ class Moments:
 
 
 def timestamp(when: dt.datetime | str | None) -> str:
-    """A time in UTC to the millisecond, without a zone; empty where nobody can read it."""
+    """Write a time in UTC to the millisecond, without a zone; empty for an unreadable one."""
     at = utc(when)
     if at is None:
         return ""
@@ -67,7 +67,7 @@ def timestamp(when: dt.datetime | str | None) -> str:
 
 
 def transaction_id(transaction: Transaction) -> str:
-    """A transaction's number as 32 hex digits, the most significant first."""
+    """Write a transaction's number as 32 hex digits, the most significant first."""
     return f"{transaction.id & _ID_BITS:032X}"
 
 
@@ -93,7 +93,7 @@ class Renderer:
         self._tables: dict[tuple[str | None, str], TableRenderer | ExpressionError] = {}
 
     def of_table(self, row: RowId) -> TableRenderer:
-        """What writes the messages of an object's table; ExpressionError where nothing can."""
+        """Find the renderer of an object's table; raise ExpressionError where there can be none."""
         renderer = self._tables.get((row.schema, row.table))
         if renderer is None:
             renderer = self._tables[row.schema, row.table] = self._made(row)
@@ -149,7 +149,7 @@ class TableRenderer:
             self._key_way = "avro"
 
     def pieces(self, change: Change, stream: str | None = None) -> Pieces | None:
-        """The message of a change; None where it has nothing of the table's own columns.
+        """Write the message of a change; None where it has nothing of the table's own columns.
 
         `stream` is how its position in the source is written, where the caller knows it already.
         """
@@ -198,7 +198,7 @@ class TableRenderer:
         event_number: int | None,
         last: bool | None,
     ) -> tuple[bytes, bytes]:
-        """A message with its number among those of its transaction, or without one."""
+        """Complete a message with its number within its transaction, or without one."""
         tail += self._coder.counters(event_number, last)
         if self._sealed is not None:
             # An envelope of Avro says first how long the message in it is, so it waits for the end.
@@ -213,7 +213,7 @@ class TableRenderer:
         route: str = "",
         headers: tuple[Header, ...] = (),
     ) -> Message:
-        """What was written as a message of its table, for the topic of a route if there is one."""
+        """Make a message of its table, for the topic of a route if there is one."""
         topic = route or self._topic
         if self._bare:
             return Message(topic=topic, key=key, value=value, positions=positions, headers=headers)
@@ -230,7 +230,7 @@ class TableRenderer:
         )
 
     def _loaded(self, change: Change) -> Pieces:
-        """The message of a row that a full load read back."""
+        """Write the message of a row that a full load read back."""
         coder = self._coder
         _, row, _, _, _, key_value = self._teller.row(change, new=True)
         try:
@@ -245,7 +245,7 @@ class TableRenderer:
         return key, head + tail, None
 
     def _key(self, key: str, row: list[Piece], key_value: str | None) -> bytes | None:
-        """The message's key; `key_value` is the value of a key of one column."""
+        """Write the message's key; `key_value` is the value of a key of one column."""
         match self._key_way:
             case "row":
                 if key_value is None:

@@ -42,14 +42,14 @@ _FACT_TYPES = {"type": "string", "nullable": "boolean"}
 
 
 def text_of(schema: Schema) -> str:
-    """The schema as JSON, without blanks."""
+    """Write the schema as JSON, without blanks."""
     return msgspec.json.encode(schema).decode()
 
 
 def data_schema(
     columns: Columns, *, logical: bool, space: str | None, external_id: bool, table_names: bool = False
 ) -> Schema:
-    """The schema of data messages; with a namespace, as a registry has it, unions have defaults."""
+    """Make the schema of data messages; with a namespace, as a registry has it, unions have defaults."""
     registered = space is not None
     fields: list[Schema] = []
     if table_names:
@@ -64,13 +64,13 @@ def data_schema(
 
 
 def key_schema(columns: Columns, *, logical: bool, space: str | None) -> Schema:
-    """The schema of keys: a record of the key columns, none of which is ever null."""
+    """Make the schema of keys: a record of the key columns, none of which is ever null."""
     fields = [{"name": name, "type": avro_type(kind, logical=logical)} for name, kind in columns]
     return _record("KeyRecord", space, fields)
 
 
 def metadata_schema(columns: Iterable[str]) -> Schema:
-    """The schema of a table's metadata messages, in which each column is a type called like it."""
+    """Make the schema of a table's metadata messages, in which each column is a type of its name."""
     facts = [{"name": name, "type": _FACT_TYPES.get(name, "int")} for name in COLUMN_FACTS]
     described = [{"name": name, "type": _record(name, None, facts)} for name in columns]
     columns_record = _record("TableColumns", None, described)

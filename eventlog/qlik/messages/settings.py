@@ -78,5 +78,5 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             )
 
     def topic_template(self) -> PlaceTemplate:
-        """What topics are made from."""
+        """Return the template of topics."""
         return PlaceTemplate(self.topic, "output.messages.topic", TOPIC_FIELDS)

@@ -46,12 +46,12 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def lobs(self) -> int:
-        """The bits of the columns that changeMask leaves out."""
+        """Return the bits of the columns that changeMask leaves out."""
         return sum(1 << index for index, kind in enumerate(self.types) if kind.lob)
 
     @cached_property
     def space(self) -> str | None:
-        """The namespace of its schemas, in a registry."""
+        """Return the namespace of its schemas, in a registry."""
         if self.settings.mode != "registry":
             return None
         return namespace(self.table, self.settings)
@@ -82,7 +82,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def columns(self) -> dict[str, dict[str, Any]]:
-        """What metadata messages say of the columns, by name."""
+        """Describe the columns for metadata messages, by name."""
         key_positions = {index: number for number, index in enumerate(self.values.key, 1)}
         described = zip(self.names, self.types, self.values.columns, strict=True)
         return {
@@ -108,14 +108,14 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def value_ref(self) -> SchemaRef | None:
-        """What stands in the registry of its data messages; None where there is none."""
+        """Return the registry's schema of its data messages; None where there is none."""
         if self.space is None:
             return None
         return self._ref("value", "DataRecord", self.data_text)
 
     @cached_property
     def key_ref(self) -> SchemaRef | None:
-        """What stands in the registry of its keys; None where there is none."""
+        """Return the registry's schema of its keys; None where there is none."""
         if self.space is None or not self.settings.avro_key:
             return None
         return self._ref("key", "KeyRecord", text_of(self.key_schema))
@@ -130,7 +130,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def shape_of(table: Table, settings: MessageSettings, *, free: bool = False) -> MessageShape:
-    """The table as its messages see it; ExpressionError where they cannot carry a name of it."""
+    """Describe the table for its messages; raise ExpressionError where they cannot carry a name of it."""
     values = TableValues(table)
     return MessageShape(
         table=table,

@@ -57,7 +57,7 @@ class WrittenMessage(NamedTuple):
         return tuple.__new__(WrittenMessage, (*self[:9], number, last, *self[11:]))
 
     def closed(self) -> tuple[bytes, bytes | None]:
-        """What stands before and after the changeSequence, with what is known of its transaction."""
+        """Return the parts before and after the changeSequence, with the counters of its transaction."""
         if self.transaction is None or self.tail is None:
             return self.head, self.tail
         return self.table.closed(self.head, self.tail, self.event_number, self.last)
@@ -149,7 +149,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         return self._bound(written, Sequencer(after).step, whole)
 
     def bind_numbered(self, written: Iterable[WrittenMessage]) -> Iterator[MessagesDocument]:
-        """The same of messages that have their changeSequence in the place of `stamp`."""
+        """Bind messages that have their changeSequence in the place of `stamp`."""
         return self._bound(written, str, whole=False)
 
     def _bound(
@@ -186,7 +186,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             yield self._document(last, messages, covers, parts)
 
     def heartbeat(self) -> None:
-        """There is none."""
+        """Return None: there is none."""
 
     def _document(
         self,
@@ -206,7 +206,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
 
 
 def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
-    """The messages, each table's metadata before its first one."""
+    """Yield the messages, each table's metadata before its first one."""
     known: set[str] = set()
     for message in messages:
         structure = message.structure
@@ -219,7 +219,7 @@ def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
 
 
 def sequence_time(sequence: str) -> str:
-    """The time in a changeSequence, as messages write times."""
+    """Read the time in a changeSequence, as messages write times."""
     # The digits after the year stand in pairs: month, day, hour, minute, second, hundredth.
     year, rest = sequence[:4], [sequence[start : start + 2] for start in range(4, 16, 2)]
     return "{}-{}-{}T{}:{}:{}.{}0".format(year, *rest)
@@ -229,7 +229,7 @@ CONTAINER: Final = b"Obj\x01"
 
 
 def container_schema(shape: MessageShape) -> str:
-    """The schema of what a table's messages are in a container: envelopes where there are some."""
+    """Return the schema of a table's messages in a container: envelopes where there are some."""
     if shape.settings.mode in ("envelope", "metadata"):
         return text_of(ENVELOPE)
     return shape.data_text
@@ -243,7 +243,7 @@ def container_head(schema: str) -> bytes:
 
 
 def container_block(values: Sequence[bytes], schema: str) -> bytes:
-    """A block of values; some hundred kilobytes make a good one."""
+    """Write a block of values; some hundred kilobytes make a good one."""
     if not values:
         return b""
     return b"".join((number(len(values)), sized(b"".join(values)), sync_of(schema)))
