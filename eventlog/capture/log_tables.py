@@ -171,7 +171,7 @@ def log_table(names: LogNames, dialect: Dialect, order: Sequence[str] = NEW_ORDE
     if dialect.transaction is not None or offers(dialect, "transaction_declared"):
         default = None if dialect.transaction is None else sa.text(dialect.transaction)
         ordered.append(sa.Column(TRANSACTION, dialect.types.log_number, server_default=default))
-    ordered.append(sa.Column(CONTEXT, dialect.types.log_name))
+    ordered.append(sa.Column(CONTEXT, dialect.types.log_context))
     checks = []
     if not dialect.types.domain:
         meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})

@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 from eventlog.care.ages import utc_text
 from eventlog.care.rows import Choice, LogRow
 from eventlog.core.model import Status
+from eventlog.core.who import MOST_CHARACTERS, read_context
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
@@ -351,5 +352,6 @@ def _rows(
         if due > 0:
             values["next_attempt"] = utc_text(due / 1000)
         values["attempts"] = values["attempts"] or None
+        values["context"] = (read_context(values["context"]) or "")[:MOST_CHARACTERS] or None
         rows.append(LogRow(**values))
     return rows

@@ -14,9 +14,22 @@ HEADERS: Final = {"user": "eventlog.user", "context": "eventlog.context"}
 """What headers of messages are called."""
 
 
-def make_who(user: str | None, context: str | None) -> Who:
+def make_who(user: str | None, context: object) -> Who:
     """Make who is behind a change of what a log says: nobody in particular where it is empty."""
-    return Who(_clean(user), _clean(context))
+    return Who(_clean(user), _clean(read_context(context)))
+
+
+def read_context(said: object) -> str | None:
+    """Read what a session said as the log has it: a trigger writes the bytes as they are, for to judge them costs its writer.
+
+    Bytes that are no UTF-8 are read as Latin 1, in which all are a text.
+    """
+    if isinstance(said, bytes):
+        try:
+            return said.decode()
+        except UnicodeDecodeError:
+            return said.decode("latin-1")
+    return None if said is None else str(said)
 
 
 def _clean(text: str | None) -> str | None:

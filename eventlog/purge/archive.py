@@ -25,6 +25,7 @@ import msgspec
 from eventlog.core.errors import SinkError
 from eventlog.core.packages import require
 from eventlog.core.schema_file import SCHEMA_KEY
+from eventlog.core.who import read_context
 from eventlog.durable_files import flush, make_empty, make_folder
 from eventlog.sinks.files import file_name
 from eventlog.sinks.store.objects import PARTS, Bucket
@@ -44,6 +45,7 @@ _kind = COLUMNS.index("event_type")
 _time = COLUMNS.index("event_time")
 _note = COLUMNS.index("note")
 _transaction = COLUMNS.index(TRANSACTION)
+_context = COLUMNS.index(CONTEXT)
 _texts = tuple(index for index, name in enumerate(COLUMNS) if name not in NUMBERS)
 
 Row = tuple[Any, ...]
@@ -201,6 +203,7 @@ def archived(row: Row) -> Row:
     values = [*row]
     values[0] = int(values[0])
     values[_transaction] = int(values[_transaction]) if _is_number(values[_transaction]) else None
+    values[_context] = read_context(values[_context])
     for index in _texts:
         if values[index] is not None:
             values[index] = _text(values[index])

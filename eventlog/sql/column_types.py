@@ -57,6 +57,8 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     """When something was done to a row of the log."""
     log_name: ColumnType = sa.Text()
     """The name of a table, a column or a user."""
+    log_context: ColumnType = sa.Text()
+    """What a session says of who is behind its changes: one that takes whatever a session may hold."""
     log_key: ColumnType = sa.Text()
     log_value: ColumnType = sa.Text()
     fingerprint: ColumnType = sa.String(200)

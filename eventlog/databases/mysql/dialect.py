@@ -61,8 +61,7 @@ MYSQL = Dialect(
     # Without the host, which comes after the last @; the name may have some as well.
     user="LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1)",
     # What is binary may be no text, which would fail the writer.
-    context="LEFT(NULLIF(IF(CHARSET(@eventlog_context) = 'binary', HEX(@eventlog_context),"
-    " CONVERT(@eventlog_context USING utf8mb4)), ''), 400)",
+    context="LEFT(@eventlog_context, 400)",
     # NO_BACKSLASH_ESCAPES of the session decides what a backslash is, so literals avoid it.
     backslash=None,
     plain_types=_PLAIN,

@@ -93,6 +93,8 @@ TYPES: Final = ColumnTypes(
     log_time=mysql.DATETIME(fsp=6),
     log_moment=mysql.DATETIME(fsp=6),
     log_name=sa.String(400),
+    # A session's variable may have any character set, or none: a text would refuse some and fail the writer.
+    log_context=mysql.VARBINARY(1600),
     log_key=sa.String(4000),
     log_value=mysql.LONGTEXT(),
     # Binary collation: a lower-case status must not pass for an upper-case one.

@@ -70,3 +70,7 @@ ORDER BY entry./* record_id */record_id DESC;
 
 -- list_since: condition: rows from a time on, by the clock of the log
 (entry./* event_time */event_time >= CAST(:since AS DATETIME(6)));
+
+-- list_by: condition: rows of a user of the database, or of whoever the application named, which is bytes
+(lower(entry./* perpetrator */perpetrator) LIKE :by ESCAPE '!'
+ OR lower(CONVERT(entry./* context_column */eventlog_context USING utf8mb4)) LIKE :by ESCAPE '!');

@@ -43,6 +43,7 @@ TYPES: Final = ColumnTypes(
     # A DATE has no fractions, which the log can do without and the companion cannot.
     log_moment=sa.TIMESTAMP(),
     log_name=sa.String(400),
+    log_context=sa.String(400),
     log_key=sa.String(4000),
     # So that a row whose writer gives no transaction's number is not grouped with those of its
     # whole block.

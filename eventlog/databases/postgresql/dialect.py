@@ -62,7 +62,7 @@ POSTGRESQL = Dialect(
     later="({now} + INTERVAL '{seconds} seconds')",
     user="SESSION_USER",
     transaction="txid_current()",
-    context="left(nullif(current_setting('eventlog.context', true), ''), 400)",
+    context="left(current_setting('eventlog.context', true), 400)",
     transaction_guess="a row's transaction is the one that wrote it last:"
     " a savepoint and a requeue count as one of their own",
     backslash=("E'", r"\\"),

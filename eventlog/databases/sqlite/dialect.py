@@ -57,6 +57,6 @@ SQLITE = Dialect(
     locked_errors=frozenset([5, 6]),
     damage_codes=frozenset({11}),
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
-    context="(SELECT substr(nullif(CASE typeof(stated.value) WHEN 'blob' THEN hex(stated.value) ELSE CAST(stated.value AS TEXT) END, ''), 1, 400) FROM {sessions} AS stated LIMIT 1)",
+    context="(SELECT value FROM {sessions})",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
 )

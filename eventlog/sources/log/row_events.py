@@ -89,7 +89,7 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log, *, who: bool = Fals
 
 def with_who(events: Sequence[Event], rows: Rows) -> list[Event]:
     """Say of events who is behind them; those of one session share one object."""
-    shared: dict[tuple[str | None, str | None], Who] = {}
+    shared: dict[tuple[str | None, object], Who] = {}
     told: list[Event] = []
     for event, row in zip(events, rows, strict=True):
         pair = event.perpetrator, row[-1] if len(row) in CONTEXT_COLUMNS else None
