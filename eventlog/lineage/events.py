@@ -18,11 +18,10 @@ from eventlog.core.errors import SinkError
 from eventlog.version import VERSION
 
 PRODUCER: Final = f"https://pypi.org/project/eventlog-cdc/{VERSION}"
-SCHEMA: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/definitions/RunEvent"
-STATISTICS: Final = "https://openlineage.io/spec/facets/1-0-0/OutputStatisticsOutputDatasetFacet.json"
-INPUTS: Final = "https://openlineage.io/spec/facets/1-0-0/InputStatisticsInputDatasetFacet.json"
-JOB: Final = "https://openlineage.io/spec/facets/2-0-3/JobTypeJobFacet.json"
-FAULT: Final = "https://openlineage.io/spec/facets/1-0-1/ErrorMessageRunFacet.json"
+SCHEMA: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+INPUTS: Final = "https://openlineage.io/spec/facets/1-0-0/InputStatisticsInputDatasetFacet.json#/$defs/InputStatisticsInputDatasetFacet"
+JOB: Final = "https://openlineage.io/spec/facets/2-0-3/JobTypeJobFacet.json#/$defs/JobTypeJobFacet"
+FAULT: Final = "https://openlineage.io/spec/facets/1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet"
 
 RunState = Literal["START", "RUNNING", "COMPLETE", "FAIL"]
 

@@ -245,6 +245,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "containers": {"containers": _images, "s3": partial(_jars, "s3"), "moto": partial(_packages, "moto")},
     "dbcompare": {"symmetric": partial(_jars, "symmetric")},
     "debezium": {"debezium": partial(_jars, "debezium")},
+    "dlt": {"dlt": partial(_packages, "dlt")},
     "linters": {"linters": partial(_packages, "linters")},
     "helm": {"helm": _helm},
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},

@@ -55,6 +55,8 @@ def test_a_run_begins_tells_what_came_and_ends(tmp_path: Path) -> None:
     assert [(one["name"], one["inputFacets"]["inputStatistics"]["rowCount"]) for one in last["inputs"]] == [("usr", 5)]
     assert last["outputs"] == [{"namespace": "eventlog", "name": "people"}]
     assert {"eventTime", "producer", "schemaURL", "job", "run"} <= last.keys()
+    # The pointer of the published schema: a receiver looks up by it what it has.
+    assert last["schemaURL"] == "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
     assert "secret" not in json.dumps(events)
 
 
