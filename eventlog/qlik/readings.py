@@ -124,8 +124,13 @@ def _number(cell: Cell) -> Value:
         except (InvalidOperation, ValueError):
             number = cell
     if type(number) is Decimal and not number.is_snan():  # one that signals cannot even be compared
-        return number
+        return number or _read_zero(number)
     raise _misfit(cell, "a number")
+
+
+def _read_zero(number: Decimal) -> Decimal:
+    """Read a zero without digits before the point, such as 0E+3: Parquet would want room for all of them."""
+    return number if int(number.as_tuple().exponent) <= 0 else Decimal(0)
 
 
 def _float(cell: Cell) -> Value:

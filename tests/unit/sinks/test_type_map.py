@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
@@ -113,6 +113,7 @@ CELLS = st.one_of(
 
 @shares(refused=0.1, taken=0.1)
 @given(st.sampled_from(TYPES[:-1]), CELLS)
+@example("DECIMAL(4, 4)", Decimal("0E+3"))
 def test_a_cell_is_refused_exactly_when_arrow_refuses_it(kind: str, cell: Any) -> None:
     columns, limit = [ChangeColumn(name="A", type=kind)], limit_of(kind, ColumnLimits())
     try:
