@@ -15,7 +15,7 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.config.build import name_of
 from eventlog.core.errors import EventlogError
-from eventlog.core.model import Document
+from eventlog.core.model import Document, Reason
 from eventlog.core.plugins import SinkOrder
 from eventlog.core.seams import Sink
 from eventlog.explain.rows import explain
@@ -55,6 +55,9 @@ CHANGES = (
     "INSERT INTO usr_phone VALUES (1, '456')",
     "DELETE FROM usr_phone WHERE phone = '123'",
 )
+
+FAILURE = b'{"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"], "detail": "no such luck", "status": "500"}'
+FAILED = ("500 Internal Server Error", [("Content-Length", str(len(FAILURE)))], FAILURE)
 
 
 @pytest.fixture
@@ -190,7 +193,6 @@ def test_what_a_server_refuses_ends_as_an_error_with_its_words(engine: Engine) -
 
 def test_what_a_server_fails_at_for_one_object_is_tried_again_and_ends_as_an_error(engine: Engine) -> None:
     """As Keycloak answers for a mail that another user has."""
-    body = b'{"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"], "detail": "no such luck", "status": "500"}'
     failed: list[str] = []
     with judge() as server:
         given(engine)
@@ -201,7 +203,7 @@ def test_what_a_server_fails_at_for_one_object_is_tried_again_and_ends_as_an_err
         def meddle(method: str, path: str) -> Any:
             if method == "PATCH" and path.endswith(bob):
                 failed.append(path)
-                return "500 Internal Server Error", [("Content-Length", str(len(body)))], body
+                return FAILED
             return None
 
         server.meddle = meddle
@@ -215,6 +217,33 @@ def test_what_a_server_fails_at_for_one_object_is_tried_again_and_ends_as_an_err
             time.sleep(0.05)
         assert errors(engine) == ["Given up after 3 attempts. the receiver answered 500: no such luck"]
         assert len(failed) == 3
+
+
+def test_nothing_of_a_transaction_overtakes_what_a_server_fails_at() -> None:
+    mapping = msgspec.convert({"tables": {"usr": {"columns": {"login": "userName"}}}}, ScimSettings)
+    with judge() as server:
+        output = ScimOutput(url=server.url, authorization=f"Bearer {TOKEN}", scim=mapping)
+        requests = [
+            ScimRequest(
+                method="POST",
+                path="/Users",
+                object=name,
+                unique=Unique("userName", (name,)),
+                mapping="usr",
+                body={"schemas": [CORE_USER], "userName": name},
+            )
+            for name in ("ada", "bob", "cyd")
+        ]
+        body = b"\n".join(map(encode, requests))
+        document = Document(id="1", body=body, covers={str(n): ((n,),) for n in (1, 2, 3)})
+        server.meddle = lambda method, _: FAILED if method == "POST" and server.users() else None
+        with closing(SCIM.build(SinkOrder(output=output, format=ScimFormat(mapping)))) as sink:
+            outcomes = sink.commit("plan", [document])
+        assert [(outcome.position, outcome.reason) for outcome in outcomes] == [
+            ((2,), Reason.RETRY),
+            ((3,), Reason.HELD),
+        ]
+        assert set(server.users()) == {"ada"}
 
 
 def test_who_is_there_already_is_adopted_and_told_all(engine: Engine) -> None:
