@@ -199,6 +199,10 @@ class Destination:
             raise cannot_write(self.folder, error) from error
         self.discard()
 
+    def is_new(self) -> bool:
+        """Return True if no run that was interrupted left its work here."""
+        return all(entry.name == LOCK or entry == self.staged for entry in self.work.iterdir())
+
     def discard(self) -> None:
         """Removes what is only needed meanwhile."""
         shutil.rmtree(self.work, ignore_errors=True)

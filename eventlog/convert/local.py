@@ -75,7 +75,7 @@ def convert(
             # Not before the folder is ours: a Kafka shuts out whoever sends under the same name.
             reach(conversion.format)
         except BaseException:
-            if not resume:
+            if destination.is_new():
                 destination.discard()
             raise
         with placed(marking, destination.work, sending=sending):

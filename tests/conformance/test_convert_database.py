@@ -171,7 +171,10 @@ def test_archives_of_processed_rows_are_input(log: LogTable, tmp_path: Path) -> 
     columns = "record_id, status, event_type, event_time, perpetrator, table_name, table_key, column_name, old_value, new_value"
     file = Archive(tmp_path / "archive", "event_log").file()
     file.write(
-        [(*row[:3], str(row[3]), *row[4:], None, "a note") for row in log.ask(f"SELECT {columns} FROM event_log")]
+        [
+            (*row[:3], str(row[3]), *row[4:], None, "a note", None, None)
+            for row in log.ask(f"SELECT {columns} FROM event_log")
+        ]
     )
     file.finish()
     made = conversion(log, tmp_path / "all", statuses="NSX")
