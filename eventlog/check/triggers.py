@@ -21,7 +21,7 @@ from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.registry import read_registry, read_relation, registry_place
 from eventlog.capture.requests import words
 from eventlog.capture.rights import held_rights, role_powers
-from eventlog.capture.track import with_schema
+from eventlog.capture.track import located, with_schema
 from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
@@ -45,7 +45,7 @@ A trigger that fails the writers of its table is no better.
 def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     """A line for each trigger that is not current, or one that says how many are."""
     with engine.connect() as connection:
-        log = with_schema(connection, names)
+        log = located(connection, names)
         asked = {owner: tracked.options for owner, tracked in read_registry(connection, log).items()}
         triggers = states(connection, log)
     if not triggers:
