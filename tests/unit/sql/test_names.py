@@ -24,7 +24,7 @@ def test_a_companions_name_fits_into_a_database_that_takes_thirty_bytes(log: str
     met(whole=names.outcomes == f"{log}_outcome", cut=not names.outcomes.startswith(log))
     assert all(len(name.encode()) <= NAME_BYTES for name in names.own[1:])
     assert len((names.version + KEY_ENDING).encode()) <= NAME_BYTES
-    assert len(set(names.own)) == 18
+    assert len(set(names.own)) == 19
 
 
 @given(log=logs, other=logs)
