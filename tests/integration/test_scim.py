@@ -192,7 +192,6 @@ def test_what_a_server_refuses_ends_as_an_error_with_its_words(engine: Engine) -
 
 
 def test_what_a_server_fails_at_for_one_object_is_tried_again_and_ends_as_an_error(engine: Engine) -> None:
-    """As Keycloak answers for a mail that another user has."""
     failed: list[str] = []
     with judge() as server:
         given(engine)
