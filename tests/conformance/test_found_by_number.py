@@ -58,7 +58,8 @@ def test_what_is_asked_of_few_rows_is_found_by_an_index(log: Log, name: str) -> 
     lists = [
         bindparam(key, expanding=True, type_=Integer) for key, value in ASKED[name].items() if isinstance(value, list)
     ]
-    check_indexes(log, _query(log, name).bindparams(*lists), ASKED[name])
+    query = _query(log, name, context="")  # of a log without the column, which no index has
+    check_indexes(log, query.bindparams(*lists), ASKED[name])
 
 
 @pytest.mark.parametrize("name", READ)
