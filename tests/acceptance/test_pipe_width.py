@@ -94,7 +94,9 @@ def piped(
         with monkeypatch.context() as patched:
             if columns is not None:
                 patched.setenv("COLUMNS", str(columns))
-            where = () if command[0] in HOMELESS else ("--database", "sqlite:///app.db")
+            where = (
+                () if command[0] in HOMELESS or command[1:2] == ("database",) else ("--database", "sqlite:///app.db")
+            )
             code = exit_code([*command, *where])
         printed = capsys.readouterr()
         assert code in codes, printed.err

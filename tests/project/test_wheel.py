@@ -48,7 +48,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> No
 
 def test_the_wheel_holds_nothing_but_the_packages(wheel: zipfile.ZipFile) -> None:
     folders = {name.partition("/")[0] for name in wheel.namelist()}
-    assert folders == {"eventlog", "eventlog_cdc", "eventlog_spark", f"eventlog_cdc-{VERSION}.dist-info"}
+    assert folders == {"eventlog", "eventlog_cdc", "eventlog_dlt", "eventlog_spark", f"eventlog_cdc-{VERSION}.dist-info"}
     assert not [name for name in wheel.namelist() if "__pycache__" in name]
 
 
