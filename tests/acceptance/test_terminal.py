@@ -119,7 +119,8 @@ class Session:
                 patched.delenv(name, raising=False)
             for name, value in (environment or {}).items():
                 patched.setenv(name, value)
-            where = () if arguments[0] in HOMELESS or "--config" in arguments else ("--database", "sqlite:///app.db")
+            placed = arguments[0] in HOMELESS or arguments[1:2] == ("database",) or "--config" in arguments
+            where = () if placed else ("--database", "sqlite:///app.db")
             code = exit_code([*arguments, *where])
         printed = self._capsys.readouterr()
         return code, printed.out, printed.err

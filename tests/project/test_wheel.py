@@ -48,7 +48,13 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> No
 
 def test_the_wheel_holds_nothing_but_the_packages(wheel: zipfile.ZipFile) -> None:
     folders = {name.partition("/")[0] for name in wheel.namelist()}
-    assert folders == {"eventlog", "eventlog_cdc", "eventlog_dlt", "eventlog_spark", f"eventlog_cdc-{VERSION}.dist-info"}
+    assert folders == {
+        "eventlog",
+        "eventlog_cdc",
+        "eventlog_dlt",
+        "eventlog_spark",
+        f"eventlog_cdc-{VERSION}.dist-info",
+    }
     assert not [name for name in wheel.namelist() if "__pycache__" in name]
 
 
@@ -68,6 +74,7 @@ def _values(metadata: str, field: str) -> list[str]:
 OTHERS = {
     "eventlog": "somebody else",  # the package index's, said to warn of it
     "pip-audit": "SECURITY.md",  # what looks for known holes in packages
+    "scim2-server": "scim.md",  # a receiver to try, which is not ours
 }
 """What pages give to pip beside this package, and a word of the line or the page where that is right."""
 
