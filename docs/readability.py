@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-MOST_WORDS: Final = 52_600
+MOST_WORDS: Final = 52_700
 """Of README and all pages of the site together: `tests/project/test_docs.py` counts them."""
 
 CODE: Final = re.compile(r"(?ms)^( *)```.*?^ *```$|^ {4,}\S.*?$|<!--.*?-->")
