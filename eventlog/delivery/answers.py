@@ -18,7 +18,7 @@ class Strictness(Struct, frozen=True, kw_only=True):
     on_error: Literal["continue", "halt"] = "continue"
 
     def ends(self, status: Status) -> bool:
-        """Whether nothing more may be sent after an answer with this status."""
+        """Return True if nothing more may be sent after an answer with this status."""
         return status is Status.FATAL or (status is Status.ERROR and self.on_error == "halt")
 
 

@@ -80,7 +80,7 @@ class BrokenOutput:
     open = last = resolve = prepare = commit = writer = bind = _fail
 
     def heartbeat(self) -> None:
-        """It has nothing to say."""
+        """Do nothing: it has nothing to say."""
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: nothing was opened."""

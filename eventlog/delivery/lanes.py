@@ -132,7 +132,7 @@ class LaneThreads:
             raise min(failures, key=_gravity)
 
     def _carry(self, lane: Lane) -> None:
-        """One thread: carries documents until there is nothing more to carry."""
+        """Carry documents in one thread until none are left."""
         while (task := self._tasks.get()) is not None:
             try:
                 outcomes = task.context.run(lane.commit, task.plan, [task.document])
@@ -143,7 +143,7 @@ class LaneThreads:
 
 
 def _gravity(failure: BaseException) -> int:
-    """What nobody expected comes first, then what waiting does not mend."""
+    """Rank failures: unexpected ones first, then those that waiting does not mend."""
     if not isinstance(failure, MachineError):
         return 0
     if not failure.may_pass:
@@ -156,7 +156,7 @@ Objects = Collection[RowId] | Collection[str]
 
 
 def predecessors(documents: Sequence[Objects]) -> list[tuple[int, ...]]:
-    """For each document the numbers of those that must be answered before it."""
+    """List for each document the numbers of those that must be answered before it."""
     before: list[tuple[int, ...]] = []
     latest: dict[RowId | str, int] = {}
     # A document that speaks of everything waits for all before it, and all behind it wait for it.
@@ -190,13 +190,13 @@ class Turns:
         heapify(self._ready)
 
     def next(self) -> int | None:
-        """The document that may go now; None while all that are left wait for answers."""
+        """Return the document that may go now; None while all that are left wait for answers."""
         if not self._ready:
             return None
         return heappop(self._ready)
 
     def answered(self, number: int) -> None:
-        """What became of a document is known, so those that waited for it may go."""
+        """Note a document's answer, so that those behind it may go."""
         for later in self._after[number]:
             self._missing[later] -= 1
             if not self._missing[later]:

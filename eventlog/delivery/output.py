@@ -43,7 +43,7 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_failing(self) -> bool:
-        """Whether it did not take the last that it was given."""
+        """Return True if it did not take its last documents."""
         return self.failed_at is not None and self.failed_at > (self.at or 0.0)
 
     @property
@@ -57,12 +57,12 @@ OutputStates = Mapping[str, OutputState]
 
 
 def failing(states: OutputStates) -> bool:
-    """Whether an output did not take the last that it was given."""
+    """Return True if an output did not take its last documents."""
     return any(state.is_failing for state in states.values())
 
 
 def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState]:
-    """How they stand now; what nobody has seen of an output since is as it was."""
+    """Return their present states; an output unseen since keeps its former one."""
     states = dict(former)
     for name, state in present.items():
         states[name] = _over(former.get(name, OutputState()), state)
@@ -70,7 +70,7 @@ def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState
 
 
 def read_output_states(text: str | None) -> dict[str, OutputState]:
-    """How they stood when they were noted; nothing where that cannot be read."""
+    """Read their noted states; nothing where that is unreadable."""
     return value_of(text, dict[str, OutputState]) or {}
 
 

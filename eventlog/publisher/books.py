@@ -58,7 +58,7 @@ class Books(Struct, kw_only=True):
     readable: Sequence[str] = ()
 
     def answered(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
-        """A receiver, or a target, has answered this."""
+        """Enter the answers of a receiver or a target."""
         for outcome in answers.values():
             if outcome.status in (Status.ERROR, Status.FATAL) or outcome.reason is Reason.RETRY:
                 self.complaint = outcome.note or str(outcome.reason)
@@ -66,7 +66,7 @@ class Books(Struct, kw_only=True):
                 self.ended = outcome.status
 
     def delivered(self, documents: Sequence[Document], answers: Mapping[Position, Outcome]) -> None:
-        """The target has these documents, but for those that come again."""
+        """Enter the documents that a target has, but for those that come again."""
         for document in documents:
             rows = list(chain.from_iterable(document.covers.values()))
             again = answers and any(answers[row].status is Status.NEW for row in rows if row in answers)
@@ -78,7 +78,7 @@ class Books(Struct, kw_only=True):
                     self.last = (document.id, last)
 
     def settled(self, settled: Settled) -> None:
-        """These rows have got their status."""
+        """Enter the rows that got their status."""
         self.statuses.update(settled.statuses)
         if self.taken is None or not settled.statuses:
             return
@@ -88,7 +88,7 @@ class Books(Struct, kw_only=True):
         self.tables.update(filter(None, map(attrgetter("table"), events)))
 
     def entered(self, turn: Turn) -> Turn:
-        """The turn with what was entered."""
+        """Return the turn with everything entered."""
         turn = replace(
             turn,
             statuses=dict(self.statuses),

@@ -137,7 +137,7 @@ class Consumer:
             self._ahead = None
 
     def so_far(self) -> Turn:
-        """What the turn had done that has failed."""
+        """Return the work done so far by a turn that has failed."""
         return self._books.entered(Turn(documents=self._books.documents))
 
     def _step(self, tenure: Tenure) -> Turn:
@@ -237,13 +237,13 @@ class Consumer:
         return self._settings.strictness.on_retry == "stop"
 
     def _unanswered(self, view: View) -> Unanswered:
-        """What may be at a receiver; a target that can be asked has been."""
+        """Find documents that may be at a receiver; a target that can be asked has been."""
         if self.output.sink.capabilities.resolves or not (documents := view.planned(self.name)):
             return NOTHING_SENT
         return Unanswered(documents, view.come_again(self.name), self._stops)
 
     def _taken(self, view: View, unanswered: Unanswered, now: int) -> Take:
-        """What the output may be given now; nothing where a receiver's answer stops everything."""
+        """Take the rows that the output may be given now; none where a receiver's answer stops everything."""
         if self._stops:
             until = max([view.retried_until(self.name) or 0, *map(attrgetter("due"), unanswered.documents)])
             if until > now:
@@ -302,7 +302,7 @@ class Consumer:
         return is_over
 
     def _taken_ahead(self, made: MadePlan, now: int) -> Take | None:
-        """The rows of the next turn, where a turn was full and a plan may be made beside it."""
+        """Take the rows of the next turn, where a turn was full and a plan may be made beside it."""
         rows = len(made.taken.events)
         if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
             return None
@@ -463,7 +463,7 @@ class Consumer:
         return Turn(documents=sending.answered, moved=moved)
 
     def _objects(self, planned: Sequence[OnTheWay]) -> Mapping[int, str]:
-        """The objects of the rows behind documents, as far as they still wait."""
+        """Map the rows behind documents to their objects, as far as they still wait."""
         with self._journal.reading() as view:
             return view.objects([record for document in planned for record in document.records])
 

@@ -53,19 +53,19 @@ class Looks:
         self._at: dict[Cause, float] = {}
 
     def cover(self, causes: AbstractSet[Cause]) -> bool:
-        """Whether there was a look because of each of these not long ago: they are not there."""
+        """Return True if a look because of each of these was not long ago: they are not there."""
         since = monotonic() - AGAIN_SECONDS
         return bool(causes) and all(self._at.get(cause, since) > since for cause in causes)
 
     def note(self, causes: AbstractSet[Cause]) -> None:
-        """Tables are looked at now because of these."""
+        """Note a look at tables because of these."""
         now = monotonic()
         recent = {cause: at for cause, at in self._at.items() if at > now - AGAIN_SECONDS}
         self._at = recent | dict.fromkeys(causes, now)
 
 
 def causes_of(events: Sequence[Event], outcomes: Sequence[Outcome]) -> frozenset[Cause]:
-    """What the rows name that could not be read."""
+    """List the names in rows that could not be read."""
     reasons = exceptional(outcomes)
     invalid = {outcome.position for outcome in reasons if outcome.reason in (Reason.INVALID, Reason.DAMAGED)}
     if not invalid:
@@ -78,7 +78,7 @@ KEPT_BATCHES: Final = 2
 
 
 def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-    """What groups amount to, each by itself."""
+    """Decide groups, each by itself."""
     catalog = Catalog() if asked.catalog is None else asked.catalog
     former = catalog.former
     groups = [open_images(events, catalog) for events in groups]
@@ -104,7 +104,7 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
 
 
 def _parts_about(parts: Sequence[Part], positions: AbstractSet[Position]) -> list[Part]:
-    """What parts say of these events."""
+    """Restrict parts to these events."""
     about: list[Part] = []
     for part in parts:
         changes = [change for change in part.decision.changes if change.positions[-1] in positions]
@@ -118,7 +118,7 @@ def _parts_about(parts: Sequence[Part], positions: AbstractSet[Position]) -> lis
 
 
 def _decided(asked: Round, span: DefinitionSpan, events: Sequence[Event]) -> Decision:
-    """What events amount to: by the tables of their time, read back by their names of today."""
+    """Decide events by the tables of their time, read back by their names of today."""
     reader = asked.reader
     if span.former and reader is not None:
         reader = FormerRows(reader, span)
@@ -126,7 +126,7 @@ def _decided(asked: Round, span: DefinitionSpan, events: Sequence[Event]) -> Dec
 
 
 def are_all_that_waited(events: Sequence[Event], taken: Take) -> bool:
-    """Whether a take has nothing else that had waited."""
+    """Return True if no other row of the take had waited."""
     return {event.position[0] for event in events} == {row.record for row in taken.unparked}
 
 
@@ -194,13 +194,13 @@ class Decider:
         output: str,
         outputs: int = 1,
     ) -> Sequence[Part]:
-        """What the rows amount to for an output, of so many `outputs`.
+        """Decide the rows for an output, of so many `outputs`.
 
         `groups` are decided each by itself, because they were so once. `moment` is the database's
         clock.
 
-        Law: of no object an output gets an earlier reading after a later one. So what was decided
-        before counts only if it was read after all that the output got.
+        Law: of no object an output gets an earlier reading after a later one. So an earlier decision counts
+        only if it was read after everything that the output got.
         """
         # What was left of the last take goes as it was decided then: read now, it would be later
         # than what others have decided about the rows behind it.
@@ -234,32 +234,32 @@ class Decider:
         return parts_of(asked, groups)
 
     def knows_tables(self, memory: Memory, ask: Callable[[str], Sequence[Sequence[Any]]]) -> bool:
-        """Whether it goes by the tables as they are. `ask` answers a query about the log.
+        """Return True if it goes by the tables as they are. `ask` answers a query about the log.
 
-        To be asked after the rows: who sees one that was written after DDL sees what that DDL has
-        entered. The other way round DDL could come between the two looks.
+        To be asked after the rows: a reader of one that was written after DDL sees the entry of that DDL.
+        The other way round DDL could come between the two looks.
         """
         if self.tracked is not None and self.tracked != memory.tracked:
             return False
         return self.stamp is None or int(ask("history_stamp")[0][0]) == self.stamp
 
     def _joined(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:
-        """What was left and what is new, one after the other: as one where tables look the same."""
+        """Join left and new parts: to one where tables look the same."""
         parts = [*left, *new]
         if any(part.span.former for part in parts):
             return parts
         return [replace(parts[0], decision=together([part.decision for part in parts]))]
 
     def _left_before(self, output: str, taken: Take, first: Sequence[Event]) -> Sequence[Part] | None:
-        """What was decided of the first events, if the output's last decision left just these."""
+        """Find the decision of the first events, if the output's last decision left just these."""
         known = self._left.get(output)
         if known is None or known.events != first or known.ended != self._latest[output]:
             return None
         return known.parts if are_all_that_waited(first, taken) else None
 
     def _known(self, output: str, taken: Take, events: Sequence[Event]) -> _Decided | None:
-        """What was decided of the same rows for another output: of the same contents too, for somebody
-        may have given a number to another row since.
+        """Find the decision of the same rows for another output: of the same contents too, for somebody may
+        have given a number to another row since.
         """
         with self._one_at_a_time:
             for kept in self._kept:

@@ -78,9 +78,9 @@ def encode(
     most_left: int = 0,
     reader: RowReader | None = None,
 ) -> Encoded:
-    """The documents of one output. A document has changes of one part only.
+    """Write the documents of one output. A document has changes of one part only.
 
-    By a `reader` the row is read back of which the output lacks something.
+    Read a row back by `reader` where the output lacks something of it.
 
     With `going_on` formats that count number each change in its transaction. Of whole
     transactions those that go on soon are left for then, if they have at most `most_left` rows.
@@ -199,7 +199,7 @@ def _add_rows(
 
 
 def _add_row(change: Change, row: ReadBack | None) -> Change:
-    """The change with the attributes of its row that it does not speak of."""
+    """Complete a change with the other attributes of its row."""
     if row is None or isinstance(row, Unreadable):
         return change  # it is gone, which a later change tells, or cannot be read now
     told = {edit.column for edit in change.edits}
@@ -272,7 +272,7 @@ def _written(
 
 
 def _own(output: Output, decision: Decision, outcomes: dict[Position, Outcome]) -> list[Change]:
-    """The changes without those that another output alone gets; the rest is in `outcomes`."""
+    """Return the changes without those for another output alone; enter the rest in `outcomes`."""
     outcomes.update(decision.outcomes.others)
     names = ("", output.name, *output.former_names)
     own: list[Change] = []
@@ -296,7 +296,7 @@ def _left(
     going_on: frozenset[int],
     parts: Sequence[Part],
 ) -> set[Position]:
-    """The last published change of each transaction that goes on, and later ones of its object."""
+    """Find the last published change of each transaction that goes on, and later ones of its object."""
     # What is refused is not left with it: it would be decided together with what went out alone.
     written_ends = {item.positions[-1] for item in written}
     published = [change for change in changes if change.positions[-1] in written_ends]
@@ -310,14 +310,14 @@ def _left(
 
 
 def _losers_of(positions: set[Position], parts: Sequence[Part]) -> set[Position]:
-    """The events that these have superseded."""
+    """Find the events superseded by these."""
     others = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
     superseded = (outcome for outcome in others if outcome.winner is not None)
     return {outcome.position for outcome in superseded if outcome.winner in positions}
 
 
 def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> dict[Position, Outcome]:
-    """The events that have to come again, each with the reason."""
+    """Find the events that have to come again, each with the reason."""
     waiting = {at: outcome for at, outcome in outcomes.items() if outcome.status is Status.NEW}
     for position in left:
         waiting[position] = Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON)
@@ -331,7 +331,9 @@ def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> d
 def planned_documents(
     plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], identities: Identities, *, asked: bool
 ) -> list[OnTheWay]:
-    """The documents for the journal, with the rows that each superseded; one entry if `asked`."""
+    """Make the documents' entries for the journal, with the rows that each superseded; one entry if
+    `asked`.
+    """
     losers: dict[Position, list[Outcome]] = {}
     for outcome in encoded.outcomes.values():
         if outcome.winner is not None and outcome.position[0] not in again:
@@ -373,7 +375,7 @@ def planned_documents(
 
 
 def _first_rows(taken: Take, records: Collection[int], identities: Identities) -> dict[str, int]:
-    """The objects of a document's rows, each with its first row: of rows with one number, of all of them."""
+    """Map the objects of a document's rows to their first rows: of rows with one number, to all of them."""
     first = {taken.objects[record]: record for record in sorted(records, reverse=True)}
     if EVERY_ROW not in first:
         return first

@@ -78,9 +78,9 @@ def read_flow(
     *,
     failing: bool = False,
 ) -> Flow:
-    """The facts of a log as they are now, but for its triggers.
+    """Read the facts of a log as they are now, but for its triggers.
 
-    `failing` says that an output did not take the last that it was given.
+    `failing` means an output that did not take its last documents.
     """
     look = JournalLook(connection, log, settings)
     parts = look.parts()
@@ -126,14 +126,14 @@ def read_unread_tables(connection: Connection, log: Log) -> dict[str, WaitingTab
 
 
 def lacking(memory: Memory, name: str) -> Stretches:
-    """The rows that an output has ahead of it, or that may be on their way to it."""
+    """Find the rows ahead of an output, or perhaps on their way to it."""
     position = memory.outputs[name].position
     ahead = [batch.records for number, batch in memory.batches.items() if number > position]
     return Stretches.union([*ahead, memory.planned.get(name, Stretches())])
 
 
 def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:
-    """The counts as far as they fit into the total, and what is left of it."""
+    """Cut the counts to fit into the total; return also the rest of it."""
     shares: list[int] = []
     for count in counts:
         shares.append(min(count, total))
@@ -181,7 +181,7 @@ class JournalLook:
                     self._behind |= self._behind_of(name)
 
     def parts(self) -> WaitingParts:
-        """What the rows wait for, each counted once: together as many as have the letter N."""
+        """Count waiting rows by cause, each once: together all rows with the letter N."""
         total = int(self._ask("count_waiting")[0][0])
         counts = {kind: parked.rows for kind, parked in self._once.items()}
         held = counts.get(HELD, 0) + len(self._held_unparked)
@@ -205,17 +205,17 @@ class JournalLook:
         )
 
     def oldest_unheld(self) -> tuple[int | None, float | None]:
-        """The row that has waited longest of those that are due and not held, and for how long."""
+        """Find the row waiting longest of those that are due and not held, and for how long."""
         return self._older(self._free(Stretches()), READY, RETRYING, SUSPENDED)
 
     def oldest_ready(self) -> tuple[int | None, float | None]:
-        """The row that has waited longest of those that could go now, to outputs that do not lag."""
+        """Find the row waiting longest of those that could go now, to outputs that do not lag."""
         return self._older(self._free(self._behind), READY)
 
     # --- outputs ----------------------------------------------------------------------------------
 
     def _read_distances(self, outputs: Mapping[str, JournalRow]) -> Iterator[tuple[str, OutputLag]]:
-        """How far each output is behind the foremost one."""
+        """Measure how far each output is behind the foremost one."""
         for name, row in sorted(outputs.items()):
             behind = self._behind_of(name)
             rows = max(0, len(behind) - self._parked_within(behind))
@@ -235,7 +235,7 @@ class JournalLook:
             yield name, lag
 
     def _is_overdue(self, row: JournalRow, rows: int) -> bool:
-        """Whether an output has been paused for too long, or keeps too many rows meanwhile."""
+        """Return True if an output has been paused for too long, or keeps too many rows meanwhile."""
         if row.paused is None:
             return False
         seconds = self.now_seconds - (row.paused_at or self.now_seconds)
@@ -243,12 +243,12 @@ class JournalLook:
         return bool(longest and seconds > longest) or bool(most and rows > most)
 
     def _behind_of(self, name: str) -> Stretches:
-        """The rows that an output lacks and the foremost one has, but for those that somebody holds."""
+        """Find the rows that an output lacks and the foremost one has, but for held ones."""
         assert self._foremost is not None
         return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
 
     def _parked_within(self, rows: Stretches) -> int:
-        """How many of these rows the foremost output lacks itself, because they wait for it."""
+        """Count the rows among these that wait for the foremost output itself."""
         if self._foremost is None or self._foremost.name not in self._parked or not rows:
             return 0
         waiting = 0
@@ -261,7 +261,7 @@ class JournalLook:
     # --- parked rows ------------------------------------------------------------------------------
 
     def _each_output(self) -> dict[str, dict[int, ParkedRows]]:
-        """The parked rows of each kind, for each output."""
+        """Count parked rows by output and kind."""
         parked: dict[str, dict[int, ParkedRows]] = {}
         for output, kind, *numbers in self._ask("parked_by_kind", AHEAD, **self._clock):
             parked.setdefault(str(output), {})[int(kind)] = ParkedRows(*map(int, numbers))
@@ -281,7 +281,7 @@ class JournalLook:
         return parked
 
     def _each_once(self) -> dict[int, ParkedRows]:
-        """The parked rows of each kind, whichever outputs have them."""
+        """Count parked rows by kind, once for all outputs."""
         several = list(self._parked.values())
         if not several:
             return {}
@@ -302,7 +302,7 @@ class JournalLook:
     # --- the row that has waited longest ----------------------------------------------------------
 
     def _free(self, passed: Stretches) -> tuple[Any, ...] | None:
-        """The first row that is free and none of these: its number, its time and its object."""
+        """Find the first free row outside these: its number, its time and its object."""
         # Rows that committed late between many parked ones are not looked for: that costs too much.
         beyond = self._beyond_many_parked()
         for _ in range(MOST_LOOKS):
@@ -317,7 +317,7 @@ class JournalLook:
         return None
 
     def _beyond_many_parked(self) -> int:
-        """The last parked row, where many are parked and the first waiting row is among them."""
+        """Find the last parked row, where many are parked and the first waiting row is among them."""
         parked = [rows for kinds in self._parked.values() for rows in kinds.values()]
         if sum(rows.rows for rows in parked) <= MOST_COUNTED_ROWS:
             return EVER
@@ -327,7 +327,7 @@ class JournalLook:
         return max(rows.last for rows in parked)
 
     def _older(self, free: tuple[Any, ...] | None, *kinds: int) -> tuple[int | None, float | None]:
-        """The older one of a free row and of the parked ones of these kinds."""
+        """Choose the older one of a free row and of the parked ones of these kinds."""
         numbers = [self._once[kind].first for kind in kinds if kind in self._once]
         if free is not None:
             numbers.append(int(free[0]))
@@ -336,7 +336,7 @@ class JournalLook:
         return min(numbers), self._age_of(min(numbers))
 
     def _age_of(self, number: int) -> float | None:
-        """For how many seconds a row has waited; None where nobody can tell."""
+        """Return a row's waiting time in seconds; None where it is unknown."""
         fragments = self._fragments("kept_any", "among_all")
         oldest = self._ask("oldest_waiting", fragments, beyond=number - 1, limit=1)
         # Somebody may have taken it away, or finished it, since its number was read.

@@ -73,7 +73,7 @@ class Journal(JournalWriter):
                         memory.planned[name] = memory.planned.pop(former)
 
     def _add(self, connection: Connection, memory: Memory, name: str) -> None:
-        """A new output lacks what the foremost lacks: what is ahead of it, parked or planned."""
+        """Add an output. It lacks the rows of the foremost: those ahead of it, parked or planned."""
         foremost, row = memory.foremost, memory.new_output(name)
         self._tell(connection, "output_make", [row.written()])
         memory.outputs[name] = row
@@ -93,7 +93,7 @@ class Journal(JournalWriter):
         self._pass_converted(connection, memory, row)
 
     def _pass_converted(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
-        """A conversion has done its rows for a new output, too. What is between them is parked."""
+        """Pass a new output over the rows of a conversion. Park the rows between them."""
         ahead = [number for number in sorted(memory.batches) if number > row.position]
         reserved = memory.reserved_above
         converted = {number for number in ahead if number in memory.converted}
@@ -214,7 +214,7 @@ class Journal(JournalWriter):
             return self._settle(connection, memory, name, over, done.outcomes)
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
-        """Nobody could read what was answered: these go again as they are, with plan and id."""
+        """Repeat documents with an unreadable answer later, as they are, with plan and id."""
         with self.transaction() as (connection, _):
             values: list[dict[str, Any]] = []
             for sent in documents:
@@ -297,7 +297,7 @@ class Journal(JournalWriter):
             return bool(gone) or bool(leaders)
 
     def _gone(self, connection: Connection, memory: Memory) -> Stretches:
-        """Rows of planned documents, and of some batches, that wait no longer."""
+        """Find rows of planned documents, and of some batches, that wait no longer."""
         numbers = sorted(memory.batches)
         # A far output may have thousands of batches ahead: the others have their turn another time.
         unswept = [number for number in numbers if number > self._swept] or numbers

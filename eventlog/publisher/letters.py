@@ -16,7 +16,7 @@ from eventlog.publisher.unsealed import touch
 
 
 def worst_of(number: int, several: Sequence[Outcome], outputs: int) -> Outcome | None:
-    """What a row ends with, of its outputs' outcomes; None where it was simply published."""
+    """Choose a row's end from its outputs' outcomes; None where it was simply published."""
     if outputs == 1 and len(several) == 1 and several[0].position == (number,):
         return several[0]  # by far the most common
     # That policies left it out ends a row only where they did so for every output, and that an
@@ -36,7 +36,7 @@ Answers = Mapping[Position, Outcome]
 
 
 def worst_by(key: Callable[[Outcome], Key], outcomes: Iterable[Outcome]) -> dict[Key, Outcome]:
-    """The worst outcome of each event, by POSITION, or of the rows with each number."""
+    """Choose the worst outcome of each event, by POSITION, or of the rows with each number."""
     worst: dict[Key, Outcome] = {}
     for outcome in outcomes:
         keep_worse(worst, key(outcome), outcome)
@@ -47,15 +47,17 @@ POSITION: Final = attrgetter("position")
 
 
 def number_of(outcome: Outcome) -> int:
-    """The number of the event's row. A log may have several with one, which no statement can tell apart."""
+    """Return the number of the event's row. A log may have several with one, indistinguishable to a
+    statement.
+    """
     return outcome.position[0]
 
 
 def of_shared_numbers(events: Iterable[Event], answers: Answers) -> dict[Position, Outcome]:
-    """What rows end with that have one number together.
+    """Decide the end of rows with one number together.
 
-    A database cannot tell which of them is meant: where some failed and others were published, all
-    get a warning. A row that was published is not called an error for its neighbour's sake.
+    A database cannot tell them apart: where some failed and others were published, all get a warning.
+    A row that was published is not called an error for its neighbour's sake.
     """
     positions: dict[int, list[Position]] = {}
     for event in events:
@@ -93,7 +95,7 @@ def judge(
     objects: Mapping[int, str],
     most_attempts: int,
 ) -> Judged:
-    """The answer to a document, change by change: all events of a change end alike."""
+    """Judge the answer to a document, change by change: all events of a change end alike."""
     ended = worst_by(number_of, detail.said)
     # Silence is success.
     if not answers:
@@ -128,9 +130,9 @@ def judge(
 
 
 def given_up(most_attempts: int, outcome: Outcome, attempts: int) -> Outcome:
-    """A receiver's answer: once more is an error after so many attempts. 0 is never.
+    """Turn a receiver's answer "again" into an error after so many attempts; 0 is never.
 
-    It has not refused what was held up.
+    A document that was only held up is not counted.
     """
     if outcome.status is not Status.NEW or outcome.reason is Reason.HELD:
         return outcome

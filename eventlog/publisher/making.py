@@ -114,7 +114,7 @@ class PlanMaker:
         after: str,
         trace: BatchTrace | None,
     ) -> Encoded:
-        """What the output gets of a take."""
+        """Write the documents of a take for the output."""
         name, format_ = self._output.name, self._output.format
         groups: Sequence[Sequence[Event]] = [taken.events]
         # What was left of a transaction is decided by itself, as it was when it was left: together
@@ -163,7 +163,7 @@ class PlanMaker:
         return encoded
 
     def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
-        """The rows of a take that the rules have wait. Nothing behind them is in a document."""
+        """Park the rows of a take that the rules have wait. Nothing behind them is in a document."""
         again = _Again(faulty={*taken.untried})
         self._journal.faults.wait(self._output.name, taken.untried)
         if not (encoded.outcomes or encoded.left):
@@ -189,7 +189,7 @@ class PlanMaker:
         return again
 
     def _wait_for_table(self, event: Event, outcome: Outcome, again: _Again, now: int) -> int:
-        """When a row goes by itself whose table cannot be read."""
+        """Find when a row of an unreadable table is tried again."""
         table = event.table or ""
         fault, is_new = self._journal.faults.add(table, outcome, now)
         again.faulty.add(table)
@@ -207,7 +207,7 @@ def _highest_row(taken: Take, row: JournalRow) -> int:
 
 
 def _outcomes_of(over: Collection[int], encoded: Encoded) -> dict[int, Outcome]:
-    """How rows end that are in no document, by their numbers."""
+    """Map rows in no document to their outcomes, by number."""
     if not (over and encoded.outcomes):
         return {}
     ended = worst_by(number_of, encoded.outcomes.values())
@@ -215,10 +215,10 @@ def _outcomes_of(over: Collection[int], encoded: Encoded) -> dict[int, Outcome]:
 
 
 def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:
-    """The events in groups that are decided one after the other.
+    """Group the events for decisions one after the other.
 
-    What was left is first, but where an earlier row of its object has come back since: after a
-    crash, or because a receiver wants it again.
+    Left ones come first, but where an earlier row of their object has come back since: after a crash,
+    or because a receiver wants it again.
     """
     groups: list[list[Event]] = [[], []]
     turns: dict[str, int] = {}
@@ -242,7 +242,7 @@ def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequ
 
 
 def _transactions_not_read(events: Sequence[Event], parts: Sequence[Part]) -> set[int]:
-    """The transactions of rows that the rules say are to come again."""
+    """Find the transactions of rows that are to come again by the rules."""
     outcomes = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
     later = {outcome.position for outcome in outcomes if outcome.status is Status.NEW}
     marks = set[int]()

@@ -38,7 +38,7 @@ class Sealed(Struct, frozen=True):
     """Its events were read just now: nobody has to ask whether they still wait."""
 
     def joined(self, later: Sealed) -> Sealed:
-        """Both as one, whose events are read again."""
+        """Join both to one, whose events are read again."""
         return Sealed(self.records | later.records, self.weight + later.weight)
 
 
@@ -85,7 +85,7 @@ class Memory(Struct, kw_only=True):
     """The batches that each output has read last, and may be about to plan."""
 
     def output(self, name: str) -> JournalRow:
-        """How far an output is."""
+        """Return the place of an output."""
         if name not in self.outputs:
             message = f"Somebody has forgotten the output {name} while this publisher writes to it."
             hint = "Take it out of the configuration, or begin again: it gets what comes from then."
@@ -94,7 +94,7 @@ class Memory(Struct, kw_only=True):
 
     @property
     def taken(self) -> Stretches:
-        """Rows that are ahead of an output, or may be on their way."""
+        """Return the rows ahead of an output, or perhaps on their way."""
         if not (self.batches or self.planned):
             return Stretches()
         sealed = [batch.records for batch in self.batches.values()]
@@ -108,12 +108,14 @@ class Memory(Struct, kw_only=True):
 
     @property
     def last_batch(self) -> int:
-        """One number above this one no batch and no position has ever had."""
+        """Return a number such that the next one is new for batches and positions."""
         return max([0, *self.batches, *[output.position for output in self.outputs.values()]])
 
     @property
     def foremost(self) -> JournalRow | None:
-        """The output that is furthest; of several the first by name: it must not depend on what was read when."""
+        """Return the output furthest ahead; of several the first by name, so that the order of reading does
+        not matter.
+        """
         others = [output for output in self.outputs.values() if not output.is_conversion]
         return min(others, key=lambda output: (-output.position, output.name), default=None)
 
@@ -131,20 +133,20 @@ class Memory(Struct, kw_only=True):
                 self.batches[number] = Sealed(batch.records, batch.weight)
 
     def add_parked(self, rows: Sequence[Parked]) -> None:
-        """These rows wait from now on."""
+        """Note rows that wait from now on."""
         self.any_parked = True
         self.seen |= Stretches.of(row.record for row in rows)
         self.last_parked = max([self.last_parked, *(row.record for row in rows)])
         self.forget_retried(rows)
 
     def forget_retried(self, rows: Iterable[Parked]) -> None:
-        """These rows begin to wait, or wait no longer."""
+        """Forget the last retry, as these rows begin to wait, or wait no longer."""
         if any(row.reason == Reason.RETRY.value for row in rows):
             self.retried.clear()
 
 
 def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
-    """Where rows wait, nobody has to look for these any more: they are sealed, or were parked."""
+    """Note rows that need no more looks among waiting ones: they are sealed, or were parked."""
     seen = memory.seen | records
     # Twice as many as are left of it then, so that it is cut seldom.
     if len(seen.parts) > 2 * MOST_SEEN_RANGES:

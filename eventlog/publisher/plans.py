@@ -132,6 +132,6 @@ def split_recent(recent: str, last: str) -> tuple[str, Stretches] | None:
 
 
 def _key(plan: str) -> str:
-    """What is kept of a plan's name; nothing of none, or of what is no name."""
+    """Return the part of a plan's name to keep; nothing of none, or of a malformed one."""
     named = read_plan(plan)
     return "" if named is None else f"{named.number}-{named.token}"

@@ -99,7 +99,7 @@ class Proven(Struct):
         self.next_whole_look = max(self.next_whole_look, monotonic() + PAUSE_SECONDS)
 
     def is_whole_look_due(self) -> bool:
-        """Whether everything is looked at once more."""
+        """Return True if it is time to look at everything once more."""
         return bool(self.numbers) and monotonic() >= self.next_whole_look
 
     def look_whole(self, kept: Stretches, began: float) -> None:

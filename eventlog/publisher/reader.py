@@ -78,7 +78,7 @@ class JournalReader:
 
     @contextmanager
     def at_new_rows(self, name: str) -> Iterator[None]:
-        """One output at a time takes rows that no batch has. Who has one ahead waits for nobody."""
+        """Let one output at a time take rows that no batch has. An output with a batch ahead does not wait."""
         alone = False
         if not self.is_behind(name):
             self._new_rows.acquire()
@@ -93,7 +93,7 @@ class JournalReader:
                 self._new_rows.release()
 
     def is_behind(self, name: str) -> bool:
-        """Whether an output has a batch ahead of it, as far as memory knows."""
+        """Return True if an output has a batch ahead of it, as far as memory knows."""
         with self.one_at_a_time:
             memory = self._memory
             if memory is None:
@@ -130,7 +130,7 @@ class JournalReader:
         return f"{holding} {self.doubts}"
 
     def memory_of(self, connection: Connection, stamp: str) -> Memory:
-        """What the tables hold; read again where somebody else has written since."""
+        """Return the contents of the tables; read again where somebody else has written since."""
         # Somebody else may have had the lock since we had it before, and given it back.
         if self._lock is not None and self._token != self._lock.token:
             self._token = self._lock.token
@@ -148,18 +148,18 @@ class JournalReader:
         return self.log.rows(connection, self.log.query(query), values)
 
     def numbers(self, connection: Connection, query: str, **values: Any) -> Stretches:
-        """The rows whose numbers a query finds."""
+        """Ask a query for row numbers."""
         return Stretches.of(int(number) for (number,) in self.ask(connection, query, **values))
 
     # --- the clock --------------------------------------------------------------------------------
 
     def moment(self) -> dt.datetime:
-        """The database's clock, in UTC."""
+        """Read the database's clock, in UTC."""
         with self.log.transaction(lone=True) as connection:
             return self.log.now(connection)
 
     def now(self) -> int:
-        """The database's clock in milliseconds since 1970; between two looks this machine counts."""
+        """Return the database's time in milliseconds since 1970; between two looks this machine counts."""
         if monotonic() >= self._next_look:
             ahead = self.moment().replace(tzinfo=dt.UTC).timestamp() - monotonic()
             if ahead < self._ahead - LATE_SECONDS:
@@ -173,27 +173,27 @@ class JournalReader:
         return self._now
 
     def delay(self, attempts: int) -> int:
-        """In how many milliseconds a row is tried again that was tried so often."""
+        """Compute after how many milliseconds a row is tried again that was tried so often."""
         # By chance, so that not all come at once.
         return int(self.settings.backoff.delay(attempts, secrets.SystemRandom().random()) * 1000)
 
     # --- outputs, and what they may take ----------------------------------------------------------
 
     def output(self, name: str) -> JournalRow:
-        """How far an output is."""
+        """Return the place of an output."""
         with self.reading() as view:
             return view.memory.output(name)
 
     @property
     def outputs(self) -> int:
-        """How many outputs there are, as far as memory knows."""
+        """Count the outputs, as far as memory knows."""
         memory = self._memory
         if memory is None:
             return 1
         return len(memory.outputs)
 
     def others(self, name: str) -> list[str]:
-        """The other outputs to which something goes, as far as memory knows."""
+        """Name the other outputs in use, as far as memory knows."""
         memory = self._memory
         if memory is None:
             return []
@@ -202,17 +202,17 @@ class JournalReader:
 
     @property
     def embedded(self) -> bool:
-        """Whether the log's database has one writer at a time."""
+        """Return True if the log's database has one writer at a time."""
         return self.log.dialect.embedded
 
     @property
     def known(self) -> bool:
-        """Whether memory knows the tables, so that it can be asked what is new."""
+        """Return True if memory knows the tables, so that it can be asked for news."""
         return self._memory is not None
 
     @property
     def anything_waits(self) -> bool:
-        """Whether rows wait, are held or are on their way, as far as memory knows."""
+        """Return True if rows wait, are held or are on their way, as far as memory knows."""
         with self.one_at_a_time:
             memory = self._memory
             if memory is None:
@@ -221,7 +221,7 @@ class JournalReader:
             return bool(waits or memory.batches or memory.taken)
 
     def anything(self, connection: Connection) -> bool:
-        """Whether rows wait that nobody has taken, or rows were held or released since."""
+        """Return True if untaken rows wait, or rows were held or released since."""
         with self.one_at_a_time:
             marks = self.ask(connection, "journal_stamp")
             stamp = self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)

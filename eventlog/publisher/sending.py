@@ -38,7 +38,7 @@ class Again(NamedTuple):
 
 
 def may_go(unanswered: Unanswered, now: int) -> list[int]:
-    """The numbers of the documents that may be sent now, in their order.
+    """List the numbers of the documents that may be sent now, in their order.
 
     None goes behind one that waits, or behind a row that comes again.
     """
@@ -157,7 +157,7 @@ class HandOver:
         return kept
 
     def _holds(self, number: int) -> bool:
-        """Whether a document is not sent now."""
+        """Return True if a document is not sent now."""
         if number in self._finished or number not in self._going:
             return True
         document = self._waiting[number]
@@ -206,7 +206,7 @@ class HandOver:
         self._pulse()
 
     def _block(self, document: OnTheWay) -> None:
-        """Nothing that comes after a document of its objects is sent, or nothing at all."""
+        """Block everything behind a document of its objects, or everything at all."""
         self._blocked.update(document.objects)
         self._all_blocked = self._all_blocked or self._stops
 

@@ -62,7 +62,7 @@ def settle(
 
 
 def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Stretches]:
-    """The rows that get each letter; those that stay N are left out."""
+    """Group rows by their new letter; those that stay N are left out."""
     if not ended:  # by far the most common
         return {Status.SUCCESS: rows}
     numbers_of: dict[Status, list[int]] = {}
@@ -77,14 +77,14 @@ def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Str
 
 
 def is_noted(outcome: Outcome) -> bool:
-    """Whether the companion table must say more than the letter does."""
+    """Return True if the companion table must say more than the letter does."""
     if outcome.status is Status.NEW:
         return False
     return outcome.reason is not Reason.PUBLISHED or outcome.note is not None
 
 
 def note_of(outcome: Outcome) -> str | None:
-    """The note as any database can keep it; a superseded event names its winner."""
+    """Write the note as any database can keep it; a superseded event names its winner."""
     note = outcome.note
     if note is None and outcome.winner is not None:
         note = f"superseded by {written(outcome.winner)}"

@@ -36,7 +36,7 @@ class TableFault(Struct, frozen=True, kw_only=True):
 
     @property
     def rest_due(self) -> int:
-        """When the rows of the table go, if none of them has tried it before and let the others go."""
+        """Return when the rows of the table go, if none of them has tried it before and let the others go."""
         return self.due + REST_MILLISECONDS
 
 

@@ -62,7 +62,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
     @property
     def paused_at(self) -> float | None:
-        """When it was paused, in seconds since 1970; None where it is not, or nobody has said when."""
+        """Return the time of its pause, in seconds since 1970; None without a pause or a time."""
         since = _since(self.paused or "")
         if since is None or (at := moment(since[1])) is None:
             return None
@@ -70,7 +70,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_conversion(self) -> bool:
-        """Whether this is no output of a publisher, but a conversion that marks its rows."""
+        """Return True for a conversion that marks its rows, which is no output of a publisher."""
         return self.plan.startswith(CONVERSION_PLAN)
 
     @classmethod
@@ -90,7 +90,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
         )
 
     def written(self) -> dict[str, Any]:
-        """As the table has it: no text is empty there, for Oracle would not keep it."""
+        """Write the table's columns: no text is empty there, for Oracle would not keep it."""
         return {
             "name": self.name,
             "position": self.position,
@@ -123,21 +123,21 @@ class Parked(Struct, frozen=True, kw_only=True):
 
     @property
     def is_held(self) -> bool:
-        """Whether it waits for somebody; one behind another row says that first."""
+        """Return True if it waits for somebody; one behind another row says that first."""
         return self.due is None and self.reason in FOR_SOMEBODY
 
     @property
     def leads(self) -> bool:
-        """Whether it says when rows of its object may go."""
+        """Return True if it decides when rows of its object may go."""
         return self.due is not None or self.is_held
 
     def waits_at(self, now: int) -> bool:
-        """Whether it waits by itself, and not behind another row."""
+        """Return True if it waits by itself, and not behind another row."""
         return self.is_held or (self.due is not None and self.due > now)
 
     @classmethod
     def read(cls, output: str, row: Sequence[Any]) -> Parked:
-        """A row as `parked_rows` and `parked_last` find it."""
+        """Read a row of `parked_rows` and `parked_last`."""
         record, name, reason, attempts, due = row
         return cls(
             output=output,
@@ -149,7 +149,7 @@ class Parked(Struct, frozen=True, kw_only=True):
         )
 
     def written(self) -> dict[str, Any]:
-        """As the table has it."""
+        """Write the table's columns."""
         return {
             "output": self.output,
             "record_id": self.record,
@@ -172,7 +172,7 @@ class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False)
     cut: tuple[CutTransaction, ...] = ()
 
     def without(self, gone: Stretches) -> Detail:
-        """The same, without rows that wait no longer."""
+        """Copy it without rows that wait no longer."""
         return replace(self, records=tuple(record for record in self.records if record not in gone))
 
 
@@ -195,12 +195,12 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def records(self) -> Stretches:
-        """The rows behind its documents."""
+        """Return the rows behind its documents."""
         return Stretches.of([record for detail in self.details for record in detail.records])
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is known by in the table, of one output."""
+        """Return its key in the table, of one output."""
         return self.plan, self.place
 
     def is_behind(self, rows: Mapping[str, int]) -> bool:
@@ -231,12 +231,12 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         return [replace(self, details=there)] if there else [], [replace(self, details=missing)] if missing else []
 
     def again(self) -> Document:
-        """The one document as it was."""
+        """Make the one document as it was."""
         body, covers = (self.body or "").encode(), self.covers or {}
         return Document(id=self.details[0].document, body=body, covers=covers, route=self.route)
 
     def written(self, output: str) -> dict[str, Any]:
-        """As the table has it."""
+        """Write the table's columns."""
         return {
             "output": output,
             "plan": self.plan,
@@ -253,7 +253,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> OnTheWay:
-        """A row as `planned_read` finds it."""
+        """Read a row of `planned_read`."""
         plan, place, details, objects, covers, body, route, attempts, due = row
         where = f"of plan {plan}, place {place}"
         return cls(
@@ -270,7 +270,9 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def decoded(text: str, kind: type[T], where: str) -> T:
-    """What `as_text` wrote; DataError if it is something else. `where` is a column and its row."""
+    """Decode a text of `as_text`; raise DataError if it is something else. `where` is a column and its
+    row.
+    """
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, TypeError) as error:  # TypeError: it is no text at all
@@ -278,7 +280,7 @@ def decoded(text: str, kind: type[T], where: str) -> T:
 
 
 def stretches_of(text: str, where: str) -> Stretches:
-    """The rows that a column `records` has; DataError where somebody else has written it."""
+    """Read the rows of a column `records`; raise DataError where somebody else has written it."""
     runs = decoded(text, list[Run], where)
     for first, last in runs:
         if first > last:
@@ -287,7 +289,7 @@ def stretches_of(text: str, where: str) -> Stretches:
 
 
 def whole(value: Any, where: str) -> int:
-    """A number; DataError if somebody has written a text there, as some databases let them."""
+    """Read a number; raise DataError if somebody has written a text there, as some databases let them."""
     try:
         return int(value)
     except (TypeError, ValueError) as error:
@@ -295,7 +297,7 @@ def whole(value: Any, where: str) -> int:
 
 
 def outcome_of(number: int, status: str, reason: str, note: str | None) -> Outcome:
-    """The outcome of a row at one output; DataError where somebody else has written it."""
+    """Read the outcome of a row at one output; raise DataError where somebody else has written it."""
     try:
         return Outcome(position=(number,), status=Status(status), reason=Reason(reason), note=note)
     except ValueError as error:
@@ -303,6 +305,6 @@ def outcome_of(number: int, status: str, reason: str, note: str | None) -> Outco
 
 
 def unreadable(where: str, problem: str) -> DataError:
-    """The error for a column that somebody else has written."""
+    """Make the error for a column that somebody else has written."""
     hint = "Stop the publisher, and restore the log with its tables from a backup."
     return DataError(f"The journal beside the log cannot be read, {where}: {problem.rstrip('.')}.", hint=hint)

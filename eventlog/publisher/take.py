@@ -60,12 +60,12 @@ class Take(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changes by it."""
+        """Return True if nothing changes by it."""
         return not (self.batches or self.unparked or self.gone) and self.sealed is None
 
     @property
     def attempts(self) -> dict[int, int]:
-        """How often rows were offered before, of those that were."""
+        """Count the earlier offers of rows, of those that had any."""
         return {waited.record: waited.attempts for waited in self.unparked if waited.attempts}
 
 
@@ -112,7 +112,7 @@ class Unanswered(Struct, frozen=True, dict=True):
 
     @cached_property
     def first_rows(self) -> Mapping[str, int]:
-        """The first row of each object that one of them has."""
+        """Map each object of these documents to its first row."""
         first: dict[str, int] = {}
         for document in self.documents:
             for name, record in document.objects.items():
@@ -126,7 +126,7 @@ class Unanswered(Struct, frozen=True, dict=True):
         return self.stops or name in self.first_rows
 
     def blocks(self, record: int, names: Collection[str], attempts: int) -> bool:
-        """Whether a row of these objects, offered so often, is behind one of them."""
+        """Return True if a row of these objects, offered so often, is behind one of them."""
         if not self.documents:
             return False
         if self.stops and not attempts and record > self._last_again(names):
@@ -197,7 +197,7 @@ class Parking(Struct):
         self.rows.append(row)
 
     def keeps(self, former: Parked, reason: str) -> bool:
-        """Whether a row goes on waiting as it does: behind another one, or as the first of them."""
+        """Return True if a row goes on waiting as it does: behind another one, or as the first of them."""
         if former.due is None:
             # What was left of a transaction is decided by itself: all of an object, or nothing of it.
             is_torn = former.reason == Reason.GOES_ON.value and former.object in self.moved
@@ -205,13 +205,13 @@ class Parking(Struct):
         return reason == BEHIND
 
     def is_behind(self, name: str, former: Parked | None) -> bool:
-        """Whether earlier rows of its object wait; those that waited are not behind their own rest."""
+        """Return True if earlier rows of its object wait; those that waited are not behind their own rest."""
         if name in self.blocked:
             return True
         return name in self.waiting and (former is None or former.object != name)
 
     def stays(self, record: int, name: str) -> None:
-        """A row of this object goes on waiting as it does."""
+        """Have a row of this object go on waiting as it does."""
         if name == EVERY_ROW:
             self.of_every_row = min(self.of_every_row, record)
         self.blocked.add(name)
@@ -228,7 +228,7 @@ def take(
     unanswered: Unanswered = NOTHING_SENT,
     untried: Untried | None = None,
 ) -> Take:
-    """The next rows of an output; new ones that no batch has where it has nothing ahead of it."""
+    """Take the next rows of an output; new ones outside any batch where it has nothing ahead of it."""
     stamp = view.memory.stamp
     again, freed = view.due(output, now, limit, unanswered)
     # What was left of transactions that go on takes nobody's room: it goes with what is behind it.
@@ -279,7 +279,7 @@ def _divided(
     unanswered: Unanswered,
     untried: Untried,
 ) -> Take:
-    """Where rows wait: which of those that were taken go, and which wait or wait on."""
+    """Divide a take where rows wait: some go, others begin to wait or wait on."""
     by_number = _by_number(taken.events)
     objects, new_names, shared = _named(by_number, waited, identities)
     parking = _parking(view, output, new_names, waited, freed, unanswered, by_number)
@@ -361,7 +361,7 @@ def _parking(
     unanswered: Unanswered,
     here: Collection[int],
 ) -> Parking:
-    """What waits of these objects: rows behind that wait, too."""
+    """Collect the waiting rows of these objects: rows behind those wait, too."""
     known = view.waiting_objects(output, names)
     waiting = known.difference(freed)
     # The first that speaks of a whole table is among these, and leads the others of its kind.
@@ -383,8 +383,8 @@ def _parking(
 def _named(
     by_number: Mapping[int, Sequence[Event]], waited: Mapping[int, Parked], identities: Identities
 ) -> tuple[dict[int, str], set[str], dict[int, set[str]]]:
-    """The objects of rows, and those of which rows may wait that are not among these; and all
-    objects of each number that rows of several have.
+    """Map rows to objects, and list further objects of which rows may wait; and all objects of each number
+    shared by rows of several.
     """
     objects = {number: row.object for number, row in waited.items() if number in by_number}
     named: dict[int, str] = {}
@@ -413,7 +413,7 @@ def _in_order(view: View, by_number: Mapping[int, Sequence[Event]]) -> list[int]
 
 
 def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]]) -> list[tuple[int, int | None]]:
-    """The transactions of rows that wait, and when these may go."""
+    """List the transactions of rows that wait, and when these may go."""
     waiting: list[tuple[int, int | None]] = []
     for row in parked:
         transactions = [event.transaction for event in by_number[row.record]]
@@ -430,9 +430,9 @@ def _wait(
     waiting_tables: set[str],
     now: int,
 ) -> tuple[str, int | None, str | None] | None:
-    """Why a row waits, until when, and its note; None where it may go.
+    """Return why a row waits, until when, and its note; None where it may go.
 
-    The table of one that is not tried yet is entered in `waiting_tables`.
+    Enter an untried table in `waiting_tables`.
     """
     if held:
         return Reason.HELD.value, None, None

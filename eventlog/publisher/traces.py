@@ -45,7 +45,7 @@ class BatchTraces:
         self._one_at_a_time = Lock()
 
     def join(self, output: str, taken: Take, read: Interval, others: Collection[str]) -> BatchTrace | None:
-        """The trace of these rows, which may have begun already; None while traces are off."""
+        """Join the trace of these rows, which may have begun already; None while traces are off."""
         records = frozenset(event.position for event in taken.events)
         with self._one_at_a_time:
             for trace in self._open:
@@ -63,7 +63,7 @@ class BatchTraces:
             return trace
 
     def again(self, output: str, documents: Sequence[OnTheWay]) -> BatchTrace | None:
-        """The trace of documents that are handed over again; None while traces are off."""
+        """Begin a trace of documents that are handed over again; None while traces are off."""
         span = batch_span(lambda: (), None, sum(len(document.records) for document in documents))
         if span is None:
             return None
@@ -73,7 +73,7 @@ class BatchTraces:
         return trace
 
     def leave(self, output: str, trace: BatchTrace, ended: Ended) -> None:
-        """An output is through with a batch, well or not; with the last one the trace ends."""
+        """Leave a batch, done or not; with the last output the trace ends."""
         with self._one_at_a_time:
             trace.waiting.discard(output)
             if isinstance(ended, Turn):

@@ -79,7 +79,7 @@ def _waiting(
     identities: Identities,
     unread: Rows,
 ) -> dict[Spelling, str]:
-    """The objects of which rows wait for every output, by what rows say of them."""
+    """Map spellings in rows to the objects of which rows wait for every output."""
     spellings = {row[OBJECT] for row in unread if row[OBJECT][1] != EVERY_ROW}
     rows = {spelling: identities.row_id(*spelling) for spelling in spellings}
     names = {spelling: name_of(row) for spelling, row in rows.items() if row is not None}

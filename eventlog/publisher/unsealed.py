@@ -79,7 +79,7 @@ class ReadAhead:
         self._reading = beside("eventlog-reads-ahead", self._read)
 
     def portion(self, request: Request, memory: Memory) -> Portion | None:
-        """The rows, if these are the ones that are asked for now."""
+        """Return the rows, if these are the ones requested now."""
         portion = self._reading.result()
         if request == self._request and memory is self.memory:
             return portion
@@ -87,7 +87,7 @@ class ReadAhead:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether they were read a moment ago."""
+        """Return True if they were read a moment ago."""
         return monotonic() - self._read_at <= AHEAD_SECONDS
 
     def _read(self) -> Portion | None:
@@ -111,7 +111,7 @@ class UnsealedRows:
         self._ahead: ReadAhead | None = None
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
-        """The next rows, so many or as many more as the last object has; None where none wait."""
+        """Read the next rows, so many or as many more as the last object has; None where none wait."""
         settled = self._settled(connection, memory)
         known, room = memory.known, self.reader.share
         # What was read ahead counts once, if it is this and nobody has changed anything since.
@@ -158,7 +158,7 @@ class UnsealedRows:
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event], memory: Memory) -> Sequence[Event]:
-        """The events, with a fault where the number cannot be the row's own.
+        """Mark events with a fault where the number cannot be the row's own.
 
         Of such a row nothing is published: its document would take another one's place.
         """
@@ -187,7 +187,7 @@ class UnsealedRows:
         return checked
 
     def unread(self, connection: Connection, memory: Memory, limit: int, most_late: int) -> Rows:
-        """The next rows without their values, about so many.
+        """Read the next rows without their values, about so many.
 
         Rows of a change that goes on behind them are left out. None come where others are to be
         taken first, or where two have one number.
@@ -227,7 +227,7 @@ class UnsealedRows:
         return self._late(connection, memory, known, limit, above=True)
 
     def anything(self, connection: Connection, memory: Memory) -> bool:
-        """Whether rows wait that nobody has taken."""
+        """Return True if untaken rows wait."""
         settled = self._settled(connection, memory)
         numbers = self.first_numbers(connection, memory, 1)
         memory.proven.look(settled, numbers)
@@ -247,15 +247,15 @@ class UnsealedRows:
         return memory.proven.settled(connection, self._log)
 
     def events(self, connection: Connection, memory: Memory, numbers: Sequence[int]) -> Sequence[Event]:
-        """The events of these rows, as far as they still wait."""
+        """Read the events of these rows, as far as they still wait."""
         return self._with_faults(connection, self._noted(connection, numbers), memory)
 
     def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
-        """The objects that these rows speak of, as far as they still wait."""
+        """Map these rows to their objects, as far as they still wait."""
         return objects_of(self._identities, self._noted(connection, numbers))
 
     def names(self, connection: Connection, numbers: Sequence[int]) -> list[tuple[str, int]]:
-        """Each object of each of these rows, with the number, as far as they still wait."""
+        """List each object of each of these rows, with the number, as far as they still wait."""
         events = self._noted(connection, numbers)
         return [(object_of(self._identities, event), event.position[0]) for event in events]
 
@@ -265,7 +265,7 @@ class UnsealedRows:
         return self.reader.next(connection, _noted(numbers)).rows
 
     def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
-        """Those of these rows that go on with the change of the one before them of their object."""
+        """Find the rows that go on with the change of the one before them of their object."""
         return continuing(self.reader.unread(connection, _noted(numbers)))
 
     def unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
@@ -314,28 +314,28 @@ class UnsealedRows:
 
 
 def _above(number: int, limit: int, room: int) -> Request:
-    """Rows above this number."""
+    """Request rows above this number."""
     return Request(limit=limit, room=room, among="among_beyond", bounds={"beyond": number})
 
 
 def _noted(numbers: Sequence[int], limit: int = ALL, room: int = ALL) -> Request:
-    """Rows with these numbers."""
+    """Request rows with these numbers."""
     return Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(numbers)})
 
 
 def _has_no_gap(memory: Memory, known: Stretches) -> bool:
-    """Whether all numbers up to the last one are known."""
+    """Return True if all numbers up to the last one are known."""
     return len(known.parts) == 1 and known.parts[0] == (EVER + 1, _edge(memory, known))
 
 
 def _edge(memory: Memory, known: Stretches) -> int:
-    """No row above this number has been taken, or waits."""
+    """Return a number above which no row has been taken, or waits."""
     return max([memory.last_parked, *(last for _, last in known.parts[-1:])])
 
 
 def object_of(identities: Identities, event: Event) -> str:
-    """What rows of one object are parked under; a row that names no object is alone, and one that
-    speaks of a whole table is of every object.
+    """Name the object under which rows are parked; a row that names no object is alone, and one about a
+    whole table is of every object.
     """
     if event.key == EVERY_ROW:
         return EVERY_ROW
@@ -346,8 +346,8 @@ def object_of(identities: Identities, event: Event) -> str:
 
 
 def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str]:
-    """What the rows of these events are parked under. Rows of several objects that have one number
-    wait as one row of every object: no table has room for more than one name of it.
+    """Map rows to the objects under which they are parked. Rows of several objects with one number wait as
+    one row of every object: no table has room for more than one name of it.
     """
     objects: dict[int, str] = {}
     for event in events:
@@ -358,7 +358,7 @@ def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str
 
 
 def name_of(row: RowId) -> str:
-    """What rows of this object are parked under."""
+    """Name the object under which its rows are parked."""
     name = f"{write_name(row.schema, row.table)}/{row.key}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
@@ -390,7 +390,7 @@ def fewer(gaps: Sequence[Run], most: int) -> list[Run]:
 
 
 def touch(names: Collection[str], others: Collection[str]) -> bool:
-    """Whether rows of these objects must not overtake each other."""
+    """Return True if rows of these objects must not overtake each other."""
     if not names or not others:
         return False
     if EVERY_ROW in names or EVERY_ROW in others:

@@ -48,7 +48,7 @@ class View(Struct, frozen=True):
     # --- what may go ------------------------------------------------------------------------------
 
     def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
-        """The first batch that an output has ahead of it, and more up to so many rows and bytes."""
+        """Return the first batch ahead of an output, and more up to so many rows and bytes."""
         position = self.memory.output(name).position
         # What is here must not be joined with a later batch before the plan of this output.
         batches = self.memory.in_take[name] = dict[int, Sealed]()
@@ -67,14 +67,14 @@ class View(Struct, frozen=True):
         return batches
 
     def new_rows(self, limit: int) -> Sealed | None:
-        """The next waiting rows that no batch has; the plan that takes them seals them."""
+        """Read the next waiting rows outside any batch; the plan that takes them seals them."""
         # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
         if self.memory.reserved_above is not None:
             return None
         return self.rows.next(self.connection, self.memory, limit)
 
     def due(self, name: str, now: int, limit: int, unanswered: Unanswered) -> tuple[list[Parked], Collection[str]]:
-        """Rows that waited and whose objects' turn it is; and those objects that are free by them.
+        """Find waiting rows whose objects' turn it is; and the objects that are free by them.
 
         Rows that documents without an answer hold up take nobody's room.
         """
@@ -127,7 +127,7 @@ class View(Struct, frozen=True):
         return [(leader, record) for leader, record in leaders if not unanswered.holds_up(leader)][:limit]
 
     def parked_of(self, name: str, objects: Iterable[str], limit: int = ALL) -> list[Parked]:
-        """The rows that wait of some objects, in their order."""
+        """List the waiting rows of some objects, in their order."""
         asked = sorted(set(objects))
         if not asked:
             return []
@@ -135,7 +135,7 @@ class View(Struct, frozen=True):
         return [Parked.read(name, row) for row in self.ask("parked_rows", **values)]
 
     def others_wait(self, name: str, rows: Sequence[Parked], now: int) -> bool:
-        """Whether rows that are not among these wait for an output, or one of these has to wait on."""
+        """Return True if other rows than these wait for an output, or one of these has to wait on."""
         # Where times count nobody knows what comes first before all are looked at.
         if rows and self.settings.handle_future_events:
             return True
@@ -146,7 +146,7 @@ class View(Struct, frozen=True):
         return int(self.ask("parked_some", output=name, limit=limit)[0][0]) == limit
 
     def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
-        """Those of these objects of which rows wait for an output."""
+        """Find the objects among these of which rows wait for an output."""
         asked = sorted(set(objects))
         if not self.memory.any_parked or not asked:
             return set()
@@ -154,19 +154,19 @@ class View(Struct, frozen=True):
         return {str(waiting) for (waiting,) in self.ask("parked_objects", **values)}
 
     def parked_below(self, name: str, record: int) -> int:
-        """How many rows before this one wait for an output."""
+        """Count the rows before this one that wait for an output."""
         if not self.memory.any_parked:
             return 0
         return int(self.ask("parked_below", output=name, record_id=record)[0][0])
 
     def held(self, numbers: Collection[int]) -> set[int]:
-        """Those of these rows that somebody holds."""
+        """Find the held rows among these."""
         if not self.memory.any_held or not numbers:
             return set()
         return {int(number) for (number,) in self.ask("held_among", ids=id_list([*numbers]))}
 
     def events(self, batches: Iterable[Sealed], numbers: Iterable[int]) -> Sequence[Event]:
-        """The events of these batches and rows, as far as they still wait."""
+        """Read the events of these batches and rows, as far as they still wait."""
         at_hand: list[Event] = []
         asked = list(numbers)
         for batch in batches:
@@ -179,7 +179,7 @@ class View(Struct, frozen=True):
         return at_hand
 
     def _all_wait(self, records: Stretches, rows: int) -> bool:
-        """Whether nobody has taken one of these rows away, or settled it, since they were read.
+        """Return True if nobody has taken one of these rows away, or settled it, since they were read.
 
         There may be more `rows` than numbers: several may have one.
         """
@@ -191,11 +191,11 @@ class View(Struct, frozen=True):
         return waiting == rows
 
     def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
-        """The objects that these rows speak of, as far as they still wait."""
+        """Map these rows to their objects, as far as they still wait."""
         return self.rows.objects(self.connection, sorted(set(numbers)))
 
     def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
-        """The transactions of a take that go on at the output: their rows are ahead, or wait for it."""
+        """Find the transactions of a take that go on at the output: their rows are ahead, or wait for it."""
         ends = self.rows.reader.ends_behind(self.connection, taken.events)
         if ends is None:
             return None
@@ -234,7 +234,7 @@ class View(Struct, frozen=True):
         return GoingOn(every=frozenset(every), soon=frozenset(soon))
 
     def planned(self, name: str) -> list[OnTheWay]:
-        """The documents of an output that may be on their way, in their order.
+        """List the documents of an output that may be on their way, in their order.
 
         Those of a later plan go first: one that shares an object with an earlier plan is of rows
         that came again, as all others wait for that plan.
@@ -248,7 +248,7 @@ class View(Struct, frozen=True):
         return sorted(documents, key=attrgetter("plan"), reverse=True)
 
     def come_again(self, name: str) -> Mapping[str, int]:
-        """The first row of each object that a receiver did not take, and that waits."""
+        """Map each object with a row that a receiver did not take, and that waits, to its first such row."""
         if not self.memory.any_parked:
             return {}
         first: dict[str, int] = {}
@@ -264,7 +264,7 @@ class View(Struct, frozen=True):
         return first
 
     def retried_until(self, name: str) -> int | None:
-        """When the last row is offered again that a receiver did not take; None where none is."""
+        """Return when the last row is offered again that a receiver did not take; None where none is."""
         if not self.memory.any_parked:
             return None
         if name not in self.memory.retried:
@@ -273,7 +273,7 @@ class View(Struct, frozen=True):
         return self.memory.retried[name]
 
     def soonest(self, name: str) -> int | None:
-        """When the next row may go that waits; None where none has a time."""
+        """Return when the next waiting row may go; None where none has a time."""
         if not self.memory.any_parked:
             return None
         due = self.ask("parked_soonest", output=name)[0][0]
@@ -283,7 +283,7 @@ class View(Struct, frozen=True):
 def _first_changes(
     rows: Sequence[Parked], continuing: Collection[int], *, limit: int, beyond: int, most: int
 ) -> list[Parked]:
-    """The changes of about so many rows, and of each object none behind one that is left.
+    """Choose the changes of about so many rows, and of each object none behind one that is left.
 
     The first change of an object may have any number, the others are below `beyond`; none begins
     behind the first `most` rows.

@@ -28,10 +28,10 @@ class GoingOn(Struct, frozen=True, kw_only=True):
 def in_transactions(
     changes: Sequence[Placed], going_on: Collection[int], most: int
 ) -> tuple[list[Placed], set[Position]]:
-    """The changes of whole transactions in order, and the events that come with the next take.
+    """Order the changes of whole transactions; return also the events that come with the next take.
 
-    Those are of transactions that go on behind the take, and of what comes behind them. With more
-    than `most` events they are cut: nobody can hold a transaction of any length.
+    Those are of transactions that go on behind the take, and of later ones. With more than `most`
+    events they are cut: nobody can hold a transaction of any length.
     """
     names = [_name(change) for _, change in changes]
     left = _left(changes, names, going_on)

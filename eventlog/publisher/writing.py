@@ -45,7 +45,7 @@ class JournalWriter(JournalReader):
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock; `soon` lets it return before it is on disk."""
+        """Open a transaction of the holder of the lock; `soon` lets it return before it is on disk."""
         with self.one_at_a_time:
             written, is_committing = secrets.token_hex(8), False
             try:
