@@ -279,7 +279,9 @@ def test_an_alarm_is_given_while_rows_wait_and_nothing_is_settled(engine: Engine
     log, sink = site(engine), Stuck(tmp_path / "out")
     config = config_of(engine, tmp_path / "out", lease=60.0)
     with (
-        in_thread(Publisher(config, outputs=[Output(format=XdsFormat(), sink=sink)])) as first,
+        in_thread(
+            Publisher(config, outputs=[Output(name=f"files {tmp_path / 'out'}", format=XdsFormat(), sink=sink)])
+        ) as first,
         Process(engine, tmp_path / "out", "--http", "127.0.0.1:0", lease=0.5) as second,
     ):
         until(lambda: first.post.taken, "the first one has the lock")

@@ -59,7 +59,7 @@ def test_a_log_is_made_as_it_will_be_read(
     run(sqlite, USR)
     assert exit_code(["install"]) == OK
     made = [str(column["name"]) for column in inspect(sqlite).get_columns("own_log")]
-    assert made == [names[STANDARD.index(column)] for column in order]
+    assert made == [*[names[STANDARD.index(column)] for column in order], "eventlog_context"]
     assert exit_code(["install", "--sql"]) == OK
     printed = capfd.readouterr().out
     assert "CREATE TABLE own_log_mark" in printed
