@@ -18,14 +18,14 @@ def seconds_of(text: str) -> int | None:
 
 
 def utc_text(seconds: float | None) -> str | None:
-    """A moment, in seconds since 1970, as people read it: `2026-11-27 02:49:08`, in UTC."""
+    """Write a moment, in seconds since 1970, for people: `2026-11-27 02:49:08`, in UTC."""
     if seconds is None:
         return None
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def utc_json(moment: float | str | None) -> str | None:
-    """A moment as JSON has it, in ISO 8601; given as seconds since 1970, or as people read it."""
+    """Write a moment for JSON, in ISO 8601; given as seconds since 1970, or in the form for people."""
     if moment is None:
         return None
     if isinstance(moment, str):
@@ -35,5 +35,5 @@ def utc_json(moment: float | str | None) -> str | None:
 
 
 def time_json(time: str | None) -> str | None:
-    """A time of a log as JSON has it, in ISO 8601; what a log has otherwise stays as it is."""
+    """Write a time of a log for JSON, in ISO 8601; other texts of a log stay as they are."""
     return time and re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d\d:)", r"\1T", time)

@@ -67,7 +67,7 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 
 def conversion_name(target: str) -> str:
-    """How the journal calls the conversion into a folder, or to an address."""
+    """Name the conversion into a folder, or to an address, for the journal."""
     name = f"convert {target}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
@@ -78,7 +78,7 @@ def conversion_name(target: str) -> str:
 
 
 def read_kept(journal: JournalReader) -> Kept:
-    """What a conversion does not take now."""
+    """Read the rows that a conversion does not take now."""
     with journal.reading() as view:
         return _kept(view.memory, view.ask)
 
@@ -99,7 +99,7 @@ def _kept(memory: Memory, ask: Callable[..., Iterable[Sequence[Any]]]) -> Kept:
 
 
 def _gets_all(memory: Memory, row: JournalRow) -> bool:
-    """Whether an output gets what is converted as well: it is paused, or has such rows ahead."""
+    """Return True if an output gets converted rows as well: it is paused, or has such rows ahead."""
     if row.paused is not None:
         return True
     # It was paused, and has not caught up yet.
@@ -107,7 +107,7 @@ def _gets_all(memory: Memory, row: JournalRow) -> bool:
 
 
 def conversions(connection: Connection, log: Log) -> dict[str, int]:
-    """The conversions that have not marked their rows, and how many rows each has."""
+    """Count the rows of each conversion that has not marked them."""
     memory = read_memory(connection, log, "", seen=False)
     rows = [row for row in memory.outputs.values() if row.is_conversion]
     return {row.name: len(lacking(memory, row.name)) for row in rows}
@@ -176,7 +176,7 @@ class ConversionJournal(FreeingJournal):
 
     @property
     def is_reserved(self) -> bool:
-        """Whether the rows of this very order are reserved."""
+        """Return True if the rows of this very order are reserved."""
         with self.reading() as view:
             row = view.memory.outputs.get(self.name)
             return row is not None and row.plan == self._plan and row.has == WHOLE
@@ -270,7 +270,7 @@ class ConversionJournal(FreeingJournal):
     # --- when everything is there -----------------------------------------------------------------
 
     def reserved(self) -> Mapping[int, Stretches]:
-        """The batches that are still to be marked, in their order."""
+        """Return the batches that are still to be marked, in their order."""
         with self.reading() as view:
             memory, row = view.memory, view.memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
@@ -330,7 +330,7 @@ class ConversionJournal(FreeingJournal):
             return kept, sorted(memory.outputs.keys() - set(kept))
 
     def _over(self, connection: Connection, memory: Memory, number: int, records: Stretches) -> Stretches:
-        """Those of the rows of a batch that no other output lacks."""
+        """Find the rows of a batch that no other output lacks."""
         others = [row for row in memory.outputs.values() if row.name != self.name]
         if any(row.position < number for row in others):
             return Stretches()

@@ -57,18 +57,18 @@ class Rate(Struct, frozen=True, kw_only=True):
 
 
 def rate_of(flow: Flow) -> Rate:
-    """How fast a log is."""
+    """Measure the rate of a log."""
     seconds = WINDOW_SECONDS
     return Rate(rows=flow.settled, seconds=seconds, per_second=flow.settled / seconds)
 
 
 def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
-    """Tables that the publisher cannot read, and the database's message for each."""
+    """Map tables that the publisher cannot read to the database's messages."""
     return {name: table.note for name, table in read_unread_tables(connection, log).items()}
 
 
 def note_of_hold(connection: Connection, log: Log, number: int) -> str | None:
-    """What is noted of the hold of a row: since when, by whom, and why."""
+    """Read the note of a row's hold: since when, by whom, and why."""
     notes = log.rows(connection, log.query("hold_row"), {"record_id": number})
     if not notes or not notes[0][0]:
         return None
@@ -76,12 +76,12 @@ def note_of_hold(connection: Connection, log: Log, number: int) -> str | None:
 
 
 def has_recovered(state: OutputState) -> bool:
-    """Whether an output took a document after the last error."""
+    """Return True if an output took a document after the last error."""
     return state.failed_at is not None and state.failed_at < (state.at or 0.0)
 
 
 def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
-    """The rows that wait for an output: those that it is behind the others.
+    """Find the rows waiting for an output: those by which it is behind the others.
 
     One that fails and has no others ahead of it keeps all of them from being published.
     """
@@ -121,7 +121,7 @@ def state_sentence(flow: Flow) -> str:
 
 
 def waiting_reasons(flow: Flow) -> Iterator[str]:
-    """A sentence for each reason why rows wait, but for their turn that has not come yet."""
+    """Yield a sentence for each reason why rows wait, but for their turn still to come."""
     parts = flow.parts
     if parts.held:
         yield f"{counted(parts.held, 'row is', 'rows are')} held or behind held ones; row {flow.first_held} is the first."

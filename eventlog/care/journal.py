@@ -68,7 +68,7 @@ def release(connection: Connection, log: Log, runs: Sequence[Run]) -> int:
 
 
 def pieces(log: Log, query: str, run: Run, values: Mapping[str, Any] | None = None) -> Iterator[Run]:
-    """A run in parts that have at most PIECE_ROWS of the rows that a query finds, in their order."""
+    """Cut a run into parts of at most PIECE_ROWS of a query's rows, in their order."""
     first, last = run
     while first <= last:
         bounds = {"first": first, "last": last, "limit": PIECE_ROWS, **(values or {})}
@@ -95,7 +95,7 @@ class CaredJournal(Journal):
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction; what the tables hold is read in it, for a publisher may have written since the last one."""
+        """Open a transaction; read the tables in it, for a publisher may have written since the last one."""
         with self.one_at_a_time, self.log.transaction() as connection:
             self.log.make_durable(connection)
             yield connection, self.joined(connection)
@@ -146,7 +146,7 @@ class CaredJournal(Journal):
     # --- outputs ----------------------------------------------------------------------------------
 
     def kept_for(self, name: str) -> Stretches | None:
-        """The rows that an output lacks and that may still be given up; None where the journal does not know it."""
+        """Find the rows that an output lacks and that may still be given up; None for an unknown output."""
         with self.log.transaction() as connection:
             memory = read_memory(connection, self.log, "", seen=False)
             if name not in memory.outputs:
@@ -187,7 +187,7 @@ class CaredJournal(Journal):
         return skipped
 
     def is_alone(self, name: str) -> bool:
-        """Whether the log has no other output."""
+        """Return True if the log has no other output."""
         with self.log.transaction() as connection:
             return all(JournalRow.read(row).name == name for row in self.ask(connection, "outputs_read"))
 

@@ -64,13 +64,11 @@ class Filters(Choice, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> bool:
-        """Whether only waiting rows can be meant."""
+        """Return True if only waiting rows can be meant."""
         return self.letters == Status.NEW
 
     def summary(self) -> str:
-        """What is asked for, in a few words, but for the key and the words that are looked for:
-        they may be values.
-        """
+        """Sum up the filters in a few words, but for the key and the search words: they may be values."""
         asked_for = {"status": self.letters, "reason": self.reason, "table": self.table}
         if self.key:
             asked_for["key"] = "one"
@@ -81,7 +79,7 @@ class Filters(Choice, frozen=True, kw_only=True):
         return ", ".join(f"{name} {what}" for name, what in asked_for.items() if what) or "every row"
 
     def parameters(self) -> dict[str, Any]:
-        """What the queries of web.sql take."""
+        """Return the parameters of the queries of web.sql."""
         parameters = super().parameters() | {
             "any_key": int(not self.key),
             "key": self.key or " ",
@@ -140,9 +138,7 @@ def listing(
     limit: int = PAGE_ROWS,
     width: int = WIDTH_CHARACTERS,
 ) -> Listing:
-    """A page of the rows that are asked for; `numbered` says that the log has an index of its
-    numbers.
-    """
+    """Read a page of the filtered rows; `numbered` means that the log has an index of its numbers."""
     by_block = not (numbered or filters.waiting) and reads_by_block(log)
     page: list[LogRow] = []
     end = monotonic() + PATIENCE_SECONDS
@@ -187,7 +183,7 @@ def newest(
     before: int = BEYOND,
     reach: int = REACH_ROWS,
 ) -> Iterator[LogRow]:
-    """The newest rows that are asked for, those between two numbers, the oldest of them first.
+    """Yield the newest filtered rows, those between two numbers, the oldest of them first.
 
     Of many only a part is in memory: they are walked through from the newest one down, and read on
     the way back.
@@ -247,7 +243,7 @@ def follow(
     width: int,
     pause: Callable[[float], object],
 ) -> Iterator[LogRow]:
-    """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds
+    """Yield the newest rows, then every row that comes or changes, for ever; `pause` is given the seconds
     until the next look.
 
     A look reads the log's newest rows, which may take long where there is no index; nine tenths of
@@ -271,12 +267,12 @@ def follow(
 
 
 def reads_by_block(log: Log) -> bool:
-    """Whether the database reads a part of a table by where it lies on the disk."""
+    """Return True if the database reads a part of a table by its place on the disk."""
     return offers(log.dialect, "list_places")
 
 
 def one_row(log: Log, record_id: int, *, width: int = 2**30) -> LogRow | None:
-    """A row with all of its values, each as long as was asked for."""
+    """Read a row with all of its values, each up to the wanted length."""
     entries = "list_halves" if offers(log.dialect, "list_halves") else "list_log"
     stretch = _Stretch(condition="list_numbers", parameters={"low": record_id}, entries=entries, behind=None)
     with log.transaction() as connection:

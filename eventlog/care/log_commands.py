@@ -172,9 +172,7 @@ def _rows_or_reason(
     limit: int,
     width: int,
 ) -> tuple[Iterator[LogRow], str]:
-    """The rows, and the message if there are none. A table may be named without its
-    schema.
-    """
+    """Read the rows, and the message if there are none. A table may be named without its schema."""
     from eventlog.care.listing import newest
     from eventlog.care.rows import table_meant
 
@@ -191,7 +189,7 @@ def _rows_or_reason(
 
 
 def _since(log: Log, text: str) -> str:
-    """A time by the clock of the log; UsageError for what is neither an age nor a time."""
+    """Read an age or a time by the clock of the log; raise UsageError for anything else."""
     from datetime import timedelta
 
     from eventlog.care.rows import read_age
@@ -218,7 +216,7 @@ def _since(log: Log, text: str) -> str:
 
 
 def check_letters(letters: str) -> str:
-    """The letters as they are written, each once; UsageError for what cannot be letters."""
+    """Return the letters, each once; raise UsageError for impossible ones."""
     from eventlog.care.rows import MOST_LETTERS
     from eventlog.core.errors import UsageError
 
@@ -252,7 +250,7 @@ def _show_json_list(values: Iterable[Any]) -> None:
 
 
 def _for_programs(row: LogRow) -> dict[str, Any]:
-    """The row for programs: an event_type that is a number is one, and times are ISO 8601."""
+    """Convert the row for programs: a numeric event_type is a number, and times are ISO 8601."""
     import msgspec
 
     facts: dict[str, Any] = msgspec.to_builtins(row)
@@ -293,7 +291,7 @@ def _cut(value: str | None) -> str | None:
 
 
 def _shown_characters() -> int:
-    """How much of a value is shown: a pipe gets all of it."""
+    """Return how much of a value is shown: a pipe gets all of it."""
     width = page().width
     return ALL_CHARACTERS if width is None else max(SHOWN_CHARACTERS, width // 3)
 
@@ -352,7 +350,7 @@ def status(site: Site, advises: bool, watch: int | None, as_json: bool) -> None:
 
 
 def _status_lines(state: Facts, *, advises: bool) -> Iterator[str]:
-    """The report for people."""
+    """Yield the report for people."""
     rows = [[readable(cell) for cell in row] for row in state.lines()]
     yield from table(("status", "rows", "meaning"), rows, page())
     for sentence in state.sentences():
@@ -362,7 +360,7 @@ def _status_lines(state: Facts, *, advises: bool) -> Iterator[str]:
 
 
 def _report(state: Facts) -> dict[str, Any]:
-    """The report for programs, whose times are ISO 8601."""
+    """Make the report for programs, with times in ISO 8601."""
     import msgspec
 
     report: dict[str, Any] = msgspec.to_builtins(state)

@@ -220,7 +220,7 @@ def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
 
 
 def configured(site: Site) -> list[str]:
-    """What the outputs of the configuration are called."""
+    """Name the outputs of the configuration."""
     from eventlog.config.build import name_of
     from eventlog.config.outputs import default_output
 

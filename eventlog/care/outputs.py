@@ -58,7 +58,7 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
 
 
 def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
-    """How the outputs stand: those of the configuration, and others that keep rows waiting."""
+    """List the outputs with their state: those of the configuration, and others that keep rows waiting."""
     with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow = read_flow(connection, log, settings)
@@ -182,9 +182,9 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
 
 
 def kept_for(log: Log, name: str) -> Stretches:
-    """The rows that would be given up for an output.
+    """Find the rows that would be given up for an output.
 
-    UsageError where the journal does not know it.
+    Raise UsageError for one that the journal does not know.
     """
     kept = CaredJournal(log).kept_for(name)
     if kept is None:
@@ -249,7 +249,7 @@ def forget(
 
 
 def is_conversion(log: Log, name: str) -> bool:
-    """Whether an output is a conversion that has not marked its rows."""
+    """Return True for a conversion that has not marked its rows."""
     with log.moment() as connection:
         return name in conversions(connection, log)
 

@@ -14,9 +14,7 @@ MOST_TABLES: Final = 1000
 
 
 def read_proofs(text: str | None) -> tuple[LastProof, ...]:
-    """The proofs of a mark; none where there is no such mark, or where it cannot be read: nothing
-    depends on it.
-    """
+    """Read the proofs of a mark; none for a missing or unreadable one: nothing depends on it."""
     try:
         if text is None:
             return ()
@@ -26,5 +24,5 @@ def read_proofs(text: str | None) -> tuple[LastProof, ...]:
 
 
 def write_proofs(proofs: Iterable[LastProof]) -> str:
-    """The proofs as the mark has them."""
+    """Write the proofs for the mark."""
     return msgspec.json.encode(tuple(proofs)[:MOST_TABLES]).decode()

@@ -120,8 +120,8 @@ def requeue(
 
 
 def meant_table(log: Log, table: str | None) -> str:
-    """The table as the log names it; that nothing is about it is a notice and no failure, for its rows
-    may have gone already.
+    """Find the log's name of the table; a table without rows is a notice and no failure, for its rows may
+    have gone already.
     """
     from eventlog.care.rows import table_meant
 
@@ -137,7 +137,7 @@ def meant_table(log: Log, table: str | None) -> str:
 
 
 def somebody() -> str:
-    """Who runs the command, where the system can say it."""
+    """Name the user of the command, where the system can say it."""
     try:
         return getuser()
     except (KeyError, OSError):

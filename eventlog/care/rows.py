@@ -52,7 +52,7 @@ def tried_again(work: Work) -> Work:
 
 
 def stopped_by_lock(log: Log, error: SourceError) -> bool:
-    """Whether somebody else held a lock that a statement needed."""
+    """Return True if somebody else held a lock that a statement needed."""
     return is_held_up(log.dialect, error.__cause__)
 
 
@@ -86,7 +86,7 @@ class Choice(Struct, frozen=True, kw_only=True):
     table: str = ""
 
     def parameters(self) -> dict[str, Any]:
-        """What the queries of care.sql take."""
+        """Return the parameters of the queries of care.sql."""
         # The query has five places: fewer letters are repeated until all are filled.
         letters = (self.letters or "?") * MOST_LETTERS
         return {
@@ -150,9 +150,9 @@ def read_age(text: str) -> int:
 
 
 def table_meant(log: Log, table: str) -> tuple[str, str | None]:
-    """The name that the log has for a table, and the message if there is none.
+    """Find the log's name for a table, and the message if there is none.
 
-    The table may be named without its schema; UsageError for a bare name that several schemas have.
+    The table may be named without its schema; raise UsageError for a bare name in several schemas.
     """
     # % and _ stand for any letter in LIKE; the query says that ! takes that away.
     ending = "%." + re.sub("([!%_])", r"!\1", table)
@@ -182,7 +182,7 @@ class HeldRows(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The message about outputs that do not wait; nothing where all do."""
+        """Write the message about outputs that do not wait; nothing where all do."""
         if not self.late:
             return ""
         return f"{', '.join(self.late)}: a row of these is being delivered, and is not kept from there."
@@ -279,7 +279,7 @@ def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:
 
 
 def held_note(by: str, why: str) -> str:
-    """What is noted of a row that is held: who holds it, since when, and why."""
+    """Write the note of a hold: by whom, since when, and why."""
     note = f"{HELD_SINCE}{utc_text(time())} UTC"
     if by:
         note += f" by {by}"

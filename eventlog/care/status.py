@@ -96,7 +96,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Whether triggers of ours write into the log."""
 
     def next_step(self) -> str:
-        """The command that somebody who looks at the log will want next."""
+        """Choose the command that a reader will want next."""
         if self.failing or self.triggers:
             return "eventlog check"
         if not self.is_tracked and not any(self.rows.values()):
@@ -110,14 +110,14 @@ class Facts(Struct, frozen=True, kw_only=True):
         return "eventlog log"
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
-        """Rows of the table: letter, number, meaning."""
+        """Yield rows of the table: letter, number, meaning."""
         for status, meaning in MEANINGS.items():
             yield status, self.rows.get(status, 0), meaning
         for letter, count in self.ignored.items():
             yield repr(letter), count, "ignored: only N is ever picked up"
 
     def sentences(self) -> Iterator[str]:
-        """What deserves words."""
+        """Yield the facts that deserve words."""
         # Without one, the next sentence says that none works.
         if self.publisher is not None:
             yield _of_publisher(self.publisher)
@@ -161,7 +161,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> Facts:
-    """How the log stands now; `settings` are those of its publisher."""
+    """Read the state of the log; `settings` are those of its publisher."""
     from eventlog.capture.installed import TriggerCondition
     from eventlog.capture.track import trigger_states
 
@@ -205,7 +205,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
 
 
 def publishing(sight: Sight) -> Publishing | None:
-    """Who has the lock of a log, or had it when nobody has taken it since."""
+    """Describe the holder of a log's lock, or the last one."""
     holder = sight.holder
     if holder is None:
         return None

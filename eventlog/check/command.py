@@ -49,7 +49,7 @@ def check(site: Site, as_json: bool) -> int:
 
 
 def _line(point: Point) -> str:
-    """A point in a line; what does not fit goes on below."""
+    """Write a point in a line, and further ones if it is long."""
     # A name that is longer than its column, as that of an output, is no column any more.
     line = f"{point.name}: {point.said}"
     if len(point.name) <= NAME_COLUMNS:

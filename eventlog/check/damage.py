@@ -87,14 +87,14 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
 
 
 def damages(reading: JournalReading) -> Iterator[Damage]:
-    """Every fault of the tables."""
+    """Yield every fault of the tables."""
     yield from _unreadable(reading)
     yield from _outputs(reading)
     yield from _settled(reading)
 
 
 def _unreadable(reading: JournalReading) -> Iterator[Damage]:
-    """Columns that no publisher can read."""
+    """Yield columns that no publisher can read."""
     for row in reading.outputs:
         yield from _damage_if_unreadable(JournalRow.read, row)
     for number, records, _ in reading.batches:
@@ -113,7 +113,7 @@ def _unreadable(reading: JournalReading) -> Iterator[Damage]:
 
 
 def _damage_if_unreadable(read: Callable[..., object], *given: Any) -> Iterator[Damage]:
-    """The damage of something that cannot be read."""
+    """Yield the damage of an unreadable entry."""
     try:
         read(*given)
     except DataError as error:
@@ -182,7 +182,7 @@ def _go_on(name: str, restored: int | None) -> str:
 
 
 def _settled(reading: JournalReading) -> Iterator[Damage]:
-    """Rows that the journal waits for, and that wait no longer in the log."""
+    """Yield rows that the journal waits for, and that wait no longer in the log."""
     for output, first, rows in reading.parked_settled:
         yield _gone(f"{reading.tables['parked']} has {counted(rows, 'row')} waiting for {output}", rows, first)
     if reading.settled:

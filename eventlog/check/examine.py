@@ -24,9 +24,9 @@ def check(
     read: Callable[[], Config],
     clock: Callable[[], dt.datetime] | None = None,
 ) -> Iterator[Point]:
-    """Every point in the order in which they build on each other.
+    """Yield every point in the order in which they build on each other.
 
-    What needs a part that failed is left out.
+    Points that need a failed part are left out.
 
     `clock` is this machine's time in UTC.
     """
@@ -54,7 +54,7 @@ def check(
 
 
 def _source(config: Config) -> Iterator[Point]:
-    """What the source's plug-in finds."""
+    """Yield the findings of the source's plug-in."""
     kind = config.source.kind
     check_it = source_named(kind).check
     if check_it is None:
@@ -96,9 +96,9 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
 
 
 def _policies(engine: Engine, config: Config) -> Iterator[Point]:
-    """Whether the tables and attributes are there that policies name.
+    """Check that tables and attributes named by policies are there.
 
-    Nothing where there is no policy.
+    Without policies there is no point.
     """
     from eventlog.config.build import catalog_of
 
@@ -109,7 +109,7 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
 
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:
-    """Whether the schema of the captured tables is there; nothing where none is named."""
+    """Check that the schema of the captured tables is there; nothing where none is named."""
     from eventlog.sql.reflect import refuse_unknown_schema
 
     if schema is not None and refuse_unknown_schema(engine, schema):

@@ -19,7 +19,7 @@ from eventlog.sql.names import LogNames
 
 
 def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Whether an index leads to the rows that wait, and else the statement that makes one."""
+    """Check that an index leads to the rows that wait, and else give the statement that makes one."""
     from sqlalchemy import inspect
 
     with engine.connect() as connection:
@@ -38,8 +38,8 @@ def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """The statement that makes an index of the processed rows, where lists need it to have the
-    newest rows first.
+    """Give the statement that makes an index of the processed rows, where lists need it to have the newest
+    rows first.
     """
     dialect = dialect_of(engine)
     if not offers(dialect, "make_number_index"):
@@ -55,13 +55,13 @@ def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:
-    """The statement that makes an index as `install` would have made it."""
+    """Write the statement that makes an index as `install` would have made it."""
     index = dialect.quoted(dialect.beside(dialect.shortened(f"{log.table}{ending}"), log.table))
     return " ".join(statement(dialect, query, **log_holes(dialect, log), index=index).split())
 
 
 def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
-    """Whether an index leads to all rows that wait: by their status first, or because it holds
+    """Return True if an index leads to all rows that wait: by their status first, or because it holds
     those of a few letters only.
     """
     dialect = dialect_of(connection)
@@ -85,5 +85,5 @@ def _spelled_alike(expression: str) -> str:
 
 
 def begins_with_status(columns: Sequence[str | None], log: LogNames) -> bool:
-    """Whether the first of an index's columns is the letter."""
+    """Return True if the first of an index's columns is the letter."""
     return [name.casefold() for name in columns[:1] if name] == [log.column("status").casefold()]

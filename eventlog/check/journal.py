@@ -19,9 +19,9 @@ from eventlog.sql.names import LogNames
 
 
 def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """A point for each fault of the tables beside the log.
+    """Yield a point for each fault of the tables beside the log.
 
-    One that all is well where there is none.
+    Yield one that all is well where there is none.
     """
     log = Log(engine, names)
     with log.transaction() as connection:

@@ -57,7 +57,7 @@ OLD_TRANSACTIONS: Final = 1_000
 
 
 def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """The points of one log; without the log itself there is nothing more to ask."""
+    """Yield the points of one log; without the log itself there is nothing more to ask."""
     try:
         with in_our_words(engine, f"The log {names.whole}"):
             log = log_columns(engine, names, config.source.columns)
@@ -100,7 +100,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
 
 
 def gives_rights(engine: Engine, *, other: bool = False) -> str:
-    """The command that gives the connected user what it lacks.
+    """Write the command that gives the connected user its missing rights.
 
     Another login than the publisher's only reads.
     """
@@ -159,9 +159,9 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
 
 
 def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
-    """Tables that a publisher could not read.
+    """Map tables that a publisher could not read to the messages.
 
-    Nothing where the journal cannot be read, which was reported already.
+    Return nothing where the journal cannot be read, which was reported already.
     """
     log = Log(engine, names)
     try:
@@ -177,7 +177,7 @@ def _attempts(
     names: LogNames,
     config: Config,
 ) -> Iterator[tuple[str, str]]:
-    """What is tried, and the statement for it."""
+    """Yield each attempt with its statement."""
     log_queries = ["attempt_read", "attempt_mark"]
     if config.publisher.delete_from_log:
         # A publisher that marks rows needs no right to delete them.
@@ -247,7 +247,7 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
 
 
 def snapshot_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Who has the server keep what no longer is."""
+    """Name the holders of old snapshots, for whom the server keeps former rows."""
     log = dialect_of(engine).qualified(names.schema, names.table)
     known = {"log": log, "dead": MANY_VERSIONS, "transactions": OLD_TRANSACTIONS}
     nothing = "nobody has the server keep many old versions of the log's rows"
@@ -255,10 +255,9 @@ def snapshot_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """Whether each row has a number of its own, and whether a later change of an object may get a
-    lower one.
+    """Check that each row has a number of its own, and that later changes of an object get higher ones.
 
-    Where times order the log, nobody asks the second.
+    Where times order the log, the second is not asked.
     """
     yield from points("numbers", lambda: _odd(engine, names))
     if config.publisher.handle_future_events:
@@ -276,7 +275,7 @@ def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[P
 
 
 def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Rows that a mark cannot mean alone.
+    """Yield rows that a mark cannot mean alone.
 
     Of a log that eventlog made only the waiting rows are looked at.
     """

@@ -13,7 +13,7 @@ from eventlog.core.plugins import Finding
 
 
 def output_points(config: Config) -> Iterator[Point]:
-    """A point for each output; nothing stays written and nothing is sent."""
+    """Yield a point for each output; nothing stays written and nothing is sent."""
     known = []
     for number, output in enumerate(config.output, 1):
         name = f"output {output.name or number}"
@@ -36,7 +36,7 @@ def output_points(config: Config) -> Iterator[Point]:
 
 
 def finding_points(name: str, findings: Iterable[Finding]) -> Iterator[Point]:
-    """What a plug-in found, as points of this name."""
+    """Turn a plug-in's findings into points of this name."""
     for finding in findings:
         if finding.mend is None:
             yield ok(name, finding.message)

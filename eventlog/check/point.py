@@ -47,16 +47,16 @@ def warning(name: str, message: str, mend: str) -> Point:
 
 
 def failure(name: str, error: EventlogError) -> Point:
-    """The failure that an error is.
+    """Turn an error into a failure.
 
-    Whether waiting would help is not this command's question.
+    The command does not ask if waiting would help.
     """
     code = EX_UNAVAILABLE if isinstance(error, MachineError) else error.exit_code
     return Point(name=name, level=PointLevel.FAILURE, said=error.message, mend=error.hint, exit_code=code)
 
 
 def points(name: str, examine: Callable[[], Iterable[Point]]) -> Iterator[Point]:
-    """The points that are found; an error on the way is one, under this name."""
+    """Yield the found points; turn an error on the way into one, under this name."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.sql.access import in_words
@@ -72,7 +72,7 @@ def points(name: str, examine: Callable[[], Iterable[Point]]) -> Iterator[Point]
 
 
 def unforeseen(error: Exception) -> EventlogError:
-    """What nobody has a sentence for: the command goes on to the next point."""
+    """Make an error for an exception without a sentence of its own: the command goes on to the next point."""
     message = f"This could not be looked at: {type(error).__name__}: {error}".rstrip(".")
     return EventlogError(f"{message}.", hint=OUR_FAULT)
 

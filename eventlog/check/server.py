@@ -29,7 +29,7 @@ LONG_SECONDS: Final = 300
 
 
 def local_time() -> dt.datetime:
-    """The clock of this machine, in UTC as event_time is."""
+    """Return the clock of this machine, in UTC as event_time is."""
     return dt.datetime.now(tz=dt.UTC).replace(tzinfo=None)
 
 
@@ -56,7 +56,7 @@ def _pooler(engine: Engine) -> Iterator[Point]:
 
 
 def version_point(dialect: Dialect, version: tuple[int, ...], product: str) -> Point:
-    """Whether the server is one that this version of eventlog was tried on."""
+    """Check that this version of eventlog was tried on such a server."""
     if version >= dialect.oldest_server:
         return ok("server", product)
     oldest = ".".join(map(str, dialect.oldest_server))
@@ -97,9 +97,9 @@ MOST_SECONDS: Final = 50_400.0
 
 
 def time_points(engine: Engine, names: LogNames, beyond: int | None, *, future: bool) -> Iterator[Point]:
-    """What rows say of the clock of their writers that were written just now, `beyond` this number.
+    """Check the clock of writers by rows written just now, `beyond` this number.
 
-    When an older one was written nobody knows. `future` says that rows may be for later on purpose.
+    The time of writing of older ones is unknown. `future` means that rows may be for later on purpose.
     """
     log = Log(engine, names)
     beyond = -(2**63) if beyond is None else beyond
@@ -121,9 +121,9 @@ def time_points(engine: Engine, names: LogNames, beyond: int | None, *, future: 
 
 
 def judged(seconds: Sequence[float], *, future: bool) -> str | None:
-    """What is odd about rows that are so far ahead of the clock, the newest first.
+    """Explain rows that are so far ahead of the clock, the newest first.
 
-    None where nothing is.
+    Return None for a right clock.
     """
     if any(abs(ahead) <= NEAR_SECONDS for ahead in seconds):
         return None

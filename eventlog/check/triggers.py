@@ -43,7 +43,7 @@ A trigger that fails the writers of its table is no better.
 
 
 def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """A line for each trigger that is not current, or one that says how many are."""
+    """Yield a line for each trigger that is not current, or one that says how many are."""
     with engine.connect() as connection:
         log = located(connection, names)
         asked = {owner: tracked.options for owner, tracked in read_registry(connection, log).items()}
@@ -89,8 +89,8 @@ def _unconfirmed_points(engine: Engine, log: LogNames) -> Iterator[Point]:
 
 
 def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """A warning for each table whose triggers followed its last change later: changes of new
-    columns may be missing.
+    """Warn of each table whose triggers followed its last change later: changes of new columns may be
+    missing.
     """
     with engine.connect() as connection:
         known = latest(read_history(connection, with_schema(connection, names)))
@@ -113,7 +113,7 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def not_followed(log: Log) -> dict[str, str]:
-    """What the publisher could not follow, and why; nothing where the log has no marks to ask."""
+    """Map tables that the publisher could not follow to the cause; none where the log has no marks to ask."""
     try:
         with log.transaction() as connection:
             noted = Marks(log).get(connection, NOT_FOLLOWED)
@@ -133,7 +133,7 @@ def mending(trigger: TriggerState, options: TriggerOptions) -> str:
 
 
 def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Iterator[Point]:
-    """What the log can tell of transactions, where an output asks for them."""
+    """Say what the log can tell of transactions, where an output asks for them."""
     if all(output.format == "xds" for output in config.output):
         return
     if names.transaction is not None:
@@ -146,9 +146,7 @@ def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Ite
 
 
 def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """A warning for each table whose style cannot give images, where change tables or messages are
-    written.
-    """
+    """Warn of each table whose style cannot give images, where change tables or messages are written."""
     formats = sorted({output.format for output in config.output} - {"xds"})
     if not formats:
         return
@@ -179,7 +177,7 @@ def key_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """What trust remains in owners of captured tables and of the log."""
+    """Report the remaining trust in owners of captured tables and of the log."""
     with engine.connect() as connection:
         log = with_schema(connection, names)
     reader = config.source.reader
@@ -194,9 +192,7 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
 
 
 def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point]:
-    """A warning for each part that is a member of a role with power: `rights` made installers such
-    members once.
-    """
+    """Warn of each part that is a member of a role with power: `rights` made installers such members once."""
     with engine.connect() as connection:
         dialect = dialect_of(engine)
         place = {"place": registry_place(dialect, log)}
@@ -240,9 +236,9 @@ MOST_SHOWN_TABLES: Final = 5
 
 
 def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """What the publisher's own user may write to.
+    """Report tables that the publisher's own user may write to.
 
-    Whoever tries everything with one user sees no document otherwise.
+    A trial of everything with one user sees no document otherwise.
     """
     user = config.source.user or engine.url.username
     # An embedded database knows no users.
@@ -267,7 +263,7 @@ def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator
 
 
 def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
-    """The captured tables that a user may write to."""
+    """List the captured tables that a user may write to."""
     dialect = dialect_of(engine)
     written = []
     with transaction(engine, "The captured tables") as connection:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
-    """What the captured tables look like now: tracked classes with the children they were tracked
-    with, wherever they stand, and every other class of the schema, for triggers that somebody else
-    wrote; eventlog's own tables never.
+    """Describe the captured tables as they are now: tracked classes with their tracked children, wherever
+    they stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's
+    own tables never.
     """
     from eventlog.capture.installed import tracked
     from eventlog.capture.track import located
@@ -61,7 +61,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
 
 def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catalog:
-    """The tables, with what the history, if it can be read, says of how they were before."""
+    """Add the former definitions of tables from the history, if it can be read."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.capture.track import with_schema
@@ -83,7 +83,7 @@ def decider_of(
     config: Config,
     looks: Looks | None = None,
 ) -> Decider:
-    """The rules, with a log's tables as they look now; `looks` are those of the former decider."""
+    """Make the rules, with a log's tables as they look now; `looks` are those of the former decider."""
     from eventlog.core.rules import Round
     from eventlog.publisher.decide import Decider
     from eventlog.sql.connect import read_back_engine
@@ -108,13 +108,13 @@ def decider_of(
 
 
 def policies_of(config: Config) -> list[tuple[str, tuple[Any, ...]]]:
-    """The outputs that have policies, by their names, and their steps."""
+    """List the outputs with policies by name, and their steps."""
     outputs = [(name_of(output), _steps_of(output, config)) for output in config.output]
     return [(name, steps) for name, steps in outputs if steps]
 
 
 def consumer_settings_of(config: Config) -> ConsumerSettings:
-    """How each output of a log is published."""
+    """Choose how each output of a log is published."""
     from eventlog.publisher.books import ConsumerSettings
     from eventlog.sql.log import ALL
 
@@ -127,7 +127,7 @@ def consumer_settings_of(config: Config) -> ConsumerSettings:
 
 
 def tracked_of(engine: Engine, names: LogNames) -> str | None:
-    """What changes each time that tables are tracked; to be asked for before they are looked at."""
+    """Read a text that changes each time that tables are tracked; to be read before they are looked at."""
     from eventlog.sql.log import Log
 
     log = Log(engine, names)
@@ -136,7 +136,7 @@ def tracked_of(engine: Engine, names: LogNames) -> str | None:
 
 
 def log_settings_of(config: Config) -> LogSettings:
-    """How the log is read and marked."""
+    """Choose how the log is read and marked."""
     from eventlog.sources.log.reading import LogSettings
 
     publisher = config.publisher
@@ -154,14 +154,14 @@ def log_settings_of(config: Config) -> LogSettings:
 
 
 def room_of(config: Config) -> Room:
-    """How much may be read back for a batch."""
+    """Limit the size of read-backs for a batch."""
     from eventlog.sql.rows import Room
 
     return Room(share=log_settings_of(config).share, value_limit=config.publisher.value_limit)
 
 
 def log_catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
-    """The tables that the rows of a log speak of; those of a stream as it has described them last."""
+    """Describe the tables of a log's rows; those of a stream as it has described them last."""
     if config.source.kind == LOG:
         return with_definitions(engine, names, catalog_of(engine, names, config))
     catalog: Catalog = streams_plugin().catalog(engine, names)
@@ -169,7 +169,7 @@ def log_catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
 
 def options_of(config: Config, connects_as: str | None = None) -> Options:
-    """The rules' options; the publisher's own user is who it connects as, unless one is named."""
+    """Make the rules' options; the publisher's own user is the connected one, unless one is named."""
     publisher = config.publisher
     return Options(
         user=config.source.user or connects_as,
@@ -181,7 +181,7 @@ def options_of(config: Config, connects_as: str | None = None) -> Options:
 
 
 def step_needs_of(config: Config, catalog: Catalog) -> StepNeeds:
-    """What the steps of all outputs need beside changes."""
+    """List the needs of all outputs' steps beside changes."""
     policies = policies_of(config)
     return steps_plugin().needs(policies, catalog) if policies else StepNeeds()
 
@@ -191,7 +191,7 @@ NAME_CHARACTERS: Final = 170
 
 
 def outputs_of(config: Config) -> list[Output]:
-    """The outputs; without any, documents go to standard output."""
+    """Make the outputs; without any, documents go to standard output."""
     outputs: list[Output] = []
     refuse_twins(config.output)
     try:
@@ -267,24 +267,24 @@ def _output_or_broken(output: OutputConfig, config: Config) -> Output:
 
 
 def _steps_of(output: OutputConfig, config: Config) -> tuple[Any, ...]:
-    """The steps of an output, which nearly always has none."""
+    """Return the steps of an output; nearly always there are none."""
     if not output.steps and not output.policies and output.unmapped == "send":
         return ()
     return steps_plugin().of_output(output, config.policy)
 
 
 def name_of(output: OutputConfig) -> str:
-    """What an output is called: as the configuration says, else after its place."""
+    """Name an output: as the configuration does, else after its place."""
     return output.name or _name_of_place(output)
 
 
 def former_names_of(output: OutputConfig) -> tuple[str, ...]:
-    """What it was called before: who has a name now was called after its place once."""
+    """List its former names: an output with a name was called after its place once."""
     return (*output.former_names, _name_of_place(output)) if output.name else output.former_names
 
 
 def _name_of_place(output: OutputConfig) -> str:
-    """The same as long as it is the same place, and never too long for a mark."""
+    """Name an output after its place: the same for the same place, and never too long for a mark."""
     place = plugin_of(output).place(output)
     return place if len(place) <= NAME_CHARACTERS else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
 
@@ -307,7 +307,7 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
 
 
 def source_order(config: Config, marks: Any, report: Callable[[str], None]) -> SourceOrder:
-    """What the source's plug-in is asked with; `report` gets what is odd about it."""
+    """Make the order for the source's plug-in; `report` gets oddities."""
     source = config.source
     return SourceOrder(
         settings=source.own,
@@ -322,7 +322,7 @@ def source_order(config: Config, marks: Any, report: Callable[[str], None]) -> S
 
 
 def stream_log_of(source: SourceConfig) -> tuple[str, LogNames]:
-    """The database and the names of the log that a stream is captured into."""
+    """Return the database and the names of the log that a stream is captured into."""
     from sqlalchemy import URL
 
     from eventlog.sql.dialect import dialects
@@ -337,7 +337,7 @@ def stream_log_of(source: SourceConfig) -> tuple[str, LogNames]:
 
 
 def _schema(file: str) -> Catalog | None:
-    """The tables that a schema file describes."""
+    """Read the tables of a schema file."""
     if not file:
         return None
     try:

@@ -47,7 +47,7 @@ def with_environment(
 def settings_in(
     environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
 ) -> Iterator[tuple[str, str, list[str], Any]]:
-    """Each variable that speaks of a key: name, section, the key behind its tables, value."""
+    """Yield each variable about a key: name, section, the key behind its tables, value."""
     for name, text in environment.items():
         section, *path = name.removeprefix(PREFIX).lower().split("__")
         if name.startswith(PREFIX) and section in sections and all(path) and path:
@@ -58,7 +58,7 @@ def settings_in(
 
 
 def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
-    """The value as a key of one of these types takes it; what fits none stays, to be refused."""
+    """Convert a value for a key of one of these types; leave one that fits none, to be refused."""
     if isinstance(value, str):
         return _meant(value, kinds, key)
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:
 
 
 def _read(text: str, kinds: Sequence[Any]) -> Any:
-    """A value written as in TOML; what a key takes as text is text, whatever it looks like."""
+    """Parse a value written as in TOML; for a key of text it is text, whatever it looks like."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:
@@ -112,7 +112,7 @@ def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
 
 
 def types_of(kinds: Sequence[Any], key: str) -> list[Any]:
-    """What a key takes in any of these kinds of tables."""
+    """List a key's types in any of these kinds of tables."""
     structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
     fields = [field for kind in structs for field in fields_of(kind)]
     return members([field.type for field in fields if field.encode_name == key])
@@ -120,12 +120,12 @@ def types_of(kinds: Sequence[Any], key: str) -> list[Any]:
 
 @cache
 def fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
-    """The keys of a table, looked up once: msgspec evaluates all annotations each time."""
+    """List the keys of a table, looked up once: msgspec evaluates all annotations each time."""
     return fields(kind)
 
 
 def members(kinds: Sequence[Any]) -> list[Any]:
-    """The types, those of unions one by one."""
+    """List the types, those of unions one by one."""
     flat = []
     for kind in kinds:
         # `Union[A, B]` and `A | B` are not the same to Python.

@@ -23,12 +23,12 @@ OutputConfig = OutputKeys
 
 
 def table_of(format_name: str) -> str:
-    """The key of a format's own table in an output."""
+    """Return the key of a format's own table in an output."""
     return format_name.replace("-", "_")
 
 
 def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
-    """The types of these outputs, one for each sink; where one names none, those of all sinks."""
+    """Make the types of these outputs, one for each sink; where one names none, those of all sinks."""
     formats: dict[str, set[str]] = {}
     for table in tables:
         # What is no table at all is refused later, with what was expected.
@@ -43,12 +43,12 @@ def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
 
 
 def all_kinds() -> tuple[type[OutputKeys], ...]:
-    """The types of all outputs that there can be; sinks that cannot be loaded have none."""
+    """Make the types of all possible outputs; sinks that cannot be loaded have none."""
     return tuple(whole_kind(offer.name) for offer in offers("sinks") if problem(offer) is None)
 
 
 def whole_kind(sink: str) -> type[OutputKeys]:
-    """The type of an output to this sink with all formats that it takes, and none beside."""
+    """Make the type of an output to this sink with all formats that it takes, and none beside."""
     known = tuple(formats_of(sink_named(sink)))
     kind = kind_of(sink, known)
     chosen = next(field for field in fields_of(kind) if field.encode_name == "format")
@@ -59,10 +59,10 @@ def whole_kind(sink: str) -> type[OutputKeys]:
 
 @cache
 def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
-    """The type of an output to this sink: its keys, steps as they are, and a table for each of the
+    """Make the type of an output to this sink: its keys, steps as they are, and a table for each of the
     formats that has one.
 
-    An empty name is the format that an output has where it names none.
+    An empty name is the default format of an output.
     """
     plugin = sink_named(sink)
     keys = {field.encode_name: field for field in fields_of(plugin.settings)}
@@ -80,14 +80,14 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
-    """The key of a format's or a source's own table, None if it must hold something."""
+    """Define the key of a format's or a source's own table, None if it must hold something."""
     if any(field.required for field in fields_of(settings)):
         return table, settings | None, None
     return table, settings, settings()
 
 
 def filled(table: Any, settings: type[Struct], key: str) -> Any:
-    """The table, whether anybody wrote one or not; ConfigError where one must be written."""
+    """Return the table with its defaults; raise ConfigError where one must be written."""
     if table is not None:
         return table
     needed = [field.encode_name for field in fields_of(settings) if field.required]
@@ -98,7 +98,7 @@ def filled(table: Any, settings: type[Struct], key: str) -> Any:
 
 
 def derived(base: type[Keys], fields: Sequence[tuple[str, Any, Any]], sink: str | None = None) -> type[Keys]:
-    """The type with further keys, under the same name; that of an output under the name of its sink."""
+    """Add keys to a type under the same name; to that of an output under the name of its sink."""
     made: Any = defstruct(
         base.__name__,
         fields,
@@ -117,7 +117,7 @@ def derived(base: type[Keys], fields: Sequence[tuple[str, Any, Any]], sink: str 
 
 
 def takes(sink: SinkPlugin, format_name: str) -> bool:
-    """Whether the sink takes documents of the format."""
+    """Return True if the sink takes documents of the format."""
     if format_name in sink.formats:
         return True
     if EVERY_DOCUMENT not in sink.formats or format_name not in names("formats"):
@@ -126,13 +126,13 @@ def takes(sink: SinkPlugin, format_name: str) -> bool:
 
 
 def formats_of(sink: SinkPlugin) -> list[str]:
-    """The formats that a sink takes."""
+    """List the formats that a sink takes."""
     usable = [offer.name for offer in offers("formats") if problem(offer) is None]
     return [name for name in usable if takes(sink, name)]
 
 
 def own_table(output: OutputKeys) -> Any:
-    """The table of the output's format, whether anybody wrote one; None where it has none."""
+    """Return the table of the output's format with its defaults; None where it has none."""
     settings = format_named(output.format).settings
     if settings is None:
         return None
@@ -141,7 +141,7 @@ def own_table(output: OutputKeys) -> Any:
 
 
 def plugin_of(output: OutputKeys) -> SinkPlugin:
-    """The sink of an output; ConfigError where it does not exist or does not take the format."""
+    """Load the sink of an output; raise ConfigError if it does not exist or take the format."""
     plugin = sink_named(output.sink)
     if not takes(plugin, output.format):
         known = ", ".join(formats_of(plugin))
@@ -150,8 +150,8 @@ def plugin_of(output: OutputKeys) -> SinkPlugin:
 
 
 def as_declared(output: OutputKeys) -> OutputKeys:
-    """The output in the type of its sink's own, where no format has a table beside: so it can be sent
-    to another process.
+    """Convert the output to its sink's own type, where no format has a table beside: so it can be sent to
+    another process.
     """
     base: Any = type(output).__base__
     declared = base.__struct_fields__, base.__struct_config__.tag
@@ -162,10 +162,10 @@ def as_declared(output: OutputKeys) -> OutputKeys:
 
 
 def output_to(sink: str, **keys: Any) -> OutputKeys:
-    """An output to this sink with these keys."""
+    """Make an output to this sink with these keys."""
     return as_declared(kind_of(sink, ("",))(**keys))
 
 
 def default_output() -> OutputKeys:
-    """Where documents go that no output is configured for: standard output."""
+    """Make the output used where none is configured: standard output."""
     return output_to("stdout")

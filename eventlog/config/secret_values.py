@@ -20,7 +20,7 @@ _query = re.compile(r"(?<=\?)[^#\s]*")
 
 
 def with_secrets(value: Any, environment: Mapping[str, str]) -> Any:
-    """The value with its secrets, also inside of lists and tables."""
+    """Fill in the secrets of a value, also inside of lists and tables."""
     if isinstance(value, str):
         return _with_secrets_in_text(value, environment)
     if isinstance(value, Mapping):
@@ -31,7 +31,7 @@ def with_secrets(value: Any, environment: Mapping[str, str]) -> Any:
 
 
 def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
-    """The text with its secrets."""
+    """Fill in the secrets of a text."""
     # The name of a secret, which is a path perhaps, has signs of a URL as well: so the URL is read
     # without the names.
     bare = NAMED_SECRET.sub(lambda match: "x" * len(match[0]), text)

@@ -88,22 +88,22 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def own(self) -> Any:
-        """The table of the source's kind, such as [source.gbase]."""
+        """Return the table of the source's kind, such as [source.gbase]."""
         return self.table(self.kind)
 
     def table(self, kind: str) -> Any:
-        """The table of a kind of source, whether anybody wrote one or not."""
+        """Return the table of a kind of source with its defaults."""
         table = table_of(kind)
         return filled(getattr(self, table, None), source_named(kind).settings, f"source.{table}")
 
     @property
     def marks(self) -> str:
-        """The file, or the URL of the database, that keeps the position of a stream."""
+        """Return the file, or the URL of the database, with the position of a stream."""
         return str(source_named(self.kind).marks(self.own))
 
     @property
     def wanted_names(self) -> LogNames:
-        """The log's names as they are asked for; its table tells what they really are."""
+        """Return the log's names as configured; its table tells their real form."""
         names = read_log_name(self.log)
         return replace(names, sequence=self.sequence, columns=names_wanted(self.columns), clock=self.clock)
 
@@ -163,7 +163,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def backoff(self) -> Backoff:
-        """The waits between attempts at what a receiver does not take."""
+        """Return the waits between attempts to deliver."""
         return Backoff(first=self.retry_first, longest=self.retry_longest)
 
     def __post_init__(self) -> None:
@@ -196,11 +196,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tables: Mapping[str, Any] = {}
 
     def table(self, name: str) -> Any:
-        """The table that a capability brings, whether anybody wrote one or not."""
+        """Return the table of a capability with its defaults."""
         return filled(self.tables.get(name), table_named(name).settings, name)
 
     def sections(self) -> Iterator[tuple[str, Any]]:
-        """What stands under each heading, as far as capabilities have one by what somebody wrote."""
+        """Yield every section, those of capabilities as far as somebody wrote one."""
         for name in CORE_SECTIONS:
             yield name, getattr(self, name)
         yield from self.tables.items()
@@ -218,10 +218,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None, *, without_url: bool = False) -> Config:
-    """The configuration of a file, if any, and of the environment; `without_url` where another URL
+    """Load the configuration of a file, if any, and of the environment; `without_url` where another URL
     takes its place.
 
-    Then what the URL would need, such as a password in the environment, is not asked for.
+    Then the needs of the URL, such as a password in the environment, are not asked for.
     """
     environment = os.environ if environment is None else environment
     origin = str(path) if path is not None else "the environment"
@@ -238,7 +238,9 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
-    """A configuration from plain values; ConfigError names the key, what is there and what fits."""
+    """Make a configuration from plain values; raise ConfigError naming the key, its value's type and what
+    fits.
+    """
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
     own = tuple(name for name in sections if name not in CORE_SECTIONS)
@@ -270,7 +272,7 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
 
 @cache
 def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
-    """The source with the tables of these kinds, which are names of sources."""
+    """Make the type of a source with the tables of these kinds, which are names of sources."""
     own = {table_of(name): source_named(name).settings for name in tables}
     if not own:
         return SourceConfig
@@ -278,7 +280,7 @@ def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
 
 
 def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
-    """The kinds of sources that these settings choose, or have a table of."""
+    """Yield the kinds of sources that these settings choose, or have a table of."""
     given = settings.get("source")
     source: Mapping[str, Any] = given if isinstance(given, dict) else {}
     chosen = environment.get("EVENTLOG_SOURCE__KIND", source.get("kind", LOG))
@@ -299,8 +301,8 @@ def typed_config(
     tables: tuple[str, ...],
     policies: tuple[type[Struct], ...] = (),
 ) -> type[Struct]:
-    """What a file can hold: outputs of these types, a source of this one, these tables of
-    capabilities, and policies, where there are any.
+    """Make the type of a file: outputs of these types, a source of this one, these tables of capabilities,
+    and policies, where there are any.
     """
     union: Any = reduce(or_, kinds) if kinds else OutputConfig
     policy: Any = policies[0] if policies else Any
@@ -354,7 +356,7 @@ CORE_SECTIONS: Final = ("source", "publisher", "output", "policy")
 
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
-    """What sections of these settings can hold: of outputs the keys of the sinks that are named."""
+    """Map these settings' sections to their types: for outputs, to the keys of the named sinks."""
     environment = environment or {}
     outputs = settings.get("output")
     tables = [*outputs] if isinstance(outputs, list) else []

@@ -19,7 +19,7 @@ class Timetable(Struct, frozen=True, kw_only=True):
     times: tuple[dt.time, ...] = ()
 
     def next_after(self, now: dt.datetime) -> dt.datetime:
-        """The next time on the table; there must be one."""
+        """Return the next time on the table; there must be one."""
         today = [dt.datetime.combine(now.date(), time) for time in sorted(self.times)]
         for moment in today:
             if moment > now:
@@ -27,7 +27,7 @@ class Timetable(Struct, frozen=True, kw_only=True):
         return today[0] + dt.timedelta(days=1)
 
     def was_due(self, since: dt.datetime, now: dt.datetime) -> bool:
-        """Whether a time on the table has come since then; all that were missed are due once."""
+        """Return True if a time on the table has come since then; all missed ones are due once."""
         return bool(self.times) and since < now and self.next_after(since) <= now
 
 

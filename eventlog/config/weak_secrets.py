@@ -43,7 +43,7 @@ class KnownSecrets(Struct, frozen=True, kw_only=True):
 
 
 def known_secrets(config: Config) -> KnownSecrets:
-    """The secrets of a configuration, also without the scheme of a header, and decoded."""
+    """List the secrets of a configuration, also without the scheme of a header, and decoded."""
     secrets = [secret for name, section in config.sections() for secret in secret_paths(section, (name,))]
     ours = _ours(dict.fromkeys(secret for _, secret in secrets))
     weak = {secret for _, secret in secrets if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
@@ -54,7 +54,7 @@ def known_secrets(config: Config) -> KnownSecrets:
 
 
 def _ours(secrets: Iterable[str]) -> set[str]:
-    """Those that stand as whole words in our own source, and so in what we say."""
+    """Find those that are whole words of our own source, and so of our messages."""
     texts = _sources()
     ours = set()
     for secret in secrets:
@@ -69,7 +69,7 @@ def _ours(secrets: Iterable[str]) -> set[str]:
 
 @cache
 def _sources() -> tuple[str, ...]:
-    """The texts of our modules in lower case; none where a package comes without them."""
+    """Read the texts of our modules in lower case; none where a package comes without them."""
     return tuple(text.lower() for text in _texts_below(files("eventlog")))
 
 

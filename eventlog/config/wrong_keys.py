@@ -62,7 +62,7 @@ _other_kind = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`"
 
 
 def describe_problem(problem: str, sections: Sections) -> str:
-    """What was expected and where; the value itself may be a secret and is not repeated."""
+    """Say the expected type and the place; the value itself may be a secret and is not repeated."""
     what, _, path = problem.partition(" - at `$.")
     where = path.rstrip("`")
     if what.startswith("Invalid "):
@@ -103,7 +103,7 @@ def find_near_choice(problem: str, sections: Sections) -> str | None:
 
 
 def _choices(where: str, sections: Sections) -> list[str]:
-    """What a key such as `output[0].format` takes."""
+    """List the choices for a key such as `output[0].format`."""
     section, _, key = re.sub(r"\[\d+\]", "", where).partition(".")
     if key == "sink":
         return names("sinks")

@@ -32,18 +32,18 @@ class MostBehind(Struct, frozen=True, kw_only=True):
     pause: bool = False
 
     def is_passed(self, lag: OutputLag, resumed: Resumed | None = None) -> bool:
-        """Whether an output is too far behind, counted from how far it was when it was resumed."""
+        """Return True if an output is too far behind, counted from its lag when it was resumed."""
         since = resumed or Resumed()
         rows, seconds = lag.rows - since.rows, (lag.seconds or 0.0) - since.seconds
         return bool(self.rows and rows > self.rows) or bool(self.seconds and seconds > self.seconds)
 
     def is_paused_at(self, lag: OutputLag) -> bool:
-        """Whether an output that lags so far is paused."""
+        """Return True if an output with this lag is paused."""
         return self.pause and self.is_passed(lag, lag.resumed)
 
 
 def most_behind_of(config: Config) -> dict[str, MostBehind]:
-    """How far each output may lag, where that is set for one."""
+    """Map outputs to their greatest lag, where it is set."""
     return {
         name_of(output): MostBehind(
             rows=output.max_behind_rows, seconds=output.max_behind_seconds, pause=output.when_behind == "pause"
@@ -64,7 +64,7 @@ class MostBehindWatch:
         self._waited_for: str | None = None
 
     def waited_for(self, lines: Sequence[Line]) -> str | None:
-        """The output that is too far behind, so that the others wait; one that is to be paused then is paused here."""
+        """Find the output too far behind, so that the others wait; pause it here if it is to be paused then."""
         if not self._most or len(lines) == 1:
             return None
         if monotonic() < self._next_look:

@@ -55,11 +55,11 @@ class Line:
         """When rows come again that wait for another attempt, by the monotonic clock."""
 
     def may_go(self) -> bool:
-        """Whether it may have a turn now."""
+        """Return True if it may have a turn now."""
         return not self.held_up and (self.trouble is None or monotonic() >= self.again_at)
 
     def turn(self, tenure: Tenure) -> Report:
-        """One turn. Rows that cannot be read have the tables looked at again before they are given up."""
+        """Run one turn. Look at the tables again before unreadable rows are given up."""
         began, looks = monotonic(), MOST_LOOKS
         while True:
             decider = self.consumer.decider

@@ -33,7 +33,7 @@ OURS: Final = frozenset({"action", "level", "time"})
 def journal(
     style: Style, *, level: str = "info", secrets: Collection[str] = (), stream: TextIO | None = None
 ) -> BoundLogger:
-    """A journal on standard error, or on a stream: lines for people, or JSON for programs.
+    """Make a log on standard error, or on a stream: lines for people, or JSON for programs.
 
     The secrets may become more: a configuration that is read again has others.
     """
@@ -81,7 +81,7 @@ def journal(
 
 
 def library_journal() -> BoundLogger:
-    """A journal for those who use eventlog as a library: the standard logger `eventlog`, which says what they want."""
+    """Make a log for users of the library: the standard logger `eventlog`, configured by them."""
 
     def discreet(_logger: Any, _method: str, record: _Record) -> _Record:
         return {name: _hidden(value, (), raw=False) for name, value in record.items()}
@@ -146,7 +146,7 @@ def recorded_in_detail(journal: BoundLogger) -> Iterator[None]:
 
 @contextmanager
 def recorded_by_journal(journal: BoundLogger) -> Iterator[None]:
-    """What Python would print by itself becomes records: warnings, errors of threads and unraisable ones."""
+    """Turn Python's own prints into records: warnings, errors of threads and unraisable ones."""
 
     def warned(message: Warning | str, category: type[Warning], *_: object) -> None:
         journal.warning("library", name=category.__name__, said=" ".join(str(message).split()))
@@ -166,7 +166,7 @@ def recorded_by_journal(journal: BoundLogger) -> Iterator[None]:
 
 
 def _hidden(value: Any, secrets: Collection[str], *, raw: bool) -> Any:
-    """The value without secrets; in JSON the rest is kept as it is, for there its writing is made harmless."""
+    """Hide secrets in a value; in JSON the rest is kept as it is, for there its writing is made harmless."""
     if isinstance(value, bool | int | float | None):
         return value
     if isinstance(value, Mapping):

@@ -123,12 +123,12 @@ class Post:
 
     @property
     def tenure(self) -> Tenure | None:
-        """Which log this publisher may write to outputs for, and since which epoch; None while it has it not."""
+        """Return the log that this publisher may write to outputs for, and its epoch; None without the lock."""
         return self.lock.tenure
 
     @property
     def taken(self) -> bool:
-        """Whether this publisher has it."""
+        """Return True while this publisher has the lock."""
         return self.tenure is not None
 
     def take(self, outputs: Sequence[Output]) -> bool:
@@ -189,7 +189,7 @@ class Post:
         return in_our_words(self.engine, f"The {self.name}")
 
     def lines(self, outputs: Sequence[Output]) -> list[Line]:
-        """The lines of work, with the tables as they look now; to be asked for after it was taken."""
+        """Make the lines of work, with the tables as they look now; to be called with the lock."""
         with self.guarded():
             self.lock.log.check()
             decider = self._new_decider()
@@ -255,7 +255,7 @@ class Post:
         return swept
 
     def lags(self) -> Mapping[str, OutputLag]:
-        """How far outputs are behind the others."""
+        """Measure how far outputs are behind the others."""
         with self.lock.log.transaction() as connection:
             return JournalLook(connection, self.lock.log, self._config.publisher).distances
 
@@ -264,7 +264,7 @@ class Post:
         self._served().pause(name, write_pause(BY_PUBLISHER, why))
 
     def wanted_now(self, names: Sequence[str]) -> Sequence[str]:
-        """Those of these outputs of which somebody wants that they are tried at once; it is asked once."""
+        """Return the outputs among these that somebody wants to be tried at once; each is reported once."""
         marks = Marks(self.lock.log)
         with self.lock.log.transaction() as connection:
             wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
@@ -285,7 +285,7 @@ class Post:
         return self.journal
 
     def _looked_again(self, former: Decider) -> Decider:
-        """The tables as they look now, unless another line has looked since."""
+        """Look at the tables again, unless another line has looked since."""
         with self._looking:
             if self._decider is former:
                 self._see_history()
@@ -299,7 +299,7 @@ class Post:
         return log_settings_of(self._config)
 
     def _new_decider(self, looks: Looks | None = None) -> Decider:
-        """The rules, with the tables as they look now."""
+        """Make the rules, with the tables as they look now."""
         return decider_of(self.engine, self._names, self._config, looks)
 
     def _see_history(self) -> None:
@@ -327,7 +327,7 @@ class Post:
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
     def finished(self, report: Report) -> None:
-        """What follows a turn: figures, and where documents went out the statements that are asked for."""
+        """Finish a turn: enter figures and, where documents went out, run the post-poll statements."""
         self._ledger.settled += report.settled
         if not report.documents:
             return
@@ -344,12 +344,12 @@ class Post:
                 self._records.error("post_poll_failed", statement=text, error=str(error))
 
     def idle(self) -> None:
-        """Nothing is waiting, or nothing can be delivered: time to take figures."""
+        """Take figures, as nothing is waiting or can be delivered."""
         self._gauge.measure(self._vitals)
         self._ledger.enter(self._vitals.reading().outputs)
 
     def works(self) -> list[BackgroundWork]:
-        """What is to be done beside publishing while this publisher has it."""
+        """List the work to do beside publishing while this publisher has the lock."""
         order = BackgroundOrder(
             config=self._config,
             names=self._names,
@@ -371,7 +371,7 @@ def post_of(
     records: BoundLogger,
     engine: Engine | None,
 ) -> Post:
-    """The post, taken by nobody yet; `engine` is a log's database where it is open already."""
+    """Make the post, without the lock; `engine` is a log's database where it is open already."""
     if config.source.kind == "log":
         return Post(config, vitals, records, engine)
     post: Post = streams_plugin().post(config, vitals, records)

@@ -97,7 +97,7 @@ class Publisher:
 
     @classmethod
     def from_config(cls, path: str | Path) -> Self:
-        """The publisher that a configuration file, and the environment, describe."""
+        """Make the publisher of a configuration file and the environment."""
         return cls(load(Path(path)))
 
     def __enter__(self) -> Self:
@@ -144,7 +144,7 @@ class Publisher:
         return join_reports(reports)
 
     def once(self) -> Iterator[Report]:
-        """One turn of each output, as soon as this publisher has the lock."""
+        """Run one turn of each output, as soon as this publisher has the lock."""
         if self._has_waited_for_lock():
             yield self.run_once()
 
@@ -193,7 +193,7 @@ class Publisher:
         return False
 
     def _take(self) -> bool:
-        """Whether it has the post."""
+        """Try to take the post; return True with the lock."""
         try:
             return self.post.take(self._outputs)
         except OccupiedError:
@@ -206,7 +206,7 @@ class Publisher:
         return OccupiedError(message, hint="Stop it, or let it do this.")
 
     def is_over(self, report: Report) -> bool:
-        """Whether what happened in this turn forbids another one."""
+        """Return True if this turn forbids another one."""
         halts = self.config.publisher.on_error == "halt"
         return report.fatal or (halts and (report.errors > 0 or report.ended is Status.ERROR))
 
@@ -218,7 +218,7 @@ class Publisher:
         self.post.capture()
 
     def _turn(self, line: Line) -> Report:
-        """One turn of one output, in this thread."""
+        """Run one turn of one output, in this thread."""
         tenure = self.post.tenure
         assert tenure is not None
         report = line.turn(tenure)
@@ -304,7 +304,9 @@ class Publisher:
             line.held_up = waited_for is not None and line.name != waited_for
 
     def _fail(self, line: Line, error: MachineError) -> None:
-        """One of several outputs failed: it is tried again after a while, and the others go on meanwhile."""
+        """Note the failure of one of several outputs: it is tried again after a while, and the others go on
+        meanwhile.
+        """
         if not isinstance(error, SinkError):
             raise error
         if isinstance(error, OutputError):
@@ -343,7 +345,7 @@ class Publisher:
         self.journal.error("output_paused", output=line.name, why=str(error))
 
     def _finish(self, line: Line, report: Report) -> None:
-        """What follows a turn: the books, and the statements that an active one asks for."""
+        """Finish a turn: enter it, and run the statements of an active one."""
         if self._failures.count:
             self._recovered()
         line.trouble, line.failures.count, line.has_worked = None, 0, True
@@ -422,7 +424,7 @@ class Publisher:
         return self._at_work.anything_finished or self._asked()
 
     def _asked(self) -> bool:
-        """Whether somebody wants an output tried at once that waits for a time."""
+        """Return True if somebody wants a waiting output tried at once."""
         lines = self._lines
         waiting = [line for line in lines if line.trouble is not None or line.later_at is not None]
         if not waiting or monotonic() < self._ask_at:

@@ -85,11 +85,11 @@ class CycleWait:
 
     @property
     def by_time_of_day(self) -> bool:
-        """Whether cycles are only begun at times of day."""
+        """Return True if cycles only begin at times of day."""
         return bool(self._table.times)
 
     def worked(self) -> None:
-        """A cycle found rows."""
+        """Note a cycle that found rows."""
         if self._wakeup is not None:
             self._wakeup.note_work()
 
@@ -152,7 +152,7 @@ class Heartbeat:
         self._last = monotonic()
 
     def put_off(self) -> None:
-        """A document was published."""
+        """Note a published document."""
         self._last = monotonic()
 
     def beat(
@@ -223,7 +223,7 @@ class Wakeup:
         self._deaf_until = 0.0
 
     def note_work(self) -> None:
-        """There was work: from now on it looks often again."""
+        """Note work: from now on look often again."""
         self._active = monotonic()
         self._fruitless_since = None
 
@@ -236,10 +236,10 @@ class Wakeup:
             session.close()
 
     def wait(self, seconds: float, stopped: Flag) -> bool:
-        """Whether rows wait; returns at the latest after so many seconds or when it is stopped.
+        """Wait for rows, for so many seconds at most or until stopped; return True if some wait.
 
-        A notification makes it look at once, but the next one is heard only after a while: whoever
-        floods the channel does no more than double the looks.
+        A notification makes it look at once, but the next one is heard only after a while: a flood on the
+        channel does no more than double the looks.
         """
         end = monotonic() + seconds
         notified = False
@@ -272,14 +272,14 @@ class Wakeup:
             return bool(self._log.rows(self._opened(), self._log.query("anything_waiting", among=self._among)))
 
     def _pause(self, seconds: float, stopped: Flag) -> bool:
-        """Whether somebody notified during the pause; anybody who may connect can, all the time."""
+        """Pause; return True if somebody notified meanwhile. Anybody who may connect can, all the time."""
         if self._channel is None or monotonic() < self._deaf_until:
             stopped.wait(seconds)
             return False
         return self._heard(seconds, self._channel)
 
     def _heard(self, seconds: float, channel: str) -> bool:
-        """Whether the server said something within that time; the next look reads what."""
+        """Listen to the server for so long; return True if it said something: the next look reads it."""
         with self._words():
             session = self._opened()
             if IS_POOLED in session.info:
@@ -296,7 +296,7 @@ class Wakeup:
             return bool(select([driver.fileno()], [], [], seconds)[0])
 
     def _opened(self) -> Connection:
-        """The session; what is asked in it costs no transaction."""
+        """Return the session; queries in it cost no transaction."""
         if self._session is None:
             self._session = self._log.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             # LISTEN belongs to a session: a new one has to say it again.

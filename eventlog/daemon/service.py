@@ -139,7 +139,7 @@ class Service:
 
 
 def ending_of(report: Report) -> Ending:
-    """How a publisher ends after a cycle that was the last."""
+    """Choose how a publisher ends after its last cycle."""
     if report.fatal:
         return Ending(exit_code=EX_UNAVAILABLE, error="A receiver answered fatal: nothing more may be sent to it.")
     if report.errors or report.ended is not None:

@@ -35,12 +35,12 @@ class SideBySide:
         self._threads: dict[str, Thread] = {}
 
     def has(self, line: Line) -> bool:
-        """Whether a thread is at this line."""
+        """Return True if a thread is at this line."""
         return line.name in self._threads
 
     @property
     def anything_finished(self) -> bool:
-        """Whether a turn has ended of which nobody knows yet."""
+        """Return True if the end of a turn is still to be fetched."""
         return not self._finished.empty()
 
     def begin(self, lines: Iterable[Line], tenure: Tenure) -> None:
@@ -58,7 +58,9 @@ class SideBySide:
             thread.start()
 
     def next(self, lines: Sequence[Line], tenure: Tenure) -> tuple[Line, TurnEnd] | None:
-        """The next turn that has ended. None where nobody is at work, or only such as the others need not wait for."""
+        """Return the next turn that has ended. None where nobody is at work, or only lines that the others
+        need not wait for.
+        """
         while self._threads:
             leaders = [line for line in lines if line.name in self._threads and not line.is_behind]
             try:

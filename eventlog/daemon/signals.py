@@ -89,20 +89,20 @@ class Systemd:
         self._next = 0.0
 
     def ready(self) -> None:
-        """The service does what it is for, or stands by for it."""
+        """Report that the service works, or stands by."""
         self._say("READY=1")
 
     def reloading(self) -> None:
-        """The configuration is read anew; `ready` ends it."""
+        """Report that the configuration is read anew; `ready` ends it."""
         # With Type=notify-reload systemd wants the time in the same message.
         self._say("RELOADING=1", f"MONOTONIC_USEC={clock_gettime_ns(CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self) -> None:
-        """The batch in hand is finished, then the process ends."""
+        """Report the end: the batch in hand is finished first."""
         self._say("STOPPING=1")
 
     def alive(self) -> None:
-        """A sign of life."""
+        """Give a sign of life."""
         if self.watchdog is not None and monotonic() >= self._next:
             # systemd advises to do it at least twice within the time.
             self._next = monotonic() + self.watchdog / 4

@@ -55,7 +55,7 @@ class Histogram(Struct, frozen=True, kw_only=True):
     total: float = 0.0
 
     def with_value(self, value: float, times: int = 1) -> Self:
-        """The same with a value that came so many times."""
+        """Copy it with a value added so many times."""
         counts = [*self.counts] or [0] * (len(self.bounds) + 1)
         # A bound belongs to its bucket: Prometheus means less or equal.
         counts[bisect_left(self.bounds, value)] += times
@@ -127,7 +127,7 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
 
 
 def seen_by_itself(flow: Flow, reading: VitalsReading) -> Flow:
-    """A flow as the process that publishes knows it: it has the lock, whatever the mark says.
+    """Adjust a flow to the knowledge of the publishing process: it has the lock, whatever the mark says.
 
     The mark may have been read before it took the lock, and on a busy machine it is renewed late.
     """
@@ -154,40 +154,40 @@ class PublisherHealth:
             return replace(self._reading, silent=monotonic() - self._moved)
 
     def is_alive(self) -> bool:
-        """Whether the loop has moved not long ago; asked in any thread."""
+        """Return True if the loop has moved not long ago; asked in any thread."""
         with self._lock:
             return monotonic() - self._moved < SILENCE_SECONDS
 
     def moved(self) -> None:
-        """The loop is alive."""
+        """Note that the loop is alive."""
         with self._lock:
             self._moved = monotonic()
         if self._on_move is not None:
             self._on_move()
 
     def now(self, state: State) -> None:
-        """What the publisher is about."""
+        """Note the publisher's state."""
         self._change(state=state, standby=self._reading.standby if state == "standby" else None)
 
     def stands_by(self, standby: Standby) -> None:
-        """What it sees while it stands by."""
+        """Note its view while it stands by."""
         self._change(standby=standby)
 
     def measured(self, flow: Flow) -> None:
-        """What rows wait for, and how long."""
+        """Note the waiting rows by cause, and for how long they wait."""
         self._change(flow=flow)
 
     def looked(self, triggers: Mapping[str, int], failing: int) -> None:
-        """How the triggers stand to their tables."""
+        """Note the triggers by their state."""
         self._change(triggers=triggers, failing_triggers=failing)
 
     def proved(self, proofs: Sequence[LastProof]) -> None:
-        """What the last proofs found; noted from another thread, which says nothing of the loop."""
+        """Note the last proofs; called from another thread, which says nothing of the loop."""
         with self._lock:
             self._reading = replace(self._reading, proofs=tuple(proofs))
 
     def failed(self, error: Exception) -> None:
-        """A cycle did not get to its end."""
+        """Note a cycle that did not get to its end."""
         blame = "other"
         if isinstance(error, SourceError):
             blame = "source"
@@ -197,7 +197,7 @@ class PublisherHealth:
         self._change(state="failing", error=shown(str(error)), failures=failures)
 
     def delivered(self, name: str, turn: Turn, *, failed: bool = False) -> None:
-        """An output has had its turn, which may have `failed`; noted from a thread of its own."""
+        """Note an output's turn, which may have `failed`; called from a thread of its own."""
         now = time()
         # Before the lock is taken, and only when somebody looks: this goes over every row.
         delays = list(delays_of(turn.delivered, now)) if self.watched else []
@@ -214,7 +214,7 @@ class PublisherHealth:
             self._reading = replace(reading, outputs={**outputs, name: new}, figures={**reading.figures, name: figures})
 
     def serves(self, outputs: Collection[str]) -> None:
-        """These are the outputs from now on."""
+        """Note the outputs from now on."""
         former, figures = self._reading.outputs, self._reading.figures
         self._change(
             outputs={name: former[name] for name in former if name in outputs},
@@ -225,7 +225,7 @@ class PublisherHealth:
         self._change(heartbeats=self._reading.heartbeats + 1, last_document=time())
 
     def finished(self, report: Report) -> None:
-        """A cycle came to its end."""
+        """Note the end of a cycle."""
         former = self._reading
         rows, tables = Counter(former.rows), dict(former.tables)
         for status, count in report.statuses.items():
@@ -258,7 +258,7 @@ class PublisherHealth:
 
 
 def stands(former: OutputState, turn: Turn, now: float, *, failed: bool = False) -> OutputState:
-    """How an output stands after its turn, which may have `failed` behind its last document."""
+    """Update an output's state after its turn, which may have `failed` behind its last document."""
     new = replace(former, documents=former.documents + turn.documents)
     if turn.last is not None:
         document, position = turn.last
@@ -272,7 +272,7 @@ def stands(former: OutputState, turn: Turn, now: float, *, failed: bool = False)
 
 
 def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, int]]:
-    """How long ago rows were written that an output has just taken, by two clocks, and how many."""
+    """Yield the age of rows that an output has just taken, by two clocks, and how many have it."""
     for time_of_rows, count in Counter(event.time for event in events).items():
         at = None if time_of_rows is None else moment(time_of_rows)
         if at is not None:
@@ -331,7 +331,7 @@ PART: Final = 50
 
 
 def due_after(began: float, least: float = 0.0) -> float:
-    """When work that began then and ends now is due again, after at least so many seconds."""
+    """Compute when work that began then and ends now is due again, after at least so many seconds."""
     now = monotonic()
     return now + max(least, PART * (now - began))
 

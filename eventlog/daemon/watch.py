@@ -75,9 +75,9 @@ class HolderWatch:
             self._pause = min(2 * self._pause, ALARM_SECONDS)
 
     def _look(self, connection: Connection) -> tuple[int, Trace]:
-        """How many rows nobody has taken, or all foremost outputs are to get; and a trace of work.
+        """Count the rows that are untaken, or ahead of all foremost outputs; return also a trace of work.
 
-        What an output is behind, or waits for, is no fault of who publishes.
+        The lag of an output, or its wait, is no fault of the publisher.
         """
         log = self._lock.log
         memory = read_memory(connection, log, "")
