@@ -224,7 +224,7 @@ def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[An
     numbered = [] if names.sequence else [sa.Identity(always=False, **dialect.types.number_options)]
     number = sa.Column(
         names.column("record_id"),
-        dialect.types.log_identity or dialect.types.log_number,
+        dialect.types.log_number,
         *numbered,
         primary_key=dialect.log_has_key,
         nullable=False,

@@ -49,8 +49,6 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     A writer pays a twentieth of a table's CHECK for its condition.
     """
     log_number: ColumnType = sa.BigInteger()
-    log_identity: ColumnType | None = None
-    """What numbers the log's rows, where it is another type than that of other numbers."""
     log_time: ColumnType = sa.DateTime()
     """When an event took place."""
     log_moment: ColumnType = sa.DateTime()

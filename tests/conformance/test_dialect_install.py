@@ -89,7 +89,7 @@ def is_judged(engine: Engine, column: str, value: object) -> bool:
     """Whether the log itself refuses it; the publisher refuses the others."""
     dialect = dialect_of(engine)
     if column == "record_id" and not dialect.checks_identity:
-        return value != 0  # MariaDB and MySQL take it for the next number, which no CHECK may speak of
+        return False  # of a column that numbers itself no CHECK of MariaDB and MySQL may speak
     # PostgreSQL's log judges letter and kind by their types.
     return not (dialect.types.domain and (column == "record_id" or (column, value) == ("event_type", 1)))
 

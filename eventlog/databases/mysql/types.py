@@ -88,8 +88,6 @@ TYPES: Final = ColumnTypes(
     time=SpanTime(fsp=6),
     truth=mysql.TINYINT(1),
     keyed=_keyed,
-    # No CHECK may speak of a column that numbers itself; it takes 0 for the next number.
-    log_identity=mysql.BIGINT(unsigned=True),
     log_time=mysql.DATETIME(fsp=6),
     log_moment=mysql.DATETIME(fsp=6),
     log_name=sa.String(400),
