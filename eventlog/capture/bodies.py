@@ -46,7 +46,7 @@ class Argument(Struct, frozen=True, kw_only=True):
 
 
 def columns_of(plan: TriggerPlan, child: ChildPlan | None) -> tuple[Column, ...]:
-    """The columns of the table that a trigger stands on."""
+    """List the columns of a trigger's table."""
     own = child.child.columns if child else plan.table.columns
     return tuple([column for column in own if column.name != WHOLE_ROW])
 
@@ -57,7 +57,7 @@ def arguments(
     columns: Sequence[Column],
     body: str,
 ) -> list[Argument]:
-    """What has to be handed over for this body."""
+    """List the values to hand over to this body."""
     handed = []
     # A trigger has 32 K at most, so it names no column that is not needed.
     mentioned = {(what, int(number)) for what, number in _mentioned.findall(body)}
@@ -87,7 +87,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
     unseen: bool = False
 
     def _clauses(self, old: str, new: str, *, outer: bool = False) -> Clauses:
-        """What SQL says of rows that are called so before and after."""
+        """Make the SQL for rows of these names before and after."""
         columns = columns_of(self.plan, self.child)
         before = Row(dialect=self.dialect, alias=old, columns=columns)
         after = Row(dialect=self.dialect, alias=new, columns=columns)
@@ -105,7 +105,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
         )
 
     def _log_facts(self, source: str, rows: Iterable[Mapping[str, str]]) -> str:
-        """One statement that writes every fact of every row of a source, or hands them to the next
+        """Write one statement that logs every fact of every row of a source, or hands them to the next
         trigger.
         """
         facts = [statement(self.dialect, "fact", **holes) for holes in rows]
@@ -148,7 +148,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
         return SEPARATOR.join(statements)
 
     def by_event(self) -> str:
-        """What one trigger does that fires for every event."""
+        """Write the body of one trigger that fires for every event."""
         clauses = self._clauses(*self.dialect.row_names)
         return statement(
             self.dialect,
@@ -215,7 +215,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         return SEPARATOR.join(writing.written(when))
 
     def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
-        """The values of a child table, unless the parent may be emptied with it."""
+        """Write the values of a child table, unless the parent may be emptied with it."""
         # The parents' ends may have been logged already, and values after them would be logged of
         # objects that are no more. A read-back is right in either case, for it says nothing of an
         # object that is gone.
@@ -278,9 +278,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         return statement(self.dialect, query, **self.log, source=source, **holes)
 
     def _left_or_filled(self, clauses: Clauses) -> list[dict[str, str]]:
-        """An update's field facts: that the row left, and one a column whether the row came or
-        stayed.
-        """
+        """List an update's field facts: the row left, and one a column for a row that came or stayed."""
         left, *others = facts(self.plan, When.UPDATE)
         count = len(self.plan.watched)
         written = [clauses.holes(left)]
@@ -385,7 +383,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
 
 
 def holes_of(clauses: Clauses, written: Iterable[Fact]) -> list[dict[str, str]]:
-    """What fills the holes of facts."""
+    """Fill the holes of facts."""
     return [clauses.holes(fact) for fact in written if clauses.is_written(fact)]
 
 

@@ -57,7 +57,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
     unseen: bool = False
 
     def holes(self, fact: Fact) -> dict[str, str]:
-        """What fills the holes of one log row."""
+        """Fill the holes of one log row."""
         key, condition = self.key(fact.side), self.condition(fact)
         return {"key": key, "condition": condition, **self._values(fact)}
 
@@ -97,8 +97,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return statement(self.dialect, "image_within", image=image, length=" + ".join(lengths))
 
     def whole_row(self, side: Side) -> str:
-        """The canonical text of a row (decision 60): what it has, by the names of its columns and
-        in their order.
+        """Write the canonical text of a row (decision 60): its values by the names of its columns, in their
+        order.
         """
         parts = []
         # In the order of names: an identity must not change when columns are put into another
@@ -117,14 +117,14 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
-        """The table's own columns that hold the key."""
+        """List the table's own columns that hold the key."""
         if self.child is None:
             return self.plan.key
         by_name = {column.name: column for column in self.child.child.columns}
         return tuple(by_name[name] for name in self.child.child.parent_key)
 
     def key(self, side: Side) -> str:
-        """The key of the row on one side; a variable where each trigger works it out once."""
+        """Write the key of the row on one side; a variable where each trigger computes it once."""
         if self.dialect.procedural_triggers:
             return _variable(side, "key")
         return self.key_text(side)
@@ -137,7 +137,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return self.row(side).key(self.key_columns, parent_key)
 
     def condition(self, fact: Fact) -> str:
-        """All that must hold for the fact to be logged, in parentheses."""
+        """Write all conditions for logging the fact, in parentheses."""
         parts = [*self.fate(fact.fate), *self._test(fact)]
         if self.child is not None:
             parts += self.under_a_parent(fact.side, may_be_gone=fact.side is Side.OLD)
@@ -164,7 +164,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return any_of([self._differs(column) for column in self.key_columns])
 
     def missing(self, side: Side) -> str:
-        """Whether an outer join found no row on this side."""
+        """Write the condition that an outer join found no row on this side."""
         return absent(self.dialect, self.row(side).value(self.key_columns[0]))
 
     def changed(self, fact: Fact) -> str:
@@ -173,22 +173,22 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return any_of([self._differs(watched.column) for watched in fact.watched])
 
     def rows_differ(self) -> str:
-        """Whether anything in a row changed; the database must offer it."""
+        """Write the condition that anything in a row changed; the database must offer it."""
         # With .* a row is meant also where the table has a column of that name.
         before, after = f"{self.old.alias}.*", f"{self.new.alias}.*"
         return statement(self.dialect, "row_differs", before=before, after=after)
 
     @property
     def compares_rows(self) -> bool:
-        """Whether rows are compared as a whole, where the database can: such a trigger does not age
+        """Return True if rows are compared as a whole, where the database can: such a trigger does not age
         with its columns.
         """
         whole = self.plan.whole_rows if self.child is None else not self.child.watched
         return whole and offers(self.dialect, "row_differs")
 
     def written(self) -> dict[str, str]:
-        """What fills the holes of a look whether the database writes an updated row: columns of
-        which triggers see the new value in any case do not tell.
+        """Fill the holes of a look at an update's row: columns of which triggers see the new value in any case
+        do not tell.
         """
         columns, table = self.new.columns, self.plan.table
         name = table.name if self.child is None else self.child.child.name
@@ -202,13 +202,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return {"changed": any_of(told or ["(1 = 0)"]), "target": target, "match": all_of(match)}
 
     def holds(self, side: Side) -> str:
-        """What `when` says about one side of the class's own row."""
+        """Write `when` for one side of the class's own row."""
         if self.dialect.procedural_triggers:
             return f"{_variable(side, 'holds')} > 0"
         return self.question(side)
 
     def question(self, side: Side) -> str:
-        """The query about one side that `when` makes necessary."""
+        """Write the query about one side that `when` makes necessary."""
         if self.child is not None:
             return self._stands(side, "parent_stands")
         asked_of = self.plan.table.columns
@@ -229,13 +229,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
         )
 
     def parent_stands(self, side: Side) -> str:
-        """Whether the parent of a child's row is there, and one that `when` is about."""
+        """Write the condition that the parent of a child's row is there, and that `when` is about it."""
         if self.dialect.procedural_triggers:
             return f"{_variable(side, 'holds')} > 0"
         return self._stands(side, "parent_stands")
 
     def _stands(self, side: Side, query: str) -> str:
-        """Whether the class has a row with this key, and one that `when` is about."""
+        """Write the condition that the class has a row with this key, and that `when` is about it."""
         # `when` speaks of the parent by its own name, unless a row of the child is called so.
         name = self.plan.table.name
         if name.casefold() in {self.old.alias.casefold(), self.new.alias.casefold(), "old", "new"}:
@@ -271,7 +271,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return parts
 
     def fate(self, fate: Fate) -> list[str]:
-        """That an update did this to the object."""
+        """Write the conditions of an update with this fate."""
         if fate is Fate.ANY:
             return []
         if not self.outer:
@@ -299,14 +299,12 @@ class Clauses(Struct, frozen=True, kw_only=True):
                 return [any_of([self.changed(fact), self.moved()])]
 
     def may_stand(self, fact: Fact) -> bool:
-        """Whether something may always stand under the key that the fact is about, so that nobody
-        has to look.
-        """
+        """Return True if something may always be under the fact's key, so that no look is needed."""
         return not self._left_behind(fact.side)
 
     def _left_behind(self, side: Side) -> list[str]:
-        """That something may stand under the key: a row for which `when` holds, or child rows that
-        wait for one.
+        """Write the conditions that something may be under the key: a row for which `when` holds, or child
+        rows that wait for one.
         """
         asked = self.plan.options
         if asked.when is not None:
@@ -333,7 +331,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         )
 
     def all_empty(self, fact: Fact) -> list[str]:
-        """That none of the columns which the fact is about has a value."""
+        """Write the conditions that none of the fact's columns has a value."""
         row = self.row(fact.side)
         return [absent(self.dialect, row.value(watched.column)) for watched in fact.watched]
 
@@ -352,7 +350,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return not is_unseen(self.dialect, column)
 
     def _read_back(self, fact: Fact) -> Fact:
-        """The fact without values where a trigger cannot read them: the publisher does."""
+        """Drop values that a trigger cannot read: the publisher reads them."""
         # A value that a trigger cannot read, as of a long column in Oracle, is read by the
         # publisher.
         if fact.column is None or self._seen(fact.watched[0].column):
@@ -419,7 +417,7 @@ def may_be_long(dialect: Dialect, column: Column) -> bool:
 
 
 def _variable(side: Side, what: str) -> str:
-    """The variable in which a trigger keeps what it found out about one side of the row."""
+    """Name the variable of a trigger for this finding about one side of the row."""
     return f"{side.name.lower()}_{what}"
 
 
@@ -442,15 +440,15 @@ def _joined(parts: Sequence[str], word: str) -> str:
 
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
-    """A table's name as a trigger's text may say it."""
+    """Write a table's name for a trigger's text."""
     if not dialect.qualified_in_triggers:
         schema = None
     return dialect.qualified(schema, name)
 
 
 def logged_name(plan: TriggerPlan, names: LogNames) -> str:
-    """The class as the log calls it; with its schema where that is not the log's, for bare names
-    may be ambiguous.
+    """Name the class as the log does; with its schema where that is not the log's, for bare names may be
+    ambiguous.
     """
     table = plan.table
     if table.schema is None or names.schema is None or table.schema == names.schema:

@@ -39,7 +39,7 @@ class Followed(Struct, frozen=True, kw_only=True):
 
 
 def behind(states: Iterable[TriggerState]) -> list[str]:
-    """The classes that tracking anew would mend."""
+    """List the classes that tracking anew would mend."""
     disabled: set[str] = set()
     waiting: dict[str, None] = {}
     for trigger in states:

@@ -33,7 +33,7 @@ class RoleStatement(Struct, frozen=True, kw_only=True):
 
 
 def account(dialect: Dialect, role: str) -> tuple[str, str | None]:
-    """The user and, where accounts belong to hosts, the host: `app@localhost`."""
+    """Split the user from the host, where accounts belong to hosts: `app@localhost`."""
     user, at, host = role.rpartition("@")
     if at and offers(dialect, "role_at_host"):
         return user, host
@@ -64,7 +64,7 @@ _on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
 
 
 def taking_back(grant: str) -> str | None:
-    """The statement that takes back what a grant gave; None for a statement that gave nothing."""
+    """Write the statement that revokes a grant; None for a statement that gave nothing."""
     parts = _grant(grant)
     if parts is None:
         return None
@@ -100,7 +100,7 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
 
 
 def given(connection: Connection, names: LogNames) -> list[str]:
-    """The grants that are kept, as they were run."""
+    """Read the kept grants, as they were run."""
     if not has_setup(connection, names):
         return []
     dialect = dialect_of(connection)

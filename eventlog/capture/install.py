@@ -79,7 +79,7 @@ def install_sql(
     columns: str | Sequence[str] = "auto",
     storage: Storage = UNSAID,
 ) -> str:
-    """The statements of `install` for the database that the URL names, without connecting to it."""
+    """Write the statements of `install` for the URL's database, without connecting to it."""
     names = names or LogNames()
     refuse_sorted(columns)
     _check_sequence(dialect_of(url), names)
@@ -118,7 +118,7 @@ def upgrade(
 
 
 def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
-    """The statements that `upgrade` would run now; none when the log is there already."""
+    """Write the statements that `upgrade` would run now; none when the log is there already."""
     names = names or LogNames()
     with engine.connect() as connection:
         way = f"{_revision(connection, names)}:{_goal(to)}"
@@ -128,7 +128,7 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
 
 
 def _goal(to: str | None) -> str:
-    """The migration that was asked for; UsageError for one that this program does not know."""
+    """Return the wanted migration; raise UsageError for an unknown one."""
     if to is None:
         return NEWEST_MIGRATION
     # All have the same length, so that they compare as texts.
@@ -180,7 +180,7 @@ def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving
 
 
 def _is_own(leaving: Leaving, grant: str) -> bool:
-    """Whether a grant was about a table that is gone now."""
+    """Return True if a grant was about a table that is gone now."""
     # Databases show the grant with other blanks than it was written with.
     written = " ".join(grant.split())
     return any(f" ON {table} TO " in written for table in leaving.tables)
@@ -192,10 +192,10 @@ def uninstall_sql(
     *,
     purge: bool = False,
 ) -> str:
-    """The statements that `uninstall` would run now; with nothing but a dialect's URL, those for a
+    """Write the statements that `uninstall` would run now; with nothing but a dialect's URL, those for a
     log made as asked for.
 
-    Nobody but the database knows its triggers, and whether it was somebody else who made the log.
+    Only the database knows its triggers, and if somebody else made the log.
     """
     names = names or LogNames()
     if isinstance(where, str):
@@ -248,7 +248,7 @@ def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
 
 
 def noted(names: LogNames) -> dict[str, str]:
-    """What was noted about the log that a migration runs on; offline, what was found before."""
+    """Read the notes about the log of a migration; offline, the earlier findings."""
     if context.is_offline_mode():
         marks: dict[str, str] = context.config.attributes.get("marks", {})
         return marks
@@ -288,8 +288,8 @@ def _run(
 def _printed(
     url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **known: Any
 ) -> str:
-    """The statements of a way up, or down where the goal is the base; `known` is what a database
-    was asked before.
+    """Write the statements of a way up, or down where the goal is the base; `known` has earlier answers of
+    a database.
     """
     dialect = dialect_of(url)
     write = writing(dialect, storage)
@@ -323,8 +323,8 @@ def _to_run_again(
     query: str,
     write: Callable[[str], str],
 ) -> str:
-    """A script that can be run again when it failed half-way, for a database where each DDL is a
-    transaction of its own.
+    """Make a script repeatable after it failed half-way, for a database where each DDL is a transaction of
+    its own.
     """
     table = dialect.qualified(names.schema, names.version)
     written = rf"(?:\S+\.)?\"?{re.escape(names.version)}\b"

@@ -182,9 +182,7 @@ def _say_done(what: str, site: Site, state: str, *, as_json: bool) -> None:
 
 
 def _standing(site: Site, engine: Engine) -> LogNames:
-    """The log with the columns that it has; where it is gone already, its companions can go all the
-    same.
-    """
+    """Find the log with its columns; if it is gone already, its companions can go all the same."""
     try:
         return site.names(engine)
     except InstallError:
@@ -263,7 +261,7 @@ def rights(
 
 
 def has_address(url: str) -> bool:
-    """Whether the URL says where a database is, and not only which one it is, as `oracle://` does."""
+    """Return True if the URL says where a database is, and not only its kind, as `oracle://` does."""
     from eventlog.sql.connect import read_url
 
     parsed = read_url(url)

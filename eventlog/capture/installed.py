@@ -354,7 +354,7 @@ def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect)
 
 
 def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[str]:
-    """The columns of its own row that a trigger's text reads, and that are not among these."""
+    """Find the columns of its own row that a trigger's text reads, and that are not among these."""
     exact = set(columns)
     known = {name.casefold() for name in exact}
     rows = "|".join((*dialect.row_names, "o", "n"))
@@ -427,7 +427,7 @@ def _described(
 
 
 def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list[ShapeVersion]:
-    """Every version that is known of these tables, or of all, the oldest first."""
+    """Read every known version of these tables, or of all, the oldest first."""
     with engine.connect() as connection:
         versions = read_history(connection, log_columns(connection, names, names.columns))
     asked = {name.casefold() for name in tables}
@@ -441,5 +441,5 @@ def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list
 
 
 def _called(table: str) -> set[str]:
-    """The names by which people may ask for a table: with its schema, or without."""
+    """List the names by which people may ask for a table: with its schema, or without."""
     return {table.casefold(), read_name(table)[1].casefold()}

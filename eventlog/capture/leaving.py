@@ -50,7 +50,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
 
 def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
-    """What is there of a log, as the database shows it now."""
+    """List the parts of a log that are there, as the database shows them now."""
     dialect = dialect_of(connection)
     log = with_schema(connection, names)
     capture = read_capture(connection, log)

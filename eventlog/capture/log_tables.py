@@ -24,7 +24,7 @@ from eventlog.sql.names import CONTEXT, NAME_CHARACTERS, NEW_ORDER, STANDARD, TR
 
 @contextmanager
 def ddl_transaction(engine: Engine) -> Iterator[Connection]:
-    """A connection whose changes, DDL too, become visible together, as far as can be.
+    """Open a connection whose changes, DDL too, become visible together, as far as can be.
 
     It waits for a table for DDL_LOCK_SECONDS, as writers to the table then wait behind it:
     TableInUseError afterwards.
@@ -48,9 +48,7 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
 
 
 def order_wanted(wanted: str | Sequence[str], option: str | None = None) -> tuple[str, ...]:
-    """The order in which a new log gets its columns; `option` is what the command line says, which
-    may not contradict.
-    """
+    """Choose the order of a new log's columns; `option` is the command line's, which may not contradict."""
     known = wanted if isinstance(wanted, str) and wanted in BY_PLACE else None
     if option and known and not known.startswith(option):
         problem = f"--columns {option} contradicts source.columns = {known!r}"
@@ -94,8 +92,8 @@ UNSAID: Final = Storage()
 
 
 def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
-    """What is done to each statement; ConfigError where the database has no such storage and
-    somebody asks for it.
+    """Make a function that adds storage to each statement; raise ConfigError where the database has no
+    such storage.
     """
     if storage == UNSAID:
         return lambda statement: statement
@@ -217,7 +215,7 @@ def _domain(names: LogNames, dialect: Dialect, column: str) -> str:
 
 
 def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
-    """The ten columns by their standard names.
+    """Define the ten columns by their standard names.
 
     A writer may leave out record_id, status and event_time.
     """
@@ -242,7 +240,7 @@ def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[An
 
 
 def _types_of_log(types: ColumnTypes) -> dict[str, tuple[ColumnType, bool]]:
-    """The type of each column but the number, and whether it may be NULL."""
+    """Choose the type of each column but the number, and if it may be NULL."""
     return {
         "status": (sa.CHAR(1), False),
         "event_type": (sa.Integer(), False),
@@ -257,7 +255,7 @@ def _types_of_log(types: ColumnTypes) -> dict[str, tuple[ColumnType, bool]]:
 
 
 def _meanings(name: Mapping[str, str]) -> dict[str, str]:
-    """What no writer that knows the format writes.
+    """Write CHECKs that refuse values no writer of the format writes.
 
     A parked row's letter is its owner's choice, so any capital passes.
 
@@ -276,7 +274,7 @@ def _meanings(name: Mapping[str, str]) -> dict[str, str]:
 
 
 def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
-    """What polling reads, of waiting rows alone where the database can have that: inserting and
+    """Define the indexes of polling, of waiting rows alone where the database can have that: inserting and
     marking pay for each index.
     """
     status, record_id = names.column("status"), names.column("record_id")
@@ -301,7 +299,7 @@ def _key(column: str, kind: ColumnType) -> sa.Column[Any]:
 
 
 def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
-    """Columns of the tables that go with the log's rows and the tables that are captured."""
+    """Define the columns of the tables that go with the log's rows and the captured tables."""
     number, value = types.log_number, types.log_value
     return {
         "marks": [sa.Column("name", sa.String(200), primary_key=True), sa.Column("value", value)],
@@ -322,7 +320,7 @@ def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
 
 
 def _of_versions(types: ColumnTypes) -> list[sa.Column[Any]]:
-    """Columns of the tables that say how captured tables looked."""
+    """Define the columns of the tables with former definitions of captured tables."""
     return [
         sa.Column("table_name", sa.String(200), primary_key=True),
         _key("table_version", sa.Integer()),
@@ -335,8 +333,8 @@ def _of_versions(types: ColumnTypes) -> list[sa.Column[Any]]:
 
 
 def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
-    """Columns of the tables that only the log's owner writes: how the log was installed, and what is
-    tracked by which triggers.
+    """Define the columns of the tables that only the log's owner writes: how the log was installed, and
+    the tracked tables with their triggers.
 
     A table on which triggers depend is known by its number where tables have numbers, because its
     name changes, and else by its name.
@@ -389,7 +387,7 @@ def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
 
 
 def _of_outputs(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
-    """Columns of the tables that say how far outputs are."""
+    """Define the columns of the tables with the places of outputs."""
     number, name, value = types.log_number, sa.String(NAME_CHARACTERS), types.log_value
     return {
         "batches": [
@@ -427,7 +425,7 @@ def _of_outputs(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
 
 
 def _of_rows(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
-    """Columns of the tables that speak of single rows."""
+    """Define the columns of the tables about single rows."""
     number, name, value = types.log_number, sa.String(NAME_CHARACTERS), types.log_value
     return {
         "parked": [

@@ -72,7 +72,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def whole_row(self) -> bool:
-        """Whether nothing but the whole row tells rows apart."""
+        """Return True if nothing but the whole row tells rows apart."""
         return self.key == (WHOLE_ROW,)
 
 
@@ -98,9 +98,7 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def remembered(self) -> tuple[str, ...]:
-        """The attributes that are watched, where columns were left out; with all of them, new
-        columns may come in.
-        """
+        """List the watched attributes, where columns were left out; with all of them, new columns may come in."""
         if not self.options.exclude:
             return ()
         watched = itertools.chain(self.watched, *(child.watched for child in self.children))
@@ -108,14 +106,14 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[Column, ...]:
-        """The columns of the key that the table has."""
+        """List the columns of the key that the table has."""
         if self.table.whole_row:
             return ()
         return self.table.key_columns
 
     @property
     def looks_back(self) -> bool:
-        """Whether a key that a row left may still mean something that its delete does not tell."""
+        """Return True if a key that a row left may still mean something that its delete does not tell."""
         if self.table.view or self.table.whole_row:
             return False
         # Nobody could say whether the condition holds for a row there: a foreign owner's table is
@@ -130,15 +128,15 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def whole_rows(self) -> bool:
-        """Whether any change of a row counts, and nothing but its key is logged."""
+        """Return True if any change of a row counts, and nothing but its key is logged."""
         asked = self.options
         is_limited = asked.columns or asked.exclude or asked.when or self.table.view
         return asked.style == Style.ROW_BACK and not is_limited
 
 
 def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
-    """What to watch; InstallError where the table cannot be captured, UsageError where the options
-    do not fit it.
+    """Plan the triggers; raise InstallError where the table cannot be captured, UsageError where the
+    options do not fit it.
     """
     options = options or TriggerOptions()
     _check_key(table)
@@ -180,8 +178,7 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
 
 
 def captured(table: Table, options: TriggerOptions, watched: Collection[str] = ()) -> Table:
-    """The class without the columns that are not captured: a read-back or a full load would publish
-    them otherwise.
+    """Drop uncaptured columns from the class: a read-back or a full load would publish them otherwise.
 
     `watched` are the attributes that its triggers were made for, where columns were left out.
     """
@@ -242,8 +239,8 @@ def _divide(table: Table, wanted: Collection[str], excluded: Iterable[str]) -> t
 
 
 def attribute_names(table: Table) -> dict[str, str]:
-    """The attributes by the names that people write: `fname`, `usr_phone.phoneno`, or a view's
-    column with its prefix.
+    """Map the names that people write to attributes: `fname`, `usr_phone.phoneno`, or a view's column with
+    its prefix.
     """
     known = {name.casefold(): name for name in table.attributes}
     for name, attribute in table.attributes.items():
@@ -343,7 +340,7 @@ _updated = {
 
 
 def facts(plan: TriggerPlan, when: When) -> list[Fact]:
-    """What a statement on the class's own table writes for each of its rows."""
+    """List the facts that a statement on the class's own table writes for each of its rows."""
     if when is When.UPDATE and plan.table.whole_row:  # a row that has another text is another one
         return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME)]
     if when is When.INSERT:
@@ -364,7 +361,7 @@ def _end(plan: TriggerPlan, fate: Fate) -> Fact:
 
 
 def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """What stands under a key that was left is read back, whoever brought it there."""
+    """Read back the key that a row left, for another row may be there."""
     if not plan.looks_back:
         return []
     # As an insert, for the end of the key was logged just before: readers of change tables see no
@@ -373,7 +370,7 @@ def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
 
 
 def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """One row for each value that is there.
+    """List one row for each value that is there.
 
     An object without any must not be lost: then its first column speaks.
     """
@@ -413,13 +410,13 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
 
 
 def _beside(image: Fact, kind: Kind) -> list[Fact]:
-    """What is written beside an image of each column that no trigger can read: it is read back."""
+    """List the facts beside an image for columns that no trigger can read: they are read back."""
     field = replace(image, kind=kind, image=False, old=False, new=False, beside=True)
     return [replace(field, watched=(attribute,), column=attribute.name) for attribute in image.watched]
 
 
 def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
-    """What a statement on a child table writes, all of it under the parent's key."""
+    """List the facts that a statement on a child table writes, all of them under the parent's key."""
     style = plan.options.style
     if style == Style.ROW_BACK:
         fact = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched)
@@ -450,7 +447,7 @@ def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
 
 
 def _child_read_back(fact: Fact, when: When) -> list[Fact]:
-    """The parent that has the child row now, and on a move the one that had it."""
+    """Read back the parent that has the child row now, and on a move the one that had it."""
     if when is When.INSERT:
         return [fact]
     left = replace(fact, side=Side.OLD)
@@ -462,8 +459,8 @@ def _child_read_back(fact: Fact, when: When) -> list[Fact]:
 def _value(
     kind: Kind, watched: Attribute, side: Side, *, fate: Fate = Fate.ANY, test: Test = Test.NONE, valued: bool = True
 ) -> Fact:
-    """A row about the value that one side has in one column; without the value where it is to be
-    read back.
+    """Make a fact about the value of one side in one column; without the value where it is to be read
+    back.
     """
     return Fact(
         kind=kind,

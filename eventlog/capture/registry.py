@@ -58,7 +58,7 @@ class TrackedClass(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        """The class's name as people write it."""
+        """Write the class's name for people."""
         return write_name(self.schema, self.table)
 
 

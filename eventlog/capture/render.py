@@ -67,7 +67,7 @@ def hash_texts(texts: Iterable[str]) -> str:
 
 
 def render(plan: TriggerPlan, dialect: Dialect, names: LogNames) -> list[Trigger]:
-    """The triggers of a class: on its table or view, and on its child tables."""
+    """Write the triggers of a class: on its table or view, and on its child tables."""
     writer = _Writer(dialect=dialect, names=names, plan=plan)
     triggers = [*writer.triggers(None)]
     for child in plan.children:
@@ -226,7 +226,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return self._statement(query, types=f"({types})", source=source) + ";"
 
     def _settling(self, name: str, digest: str) -> dict[str, str]:
-        """What fills the holes of a look at the trigger once it stands."""
+        """Fill the holes of a look at the new trigger."""
         literal, schema = self.dialect.literal, self.plan.table.schema
         called = self.dialect.trigger_name(schema, name)
         rights = f"INSERT on {self.names.whole}"
@@ -242,7 +242,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         }
 
     def _log(self) -> dict[str, str]:
-        """What fills the holes of a row of the log that are the same for all."""
+        """Fill the holes that are the same for all rows of the log."""
         table = self.dialect.literal(logged_name(self.plan, self.names))
         log = self.names
         if not self.dialect.qualified_in_triggers:
@@ -252,9 +252,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return log_holes(self.dialect, log) | own | numbers
 
     def _transaction(self) -> dict[str, str]:
-        """What a trigger says of its transaction, where the log has a column for it that no default
-        fills.
-        """
+        """Write the transaction of a row, where the log has a column for it that no default fills."""
         column = self.names.transaction
         if column is None or not offers(self.dialect, "transaction_declared"):
             return {"transaction_declared": "", "transaction_name": "", "transaction_value": ""}
@@ -283,7 +281,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return bodies.body(events[0])
 
     def _reading(self, child: ChildPlan | None, when: When, log: Mapping[str, str]) -> str:
-        """What is found with the writer's rights."""
+        """Write the part of a trigger that runs with the writer's rights."""
         # The constants have the types of the log's columns, which are not for a writer to name.
         dialect = replace(self.dialect, declared_constants=False)
         kind_of_bodies = StatementBodies if self._by_statement(when) else RowBodies
@@ -377,8 +375,8 @@ def function_name(
     trigger: str,
     digest: str = "",
 ) -> str:
-    """What a trigger runs: beside the log, or beside the trigger where that is what has rights on
-    the log.
+    """Name the function of a trigger: beside the log, or beside the trigger where that is what has rights
+    on the log.
     """
     if dialect.procedural_triggers:
         # Its name changes with its text. So a trigger that is replaced goes from one to the other
@@ -392,5 +390,5 @@ def package_name(dialect: Dialect, trigger: str, digest: str) -> str:
 
 
 def dropping(dialect: Dialect, function: str) -> dict[str, str]:
-    """What fills the holes of the statement that takes a function off."""
+    """Fill the holes of the statement that drops a function."""
     return {"function": function, "dropped": dialect.literal(f"DROP PACKAGE {function}")}

@@ -102,11 +102,10 @@ def planned_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """The statements that `give_rights` would run, also those that need a log which is not there
-    yet.
+    """Plan the statements that `give_rights` would run, also those that need a log still to come.
 
-    Tables are names or patterns, by default those that are tracked; `read_apart` says that a reader
-    is at work whom nobody names.
+    Tables are names or patterns, by default the tracked ones; `read_apart` means a reader at work whom
+    nobody names.
     """
     with engine.connect() as connection:
         site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
@@ -114,9 +113,9 @@ def planned_rights(
 
 
 def rights_script(statements: Sequence[RoleStatement]) -> str:
-    """The statements as a script.
+    """Write the statements as a script.
 
-    What is about a log that is not there yet stands behind a line that says so.
+    Statements about a log still to come stand behind a line that says so.
     """
     lines = [f"{written.sql};\n" for written in statements if not written.later]
     later = [f"{written.sql};\n" for written in statements if written.later]
@@ -165,7 +164,7 @@ def give_rights(
 
 
 def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleStatement]:
-    """The statements that give these roles the least that they need."""
+    """Yield the statements that give these roles the least that they need."""
     if dialect.embedded:
         message = f"{dialect.name} has no roles: a user who can write the file can do everything."
         raise UsageError(message, hint="Set the file's owner and mode.")
@@ -206,9 +205,7 @@ def _refuse_names(dialect: Dialect, roles: Roles) -> None:
 
 
 def role_powers(connection: Connection, role: str) -> list[RolePower]:
-    """What a role has, or could have by its memberships, that is more than rights on tables; worst
-    first.
-    """
+    """List the powers of a role, direct or by its memberships, beyond rights on tables; worst first."""
     return [
         RolePower(role=str(row.role), through=str(row.through), power=str(row.power))
         for row in answers(connection, "role_powers", {"role": role})
@@ -216,7 +213,7 @@ def role_powers(connection: Connection, role: str) -> list[RolePower]:
 
 
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
-    """What a role may do to a table beside the log, however it came by it."""
+    """List a role's rights on a table beside the log, however it came by them."""
     dialect = dialect_of(connection)
     user, host = account(dialect, role)
     asked = {
@@ -358,7 +355,9 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._text(query, role, table=qualified, **holes)
 
     def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
-        """Where a sequence numbers the log: who writes rows needs it beside the log itself."""
+        """Grant the sequence that numbers the log, if there is one: writers of rows need it beside the log
+        itself.
+        """
         names = self.site.names
         if names.sequence is not None:
             sequence = self.dialect.qualified(names.schema, names.sequence)
@@ -390,7 +389,7 @@ def _site(
     *,
     read_apart: bool,
 ) -> RightsScope:
-    """What stands there now."""
+    """Describe the site as it is now."""
     log = with_schema(connection, names or LogNames())
     standing = has_log(connection, log)
     # The columns of a log are looked at by whoever publishes; for making one there are none yet.
@@ -427,9 +426,7 @@ def _named(
     log: LogNames,
     known: Mapping[str, Table],
 ) -> Iterator[Table]:
-    """The classes that names and patterns mean, those that are tracked with all of their child
-    tables.
-    """
+    """Find the classes that names and patterns mean, tracked ones with all of their child tables."""
     children = {child.name for table in known.values() for child in table.children}
     for table in classes.named(named_tables(classes, asked, log, children, lambda _note: None)):
         yield known.get(table.whole, table)

@@ -64,7 +64,7 @@ class SchemaWatch:
         """The newest row of the log when it looked last."""
 
     def look(self) -> bool:
-        """Whether there is something new since it looked last.
+        """Look at the tables; return True for news since the last look.
 
         A catalog that cannot be read is logged once, and keeps nobody from publishing.
         """
@@ -127,7 +127,7 @@ class SchemaWatch:
         former: Mapping[str, Shape],
         names: LogNames,
     ) -> dict[str, dict[str, list[str]]]:
-        """What has changed in each class since somebody looked last, entered into the history."""
+        """Enter the changes of each class since the last look into the history, and return them."""
         with self._log.transaction() as connection:
             note_versions(connection, names, tables)
         self._shapes = {table.whole: shape_of(table) for table in tables}

@@ -39,14 +39,12 @@ class TableNeeds:
         self._unique: dict[str | None, dict[str, list[frozenset[str]]]] = {}
 
     def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
-        """The options as these tables need them; nothing of a foreign owner's may run with our
-        rights.
-        """
+        """Fit the options to these tables; nothing of a foreign owner's may run with our rights."""
         foreign = any(self._asked(table, "foreign_owners"))
         return replace(self.needed(table, options), foreign=foreign)
 
     def numbered(self, planned: TriggerPlan) -> TriggerPlan:
-        """The plan with the number by which its images are known."""
+        """Add the number of its images to the plan."""
         if planned.options.style != Style.IMAGE:
             return planned
         columns = image_columns(self._dialect, planned)
@@ -70,8 +68,8 @@ class TableNeeds:
         )
 
     def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
-        """What somebody should know who tracks a class: what was chosen for them, and what no
-        trigger will see.
+        """Yield remarks for the person who tracks a class: choices made for them, and changes that no trigger
+        will see.
         """
         if not options.rows:
             yield from self._why_rows(table)
@@ -128,7 +126,7 @@ class TableNeeds:
                 yield (f"{name} gets row triggers, because {why}; bulk statements take longer with them.")
 
     def _unseen_actions(self, table: Table, options: TriggerOptions) -> Iterator[str]:
-        """Where foreign keys change rows and no trigger fires."""
+        """Find places where foreign keys change rows and no trigger fires."""
         for index, (schema, name) in enumerate(_names(table)):
             references = acting((schema, name), self.references)
             if index > 0:
@@ -144,9 +142,7 @@ class TableNeeds:
                 )
 
     def _repeated(self, table: Table) -> Iterator[str]:
-        """The attributes of child tables of which several rows under one parent may have the same
-        value.
-        """
+        """Find the attributes of child tables of which several rows under one parent may have the same value."""
         for child in table.children:
             unique = self._unique_columns(table.schema, child.name)
             for name, attribute in table.attributes.items():
@@ -155,7 +151,7 @@ class TableNeeds:
                     yield name
 
     def _is_deferred(self, table: Table) -> bool:
-        """Whether two rows may have one key while a transaction is open."""
+        """Return True if two rows may have one key while a transaction is open."""
         if table.view or table.whole_row or not offers(self._dialect, "always_unique"):
             return False
         return not _holds(self._unique_columns(table.schema, table.name), table.key)
@@ -183,17 +179,17 @@ class TableNeeds:
 
     @cached_property
     def _owned(self) -> list[ShapeVersion]:
-        """What the log's owner has entered of how tables looked."""
+        """Read the log owner's entries of former tables."""
         return read_owned(self._connection, self._names)
 
     @cached_property
     def references(self) -> list[Reference]:
-        """All foreign keys that delete or change rows."""
+        """Read all foreign keys that delete or change rows."""
         return list(_gathered(answers(self._connection, "acting_references")))
 
     def _asked(self, table: Table, query: str) -> list[Any]:
-        """What the catalog answers about a table and each of its child tables; nothing where it has
-        no such question.
+        """Ask the catalog about a table and each of its child tables; return nothing where it has no such
+        question.
         """
         answered = []
         for schema, name in _names(table):
@@ -206,19 +202,19 @@ class TableNeeds:
 
 
 def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:
-    """Whether no two rows have the same in all of these columns."""
+    """Return True if no two rows have the same in all of these columns."""
     return any(index <= {*columns} for index in unique)
 
 
 def _may_be_null(table: Table) -> str:
-    """The columns of the key that may hold NULL, as a text; none of a key that the table has."""
+    """Write the columns of the key that may hold NULL; none of a key that the table has."""
     if table.whole_row:
         return ""
     return ", ".join(column.name for column in table.key_columns if column.nullable)
 
 
 def _names(table: Table) -> list[Name]:
-    """A class's own table and its child tables."""
+    """List a class's own table and its child tables."""
     names = [table.name, *(child.name for child in table.children)]
     return [(table.schema, name) for name in names]
 
@@ -265,23 +261,23 @@ class Reference(Struct, frozen=True, kw_only=True):
 
     @property
     def clears(self) -> bool:
-        """Whether it updates rows of its table when the others are deleted."""
+        """Return True if it updates rows of its table when the others are deleted."""
         return self.on_delete in SETS
 
     @property
     def follows(self) -> bool:
-        """Whether it updates rows of its table when the others change their keys."""
+        """Return True if it updates rows of its table when the others change their keys."""
         return self.on_update == DELETES or self.on_update in SETS
 
 
 def acting(table: Name, references: Iterable[Reference]) -> list[Reference]:
-    """The foreign keys of a table that delete or change its rows."""
+    """Find the foreign keys of a table that delete or change its rows."""
     own = [key for key in references if key.table == table]
     return [key for key in own if key.deletes or key.clears or key.follows]
 
 
 def changed_twice_by(table: Name, references: Sequence[Reference]) -> Name | None:
-    """A table of which one statement may change or delete rows, and so change a row of this one
+    """Find a table of which one statement may change or delete rows, and so change a row of this one
     twice.
     """
     own = acting(table, references)
@@ -295,7 +291,7 @@ def changed_twice_by(table: Name, references: Sequence[Reference]) -> Name | Non
 
 
 def _above(table: Name, references: Sequence[Reference]) -> tuple[list[Name], list[Reference]]:
-    """Every table from which actions lead to this one, and all references that take part."""
+    """Find every table from which actions lead to this one, and all references that take part."""
     above, taking_part = [table], []
     for name in above:  # grows while it is walked
         for reference in acting(name, references):
@@ -306,7 +302,7 @@ def _above(table: Name, references: Sequence[Reference]) -> tuple[list[Name], li
 
 
 def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> bool:
-    """Whether a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row
+    """Return True if a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row
     of the table twice.
     """
     deleted = _deleted(root, references)
@@ -333,7 +329,7 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
 
 
 def _deleted(root: Name, references: list[Reference]) -> set[Name]:
-    """The tables of which foreign keys delete rows when some of `root` are deleted."""
+    """Find the tables of which foreign keys delete rows when some of `root` are deleted."""
     deleted: set[Name] = set()
     deleting = [key for key in references if key.deletes]
     grown = True
@@ -352,7 +348,7 @@ def _times(
     times: list[int],
     deleted: set[Name],
 ) -> int:
-    """How often what the reference points to is deleted or gets another key, so far as is known."""
+    """Count how often the referenced row is deleted or gets another key, so far as is known."""
     # A row of the root is either deleted or updated, so both together are one time.
     by_root = reference.referred == root and (reference.clears or reference.follows)
     by_delete = reference.clears and reference.referred in deleted

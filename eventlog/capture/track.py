@@ -175,8 +175,8 @@ def _kept_as_planned(
     note: Note,
     leave: Note | None,
 ) -> list[WantedClass]:
-    """The classes as they are, and stay while the transaction lasts, where the database can lock
-    what tables look like.
+    """Plan the classes as they are, and keep them so while the transaction lasts, where the database can
+    lock definitions.
     """
     # Planned from a catalog that somebody alters a moment later, a trigger would name a column that
     # is gone, and fail each writer: it would take the place of what an event trigger has just made
@@ -212,7 +212,7 @@ def _kept_as_planned(
 
 
 def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
-    """The tables that triggers would name; a view that others replace keeps its columns."""
+    """List the tables named by triggers; a view that others replace keeps its columns."""
     tables = set()
     for planned in wanted:
         table = planned.plan.table
@@ -253,16 +253,14 @@ def trigger_states(engine: Engine, names: LogNames | None = None) -> list[Trigge
 
 
 def all_drops(connection: Connection, names: LogNames) -> list[str]:
-    """The statements that take off every trigger of a log."""
+    """Write the statements that drop every trigger of a log."""
     log = with_schema(connection, names)
     # The event trigger first, which would follow what is dropped.
     return [*drop_follower(connection, log), *drop_triggers(dialect_of(connection), log, read_capture(connection, log))]
 
 
 def located(connection: Connection, names: LogNames | None) -> LogNames:
-    """The log with the schema and the columns that it has in this database; InstallError when it is
-    not there.
-    """
+    """Find the log's schema and columns in this database; raise InstallError when it is not there."""
     log = with_schema(connection, names or LogNames())
     columns = log.columns
     if columns == STANDARD:
@@ -271,9 +269,7 @@ def located(connection: Connection, names: LogNames | None) -> LogNames:
 
 
 def with_schema(connection: Connection, names: LogNames) -> LogNames:
-    """The log with the schema that its bare name means, because a trigger runs in another search
-    path.
-    """
+    """Resolve the schema of the log's bare name, because a trigger runs in another search path."""
     return replace(names, schema=Schema(connection, names.schema).name)
 
 
@@ -322,10 +318,10 @@ def _owners(
     children: Mapping[str, str],
     log: str,
 ) -> list[str]:
-    """The tracked classes that a name or a pattern means, in the case in which it is written, else
-    in any; InstallError when there is none.
+    """Find the tracked classes that a name or a pattern means, in the case in which it is written, else in
+    any; raise InstallError when there is none.
 
-    `children` are the tables on which triggers stand, with the class that they belong to.
+    `children` maps tables with triggers to the class that they belong to.
     """
     first, last = read_name(name)
     schema = classes.schema(first or classes.default)

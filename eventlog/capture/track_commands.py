@@ -24,9 +24,7 @@ def _names(
     _parameter: click.Parameter,
     values: tuple[str, ...],
 ) -> tuple[str, ...] | None:
-    """Names may be given one by one or with commas between them; None where the option is not
-    given.
-    """
+    """Read names given one by one or with commas between them; None where the option is not given."""
     # An empty text is no name: it takes the former names of a table away.
     if not values:
         return None

@@ -46,7 +46,7 @@ class WantedClass(Struct, frozen=True, kw_only=True):
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name stands for several."""
+    """Return True if a name stands for several."""
     return any(sign in name for sign in "*?[")
 
 
@@ -59,7 +59,7 @@ def wanted_classes(
     note: Note,
     leave: Note | None = None,
 ) -> list[WantedClass]:
-    """The classes with these names, planned as they were asked for before and are asked for now.
+    """Plan the classes with these names, as they were asked for before and are asked for now.
 
     Where patterns alone are given, `leave` hears why one of their tables cannot be tracked; the
     others still are.
@@ -159,10 +159,10 @@ def named_tables(
     note: Note,
     keyed: Collection[str] = (),
 ) -> list[str]:
-    """The tables that names and patterns mean.
+    """Find the tables that names and patterns mean.
 
-    `children` are known to belong to others, and of those that are `keyed` somebody has said before
-    what tells their rows apart.
+    `children` are known to belong to others; of the `keyed` ones somebody has said before what tells
+    their rows apart.
     """
     # A table may be called like a pattern; then its name means that table.
     patterns = [name for name in asked if is_pattern(name) and not classes.has(name)]
@@ -179,9 +179,7 @@ def _planned(
     request: TrackRequest,
     asked: TriggerOptions,
 ) -> WantedClass:
-    """The plan of a class; children that were named for several classes are noted where they
-    belong.
-    """
+    """Plan a class; children that were named for several classes are noted where they belong."""
     if asked.key or (request.children is None and asked.children):
         children = asked.children or [write_name(table.schema, child.name) for child in table.children]
         try:
@@ -212,9 +210,7 @@ def _planned(
 
 
 def _shared(classes: Classes, table: Table) -> Iterator[str]:
-    """What is to be known of child tables that refer to others too, as a relation of two tables
-    does.
-    """
+    """Yield remarks on child tables that refer to others too, as a relation of two tables does."""
     for child in table.children:
         referred = classes.schema(table.schema).referred(child.name)
         others = [name for name in referred if name != table.name]
@@ -250,9 +246,9 @@ def _matching(
     note: Note,
     keyed: Collection[str],
 ) -> list[str]:
-    """The tables that a pattern means: those with a key that are neither a log's own nor children.
+    """Find the tables that a pattern means: those with a key that are neither a log's own nor children.
 
-    No views.
+    Views are left out.
     """
     first, _, last = pattern.rpartition(".")
     schema = classes.schema(first or classes.default)

@@ -28,7 +28,7 @@ _columns = {"now": "event_time", "user": "perpetrator", "waiting": "status"}
 
 
 def common_holes(dialect: Dialect) -> dict[str, str]:
-    """What fills the holes of every row of the log alike."""
+    """Fill the holes of every row of the log alike."""
     return {what: _named(dialect, what) for what in _columns}
 
 
@@ -48,7 +48,7 @@ def context_value(dialect: Dialect, names: LogNames) -> str:
 
 
 def kind_text(dialect: Dialect, kind: Kind) -> str:
-    """The number of a kind as a trigger writes it."""
+    """Write the number of a kind for a trigger."""
     return _named(dialect, f"kind_{int(kind)}")
 
 
@@ -106,7 +106,7 @@ def is_unseen(dialect: Dialect, column: Column) -> bool:
 
 
 def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
-    """What a writer says of the record_id: nothing, unless a sequence numbers the log."""
+    """Write the record_id of a row: nothing, unless a sequence numbers the log."""
     if names.sequence is None or dialect.next_number is None:
         return {"number_name": "", "number": ""}
     drawn = dialect.next_number.format(sequence=dialect.qualified(names.schema, names.sequence))
@@ -114,17 +114,17 @@ def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Whether the text of a value is another one after than before; NULL is a value like others."""
+    """Write the condition that a value's text changed; NULL is a value like others."""
     return _compared(dialect, "differs", column, before, after)
 
 
 def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Whether two rows have the same value in a key column."""
+    """Write the condition that two rows have the same value in a key column."""
     return _compared(dialect, "same_key", column, before, after)
 
 
 def present(dialect: Dialect, value: str) -> str:
-    """Whether there is a value; one that is made of parts is there even if some are NULL."""
+    """Write the condition that there is a value; one made of parts is there even if some are NULL."""
     return statement(dialect, "present", value=value)
 
 
@@ -133,7 +133,7 @@ def absent(dialect: Dialect, value: str) -> str:
 
 
 def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
-    """Whether the texts of all these columns are the same in every session."""
+    """Return True if the texts of all these columns are the same in every session."""
     for column in columns:
         plain = bare_type(column.type) in dialect.settled_types
         if column.made is not None or not (plain or column.category is Category.TIMESTAMP):
@@ -142,8 +142,7 @@ def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
 
 
 def parameters(what: str, columns: Sequence[Column]) -> dict[str, str]:
-    """The parameters of a procedure for what concerns the columns, by their names: `old_1`, `new_1`
-    or `sets_1`.
+    """Name the parameters of a procedure for columns: `old_1`, `new_1` or `sets_1`.
 
     They are numbered, so that none is called like a column and all are short.
     """
@@ -193,7 +192,7 @@ class Row(Struct, frozen=True, kw_only=True):
         return statement(self.dialect, query, value=self.stored(column), type=column.type)
 
     def matched(self, column: Column) -> str:
-        """The value as a look-up compares it."""
+        """Write the value for a comparison by a look-up."""
         # A domain has the operators of the type that it stands for, so its own value finds the row
         # by an index.
         if column.made is Made.DOMAIN:
@@ -209,9 +208,7 @@ class Row(Struct, frozen=True, kw_only=True):
         return value_text(self.dialect, column, self.value(column))
 
     def key(self, columns: Iterable[Column], names: Iterable[str] | None = None) -> str:
-        """The row's key, as `tablekey` writes it; `names` are the parent's key columns where the
-        row is a child's.
-        """
+        """Write the row's key, as `tablekey` does; `names` are the parent's key columns for a child's row."""
         held = list(columns)
         of_child = names is not None
         parts: list[str] = []
@@ -230,9 +227,7 @@ class Row(Struct, frozen=True, kw_only=True):
         return joined(self.dialect, parts)
 
     def list(self, columns: Iterable[Column]) -> str:
-        """The columns by their bare names, as a condition speaks of them; without those that cannot
-        be read.
-        """
+        """List the columns by their bare names, for a condition; without unreadable ones."""
         seen = [column for column in columns if not is_unseen(self.dialect, column)]
         named = (f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)
         return on_lines(self.dialect, named, ", ")

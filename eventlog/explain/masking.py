@@ -55,7 +55,7 @@ class Mask:
                     keys |= {name, column, read_column_name(column).column}
 
     def hides(self, table: str | None, column: str | None) -> bool:
-        """Whether values of a row with these names are hidden."""
+        """Return True if values of a row with these names are hidden."""
         try:
             naming = self._identities.naming(table)
             if naming.table is None:
@@ -66,7 +66,7 @@ class Mask:
             return True
 
     def key(self, table: str | None, key: str | None) -> str | None:
-        """A key without what is hidden of it."""
+        """Hide parts of a key."""
         try:
             known = self._identities.naming(table).table
         except DataError:
@@ -91,11 +91,11 @@ class Mask:
         return format_parts((name, HIDDEN if name.casefold() in names else text) for name, text in parts)
 
     def row(self, row: LogRow) -> LogRow:
-        """A row of the log without what is hidden of it, in its note as well."""
+        """Hide parts of a row of the log, in its note as well."""
         return replace(row, **self.texts(asdict(row)))
 
     def texts(self, row: Mapping[str, Any]) -> dict[str, str | None]:
-        """The key, the values and the note of a row without what is hidden of them."""
+        """Hide parts of a row's key, values and note."""
         table, key, column, old, new = [row[name] for name in (*NAMED, "old_value", "new_value")]
         note = without(row["note"], self.secrets(table, key, column, (old, new)))
         old, new = (self.value(table, column, text) for text in (old, new))
@@ -127,7 +127,7 @@ class Mask:
     def secrets(
         self, table: str | None, key: str | None, column: str | None, values: tuple[str | None, str | None]
     ) -> list[str | None]:
-        """What is hidden of a row, the longest first, for one may be a part of another."""
+        """List the hidden texts of a row, the longest first, for one may be a part of another."""
         hidden: list[str | None] = []
         if any(values) and self.hides(table, column):
             for text in values:
@@ -142,9 +142,9 @@ class Mask:
         return sorted(hidden, key=lambda text: -len(text or ""))
 
     def change(self, change: Change) -> Change | None:
-        """A change without the attributes that are hidden.
+        """Drop the hidden attributes of a change.
 
-        None where its object is called by one of them.
+        Return None where its object is called by one of them.
         """
         table_name = change.row.schema, change.row.table
         if self._keys.get(table_name, True):
@@ -153,12 +153,12 @@ class Mask:
         return replace(change, edits=tuple([edit for edit in change.edits if edit.column not in hidden]))
 
     def names(self, change: Change) -> frozenset[str]:
-        """The attributes of a change that are hidden, as the source calls them."""
+        """Name the hidden attributes of a change, as the source does."""
         return self._hidden.get((change.row.schema, change.row.table), frozenset())
 
 
 def mask_of(config: Config, catalog: Catalog | None) -> Mask | None:
-    """What is hidden by the configuration; None where every value goes to some output."""
+    """Make the mask of a configuration; None where every value goes to some output."""
     all_steps = [steps_of(output, config.policy) for output in config.output]
     if catalog is None or not all_steps or not all(all_steps):
         return None

@@ -60,7 +60,7 @@ class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     looked: Mapping[str, Any] = {}
 
     def change(self, number: int, catalog: Catalog) -> Change:
-        """The change; its table is looked up as that of a row in the log is."""
+        """Make the change; its table is looked up as that of a row in the log is."""
         naming = catalog.find(self.table)
         if naming is None:
             raise DataError(
@@ -88,7 +88,7 @@ class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def results(
     config: Config, catalog: Catalog, changes: Iterable[Change], mask: Mask | None = None
 ) -> Iterator[PolicyResult]:
-    """What the policy of each output makes of each change, without what a mask hides."""
+    """Apply each output's policy to each change, and hide masked values."""
     policies = [(name, checked(name, steps, catalog)) for name, steps in policies_of(config)]
     for change in changes:
         for name, policy in policies:
@@ -96,7 +96,7 @@ def results(
 
 
 def result(output: str, policy: Policy, change: Change, mask: Mask | None = None) -> PolicyResult:
-    """What a policy makes of a change."""
+    """Apply a policy to a change."""
     steps: list[PolicyStep] = []
     last: Change | Refusal = change
     plain: Mapping[str, str] = {}
@@ -136,7 +136,7 @@ def change_texts(
     hidden: frozenset[str] = frozenset(),
     keys: Mapping[str, str] = {},
 ) -> dict[str, str]:
-    """A change, attribute by attribute: the object, then what was and what is."""
+    """Write a change, attribute by attribute: the object, then the former and the new value."""
     key = keys.get(change.row.key, change.row.key)
     about = f"{change.op} {change.row.table} {key}"
     if change.route:
@@ -153,7 +153,7 @@ def change_texts(
 
 
 def read_samples(file: Path, catalog: Catalog) -> Iterator[Change]:
-    """The changes of a file of JSON lines; DataError names the line that is none."""
+    """Read the changes of a file of JSON lines; raise DataError naming a wrong line."""
     try:
         lines = file.read_bytes().splitlines()
     except OSError as error:
@@ -170,7 +170,7 @@ def read_samples(file: Path, catalog: Catalog) -> Iterator[Change]:
 
 
 def _cell(value: Any) -> Cell | Any:
-    """A list is the values of an attribute that has several."""
+    """Convert a list to the values of an attribute that has several."""
     return tuple(value) if isinstance(value, list) else value
 
 

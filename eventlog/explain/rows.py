@@ -149,7 +149,7 @@ def explain(
 
 
 def _sent(config: Config, catalog: Catalog, changes: Sequence[Change], mask: Mask | None) -> Iterator[SentText]:
-    """What outputs are sent whose format shows it."""
+    """Yield the texts sent to outputs whose format shows them."""
     shown = [change if mask is None else mask.change(change) for change in changes]
     for output in config.output:
         show = format_named(output.format).show
@@ -168,7 +168,7 @@ def _read(
     asked: Round,
     record_id: int,
 ) -> tuple[Any, list[Event]]:
-    """The row's letter, and the events of its object near it that wait as it does, or are processed
+    """Read the row's letter, and the events of its object near it that wait as it does, or are processed
     as it is.
     """
     from eventlog.sources.log.row_events import events_in_utc
@@ -196,9 +196,9 @@ def _read(
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:
-    """What the row waits for, in sentences.
+    """Say in sentences what the row waits for.
 
-    With `on_retry = "stop"` others wait for what is offered again.
+    With `on_retry = "stop"` others wait for documents that are offered again.
     """
     sentences = list(waiting_sentences(connection, log, record_id))
     only_waits = all(sentence.endswith("It waits.") for sentence in sentences)
@@ -234,7 +234,7 @@ class _ShownRow(Struct, frozen=True):
 
 
 def _shown(event: Event, catalog: Catalog | None, mask: Mask | None) -> _ShownRow:
-    """What is shown of a row; of an image all columns with their names, as JSON."""
+    """Describe a row; of an image all columns with their names, as JSON."""
     [opened] = open_images([event], catalog)
     if opened.image is not None:
         secrets = [] if mask is None else mask.secrets(event.table, event.key, None, (None, None))
@@ -250,7 +250,7 @@ def _shown(event: Event, catalog: Catalog | None, mask: Mask | None) -> _ShownRo
 
 
 def _image_row(row: ImageRow | None, table: str, mask: Mask | None, secrets: list[str | None]) -> str | None:
-    """A row of an image; what is hidden of it joins the secrets."""
+    """Write a row of an image; hidden values join the secrets."""
     if row is None:
         return None
     shown = dict(row)
@@ -286,9 +286,9 @@ def _row(row: _ShownRow, outcome: Outcome) -> ExplainedRow:
 def _document(
     parts: Sequence[Part], record_id: int, config: Config, mask: Mask | None
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The element of the change that the row is part of, before any policy.
+    """Write the element of the row's change, before any policy.
 
-    And what is not in it.
+    Return also the values missing in it.
     """
     form = xds_format(config.publisher, config.source.schema, who=any(output.who for output in config.output))
     changes, catalog, missing = _change(parts, record_id, former_names_of(form))
@@ -321,7 +321,7 @@ def _change(
     record_id: int,
     names: FormerNames,
 ) -> tuple[list[Change], Catalog, list[Refusal]]:
-    """The change that the row is part of, by these names, with the tables of its time."""
+    """Find the change with the row, by these names, with the tables of its time."""
     outcomes = [outcome for part in parts for outcome in part.decision.outcomes]
     winners = {outcome.position: outcome.winner for outcome in outcomes}
     # A superseded row has no change of its own: its winner's says what became of it.

@@ -43,7 +43,7 @@ def rules(as_json: bool) -> None:
 
 
 def category_name(meaning: Meaning) -> str:
-    """The name of an event type's category, as the product's documents have it."""
+    """Name an event type's category, as the product's documents do."""
     speaks_of = "per-field"
     if meaning.row:
         speaks_of = "per-row"

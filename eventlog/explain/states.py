@@ -44,17 +44,17 @@ class OutputPlace(Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """Rows that are parked for it."""
+        """Count the rows parked for it."""
         return sum(wait.rows for wait in self.waits)
 
     @property
     def kept(self) -> int:
-        """Rows of the journal that it lacks."""
+        """Count the rows of the journal that it lacks."""
         return self.ahead + self.on_the_way + self.waiting
 
 
 def read_places(connection: Connection, log: Log) -> dict[str, OutputPlace]:
-    """Where every output is. One pass over the parked rows, and one read of each other table."""
+    """Read the place of every output. One pass over the parked rows, and one read of each other table."""
     memory = read_memory(connection, log, "", seen=False)
     waits: dict[str, list[WaitingFor]] = {}
     for output, reason, rows, first, due in log.rows(connection, log.query("parked_reasons")):
@@ -103,7 +103,7 @@ class RowStage(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """What it waits for, in words that begin a sentence."""
+        """Say what it waits for, in words that begin a sentence."""
         if self.stage == "parked":
             return self._parked
         if self.stage == "planned":
@@ -135,7 +135,7 @@ class RowStage(Struct, frozen=True, kw_only=True):
 
 
 def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
-    """Where a waiting row is for each output: one read of each table."""
+    """Find the stage of a waiting row for each output: one read of each table."""
     memory = read_memory(connection, log, "", seen=False)
     parked = _parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
     run = {"first": record, "last": record}
@@ -163,7 +163,7 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
 
 
 def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
-    """The row as outputs have it parked."""
+    """Read the row's stage at outputs that have it parked."""
     stages: dict[str, RowStage] = {}
     for output, reason, note, attempts, due, ahead, ahead_reason, ahead_due in rows:
         former = stages.get(str(output))
@@ -186,7 +186,7 @@ def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
 
 
 def waiting_sentences(connection: Connection, log: Log, record: int) -> Iterator[str]:
-    """Why a row waits, in sentences: one where the outputs agree, else one for each of them."""
+    """Say why a row waits: one sentence where the outputs agree, else one for each of them."""
     held = log.rows(connection, log.query("hold_row"), {"record_id": record})
     if held:
         yield f"It is {held[0][0]}" if held[0][0] else "Somebody holds it."

@@ -109,7 +109,7 @@ def _answers(
     place: str | None,
     driver: Path | None,
 ) -> FirstAnswers:
-    """What options say, and what somebody at a terminal answers to the other questions."""
+    """Collect answers from options, and from somebody at a terminal for the other questions."""
     from eventlog.sql.dialect import dialect_of
 
     asks = can_ask()
@@ -153,7 +153,7 @@ def _answers_of_driver(
     sink: Sink,
     place: str | None,
 ) -> FirstAnswers:
-    """What the exported driver says, and what options say instead."""
+    """Collect answers from the exported driver, and from options instead."""
     from eventlog.init.driver import read_driver
 
     found = read_driver(content_of(file), str(file))
@@ -176,7 +176,7 @@ def _answers_of_driver(
 
 
 def _target(sink: Sink, given: str | None, *, asks: bool) -> str:
-    """Where an output writes; only a folder has a name that fits everybody."""
+    """Choose where an output writes; only a folder has a name that fits everybody."""
     if sink not in PLACES:
         return ""
     key, meaning = PLACES[sink]
@@ -262,7 +262,7 @@ def schema() -> None:
 
 
 def _options(context: click.Context) -> dict[tuple[str | int, ...], tuple[str, str]]:
-    """What the command line says, or a variable in place of an option, with its name."""
+    """Collect options of the command line, or variables in place of them, with their names."""
     options: dict[tuple[str | int, ...], tuple[str, str]] = {}
     for option, key in (("database", "url"), ("log", "log")):
         value = context.params[option]

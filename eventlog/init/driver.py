@@ -132,7 +132,7 @@ def read_driver(body: bytes, origin: str) -> DriverSettings:
 
 
 def _options(root: XmlElement) -> dict[str, str]:
-    """Each option that has a value, by its name; what is written last counts."""
+    """Map each option with a value by its name; the last one counts."""
     found: dict[str, str] = {}
     known = {*_PUBLISHER, *NO_COUNTERPART, *_OTHERS}
     for element in root.iter("*"):
@@ -145,7 +145,7 @@ def _options(root: XmlElement) -> dict[str, str]:
 
 
 def _first(root: XmlElement, names: tuple[str, ...]) -> str | None:
-    """The text of the first of these elements that has one."""
+    """Return the text of the first of these elements that has one."""
     for name in names:
         for element in root.iter(name):
             if element.text and element.text.strip():
@@ -154,7 +154,7 @@ def _first(root: XmlElement, names: tuple[str, ...]) -> str | None:
 
 
 def _sqlalchemy_url(address: str, login: str | None) -> str | None:
-    """A URL with `${DB_PASSWORD}` in it; None for what is no database of ours."""
+    """Write a URL with `${DB_PASSWORD}` in it; None for a database that is none of ours."""
     user = quoted_in_url(login or "publisher", safe="")
     for pattern, url in [pair for dialect in dialects() for pair in dialect.jdbc_addresses]:
         if found := re.match(pattern, address):
@@ -163,13 +163,13 @@ def _sqlalchemy_url(address: str, login: str | None) -> str | None:
 
 
 def _log(options: Mapping[str, str], schema: str | None) -> str | None:
-    """The log with its schema: without one it stands where the tables do."""
+    """Name the log with its schema: without one it stands where the tables do."""
     log = options.get("log-table")
     return f"{schema}.{log}" if log and schema and "." not in log else log
 
 
 def _kind(address: str) -> str:
-    """The words before an address: what stands behind them may be secret."""
+    """Return the words before an address: the rest may be secret."""
     return ":".join(address.split(":")[:2])
 
 

@@ -19,13 +19,13 @@ GROUPS: tuple[Group, ...] = ("sinks", "formats", "sources", "tables")
 
 
 def whole_source() -> type[SourceConfig]:
-    """The source with all that it can have."""
+    """Make the type of the source with all that it can have."""
     usable = _usable("sources")
     return derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
 
 
 def all_tables() -> tuple[str, ...]:
-    """The tables of all capabilities that can be used."""
+    """Name the tables of all usable capabilities."""
     return tuple(filter(may_be_table, _usable("tables")))
 
 
@@ -34,7 +34,7 @@ def _usable(group: Group) -> tuple[str, ...]:
 
 
 def schema_text() -> str:
-    """The schema that docs/generate.py has made of our own types, and what is installed besides."""
+    """Return the schema that docs/generate.py has made of our own types, and of further packages."""
     ours = files("eventlog.config").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
     if all(offer.is_ours for group in GROUPS for offer in offers(group)):
         return ours

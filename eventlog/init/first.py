@@ -73,8 +73,8 @@ class First(Struct, frozen=True, kw_only=True):
 
 
 def first_configuration(answers: FirstAnswers) -> First:
-    """The file; ConfigError or UsageError where an answer cannot be used, so that what is written
-    can be read.
+    """Write the file; raise ConfigError or UsageError for an unusable answer, so that the file can be
+    read.
     """
     url = without_secrets(answers.url, "DB_PASSWORD")
     target = without_secrets(answers.place, "OUTPUT_PASSWORD")
@@ -87,7 +87,7 @@ def first_configuration(answers: FirstAnswers) -> First:
 
 
 def without_secrets(text: str, name: str) -> str:
-    """The text with `${NAME}`, `${NAME_2}` … in the place of its secrets.
+    """Replace secrets by `${NAME}`, `${NAME_2}` …
 
     One that is written so already stays.
     """
@@ -146,7 +146,7 @@ def _written(answers: FirstAnswers, url: str, target: str) -> str:
 
 
 def _after(answers: FirstAnswers) -> str:
-    """The comment behind the output, which says what is published."""
+    """Write the comment behind the output, which says what is published."""
     if not answers.has_triggers:
         return "# Tables are not listed here: what `eventlog track` tracks is published."
     remarks = "".join(f"# Not taken: {visible(remark)}.\n" for remark in answers.remarks)
@@ -154,7 +154,7 @@ def _after(answers: FirstAnswers) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as TOML writes it in one line.
+    """Write a text as TOML does in one line.
 
     JSON writes it the same, but for one character that TOML wants escaped.
     """

@@ -51,7 +51,7 @@ class WrittenValue(Struct, frozen=True, kw_only=True):
 def settings_in_force(
     config: Config, written: Mapping[SettingPath, WrittenValue], *, everything: bool = False
 ) -> Iterator[ConfigSetting]:
-    """Every key; without `everything` only those tables of a table in which somebody wrote
+    """Yield every key; without `everything` only those tables of a table in which somebody wrote
     something.
     """
     secrets = known_secrets(config).words
@@ -94,7 +94,8 @@ def settings_in_force(
 def what_was_written(
     file: Path | None, environment: Mapping[str, str], options: Mapping[SettingPath, tuple[str, str]]
 ) -> dict[SettingPath, WrittenValue]:
-    """What the file, the environment and the options say; of several the one that counts.
+    """Map keys to the values of the file, the environment and the options; of several to the one that
+    counts.
 
     Options are (name, value).
     """
@@ -120,7 +121,7 @@ def what_was_written(
 
 
 def lines_of(text: str) -> dict[SettingPath, tuple[Any, int]]:
-    """Every value of a TOML file that can be read, with the line in which it begins.
+    """Map every value of a readable TOML file to the line in which it begins.
 
     The file is cut into the shortest pieces that are TOML by themselves: headings, keys with
     values, comments.
@@ -146,9 +147,7 @@ def lines_of(text: str) -> dict[SettingPath, tuple[Any, int]]:
 
 
 def _opened(heading: Mapping[str, Any], several: dict[SettingPath, int]) -> SettingPath:
-    """The table that a heading opens; `[[…]]` is one more, and a heading below it means the last
-    one.
-    """
+    """Find the table that a heading opens; `[[…]]` is one more, and a heading below it means the last one."""
     table: SettingPath = ()
     inner: Any = heading
     while inner:
@@ -164,7 +163,7 @@ def _opened(heading: Mapping[str, Any], several: dict[SettingPath, int]) -> Sett
 
 
 def _flat(value: Any, key_path: SettingPath) -> Iterator[tuple[SettingPath, Any]]:
-    """The values in tables and lists of tables, each with its key path."""
+    """Yield the values in tables and lists of tables, each with its key path."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
             yield from _flat(inner, (*key_path, name))
@@ -194,7 +193,7 @@ def _leaves(value: Any, key_path: SettingPath) -> Iterator[tuple[SettingPath, An
 
 
 def _shown(key_path: SettingPath, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:
-    """A value without secrets: `${NAME}` where it was written so."""
+    """Hide secrets in a value: `${NAME}` where it was written so."""
     name = str(key_path[-1])
     if written is not None and NAMED_SECRET.search(str(written.value)):
         return _as_written(written.value, name)

@@ -26,7 +26,9 @@ from eventlog.xds.read import XmlElement, line_of, parse
 
 
 def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
-    """The steps of a mapping; DataError where there is none, or it gives two names to one thing."""
+    """Read the steps of a mapping; raise DataError where there is none, or it gives two names to one
+    thing.
+    """
     maps = list(parse(body, huge=True).iter("attr-name-map"))
     if len(maps) != 1:
         raise DataError(
@@ -83,7 +85,7 @@ def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
 
 
 def _pairs(mapping: XmlElement, tag: str) -> Iterator[tuple[str, str, XmlElement]]:
-    """The vault's name and the application's of each element.
+    """Yield the vault's name and the application's of each element.
 
     One that lacks a name maps nothing.
     """
@@ -94,7 +96,7 @@ def _pairs(mapping: XmlElement, tag: str) -> Iterator[tuple[str, str, XmlElement
 
 
 def _bare(name: str, table: str) -> str:
-    """An attribute as changes call it: a column of a parent may be written with its table, and all
+    """Return an attribute's name in changes: a column of a parent may be written with its table, and all
     with their schema.
     """
     schema, dot, parent = table.rpartition(".")

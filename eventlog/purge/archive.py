@@ -95,7 +95,7 @@ class Archive:
             raise self.refused(error) from error
 
     def file(self) -> ArchiveFile:
-        """A new file; nothing of it is there before it is finished."""
+        """Make a new file; nothing of it is there before it is finished."""
         return ArchiveFile(self)
 
     def refused(self, error: OSError) -> SinkError:
@@ -188,7 +188,7 @@ class ArchiveFile:
         self._group, self._bytes = [], 0
 
     def _opened(self) -> Path | IO[bytes]:
-        """A new file. One that goes to a store has no name, so that a kill leaves nothing of it."""
+        """Open a new file. One that goes to a store has no name, so that a kill leaves nothing of it."""
         if self._archive.objects is not None:
             self._nameless = TemporaryFile()  # noqa: SIM115  # finish or discard closes it
             return self._nameless
@@ -197,9 +197,7 @@ class ArchiveFile:
 
 
 def archived(row: Row) -> Row:
-    """A row as an archive keeps it: times in ISO 8601, texts that are text, numbers that are
-    numbers.
-    """
+    """Convert a row for an archive: times in ISO 8601, texts that are text, numbers that are numbers."""
     values = [*row]
     values[0] = int(values[0])
     values[_transaction] = int(values[_transaction]) if _is_number(values[_transaction]) else None

@@ -121,7 +121,7 @@ def _described(site: Site, log: Log) -> bytes | None:
 
 
 def _hiding(site: Site, log: Log) -> Callable[[Row], Row]:
-    """What leaves out of a row of an archive what policies hide from every output."""
+    """Make a function that drops from an archive's row what policies hide from every output."""
     from eventlog.config.build import log_catalog_of
     from eventlog.explain.masking import mask_of
     from eventlog.purge.archive import COLUMNS
@@ -141,7 +141,7 @@ def _hiding(site: Site, log: Log) -> Callable[[Row], Row]:
 
 
 def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
-    """The last step; on the way it shows how far the work is, with a bar on a terminal."""
+    """Run the steps, showing progress with a bar on a terminal; return the last one."""
     from eventlog.purge.deleting import Purged
 
     purged, tally = Purged(), RowTally()

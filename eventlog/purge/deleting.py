@@ -130,8 +130,8 @@ def _stretches(
     parameters: dict[str, Any],
     query: str,
 ) -> Iterator[tuple[Any, Any, list[tuple[Any, ...]]]]:
-    """The stretches of the log that have old rows: each by its begin and its end, with what the
-    query reads of them, their numbers first.
+    """Yield the stretches of the log with old rows: each by its begin and its end, with the query's answer
+    about them, their numbers first.
     """
     stretch_parameters = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
     written = "untold" if log.names.transaction is None else "transaction_told"

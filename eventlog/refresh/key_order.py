@@ -31,22 +31,22 @@ class KeyOrder:
 
     @property
     def columns(self) -> str:
-        """What to order by."""
+        """Write the columns to order by."""
         return ", ".join(self._columns)
 
     @property
     def after(self) -> str:
-        """The condition that a row comes after the key that `parameters` gives."""
+        """Write the condition that a row comes after the key given by `parameters`."""
         return self._compared("refresh_after", "k", ">")
 
     @property
     def upto(self) -> str:
-        """The condition that a row does not come after the key whose parameters begin with `u`."""
+        """Write the condition that a row does not come after the key whose parameters begin with `u`."""
         return self._compared("refresh_upto", "u", "<=")
 
     def parameters(self, key: str, called: str = "k") -> Parameters:
-        """What `after` or `upto` asks for; DataError when no value of a column's type can be read
-        from the key's text.
+        """Return the parameters of `after` or `upto`; raise DataError when no value of a column's type can be
+        read from the key's text.
         """
         texts = [text for _, text in parse(key).parts]
         values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
@@ -67,7 +67,7 @@ class KeyOrder:
 
 
 def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
-    """The condition column by column, for databases that would not use an index otherwise."""
+    """Write the condition column by column, for databases that would not use an index otherwise."""
     column, value = columns[0], values[0]
     if len(columns) == 1:
         return f"({column} {sign} {value})"

@@ -48,7 +48,7 @@ class Load(Struct, frozen=True, kw_only=True):
 
     @property
     def mark(self) -> str:
-        """What its marks are called after."""
+        """Return the base of its marks' names."""
         return f"{self.called} for {self.only}" if self.only else self.called
 
 
@@ -64,9 +64,9 @@ class RefreshPace(Struct, frozen=True, kw_only=True):
 def loads(
     engine: Engine, names: LogNames, tables: Sequence[str], schema: str | None, where: str | None, only: str = ""
 ) -> list[Load]:
-    """The loads of classes by their names, for one output `only` if it is given.
+    """Plan the loads of classes by their names, for one output `only` if it is given.
 
-    InstallError where a table is missing or has no key.
+    Raise InstallError where a table is missing or has no key.
     """
     wanted = []
     with engine.connect() as connection:
@@ -111,9 +111,8 @@ class Gate:
         self._closed.set()
 
     def enter(self) -> bool:
-        """Whether a stretch may be written.
-
-        Returns when few enough rows wait or are being written by others.
+        """Wait until few enough rows wait or are being written by others; return True if a stretch may be
+        written.
         """
         most = self._pace.backlog
         with self._turn:
@@ -130,7 +129,7 @@ class Gate:
         return True
 
     def leave(self) -> None:
-        """What was written is counted with the rows that wait."""
+        """Count written rows with those that wait."""
         with self._count:
             self._inside -= 1
 
@@ -161,7 +160,7 @@ class Statements:
         self.waiting = self._made("refresh_waiting")
 
     def next_keys(self, connection: Connection, stand: Stand, limit: int) -> list[str]:
-        """The keys of the next rows of a range, in their order."""
+        """Read the keys of the next rows of a range, in their order."""
         query = self.keys[bool(stand.after), bool(stand.upto)]
         rows = fetched(connection, query, {"limit": limit} | self._parameters(stand, stand.after))
         return [str(key) for (key,) in rows]

@@ -58,9 +58,9 @@ def shares(stand: Stand, most: int, chunk: int) -> tuple[int, int]:
 
 
 def parted(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
-    """The rest of a range in ranges that end at the bounds, which are in order.
+    """Split the rest of a range at the bounds, which are in order.
 
-    Each has a share of the rows.
+    Each part has a share of the rows.
     """
     pieces = []
     after, rows, total = stand.after, stand.rows, stand.total
@@ -71,9 +71,9 @@ def parted(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
 
 
 def numbered(stands: Sequence[Stand], load: str) -> Stands:
-    """The ranges as those of one cut, in their order.
+    """Number the ranges as those of one cut, in their order.
 
-    One alone needs no name to be told from others.
+    A single one needs no name to be told from others.
     """
     count = len(stands)
     if count == 1:
@@ -82,14 +82,14 @@ def numbered(stands: Sequence[Stand], load: str) -> Stands:
 
 
 def mark_name(called: str, index: int) -> str:
-    """The mark of a range; the first has the name that a load in one piece has."""
+    """Name the mark of a range; the first has the name of a load in one piece."""
     number = f" {index}" if index else ""
     # The table of marks has no room for more.
     return f"refresh{number}: {called}"[:NAME_CHARACTERS]
 
 
 def marks_of(called: str, names: Sequence[str]) -> list[str]:
-    """Which of the marks are those of ranges of a class."""
+    """Find the marks of ranges of a class."""
     matches = [(name, _numbered(name)) for name in names]
     return [name for name, match in matches if match and name == mark_name(called, int(match[1] or 0))]
 
@@ -99,7 +99,7 @@ def write(stand: Stand) -> str:
 
 
 def read(called: str, marks: Mapping[str, str]) -> Stands | None:
-    """The ranges of a load; None when there is none, or when marks of several loads are mixed."""
+    """Read the ranges of a load; None when there is none, or when marks of several loads are mixed."""
     first = _read(marks, mark_name(called, 0))
     if first is None:
         return None

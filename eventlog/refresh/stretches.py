@@ -73,7 +73,7 @@ class Refresh:
         self.gate = Gate(self._pace, self._waiting, pause)
 
     def begin(self, *, again: bool = False, jobs: int = 1) -> Stands:
-        """The ranges of the load: behind what was written when it was broken off, unless it is to
+        """Begin the ranges of the load: behind the rows written before it was broken off, unless it is to
         begin `again`.
 
         Where fewer ranges than `jobs` are left, they are cut further.
@@ -145,7 +145,7 @@ class Refresh:
                 self._clear(connection)
 
     def _cut(self, stands: Stands, jobs: int) -> Stands:
-        """The ranges, those that are left in as many pieces that there is work for all jobs."""
+        """Cut the ranges that are left into as many pieces that there is work for all jobs."""
         left = [stand for stand in stands if not stand.done]
         if not left or len(left) >= jobs:
             return stands
@@ -185,7 +185,7 @@ class Refresh:
 
     @contextmanager
     def _table(self) -> Iterator[Connection]:
-        """A transaction that reads the table, with the settings that its texts need."""
+        """Open a transaction that reads the table, with the settings that its texts need."""
         with transaction(self._reading, f"The table {self._load.called}") as connection:
             self._sql.settle(connection)
             yield connection
@@ -202,7 +202,7 @@ class Refresh:
             self._marks.clear(connection, name)
 
     def _columns(self, connection: Connection) -> dict[str, object]:
-        """What all rows of a stretch have."""
+        """Return the values common to all rows of a stretch."""
         by = REFRESH
         if self._load.only:
             by = f"{REFRESH_FOR}{self._load.only}"

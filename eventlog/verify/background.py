@@ -291,7 +291,7 @@ class RegularProofs:
 
 
 def _in_words(error: Exception) -> str:
-    """An error in one sentence."""
+    """Write an error in one sentence."""
     if isinstance(error, EventlogError):
         return str(error)
     return shown(f"{type(error).__name__}: {error}".rstrip(".") + ".")

@@ -25,7 +25,7 @@ class Breaker:
         self._used: list[Any] = []
 
     def watch(self, engine: Engine) -> Engine:
-        """The engine, whose statements are broken off with the others."""
+        """Watch an engine, to break its statements off with the others."""
         from sqlalchemy import event
 
         # From its pool and back: only then does a connection belong to somebody.

@@ -145,7 +145,7 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
 
 
 def _source(site: Site, *, mend: bool) -> tuple[Engine, Log | None]:
-    """The database, and its log where the source has one."""
+    """Open the database, and its log where the source has one."""
     kind = site.config.source.kind
     if kind not in ("log", "compare"):
         message = f"The source is {kind}, whose tables cannot be read."
@@ -162,7 +162,7 @@ def _source(site: Site, *, mend: bool) -> tuple[Engine, Log | None]:
 
 
 def _output(site: Site, name: str | None, *, needed: bool) -> OutputConfig | None:
-    """The output that is named, or the only one there is."""
+    """Find the named output, or the only one there is."""
     from eventlog.care.output_commands import configured
     from eventlog.care.outputs import refuse_unknown
     from eventlog.config.build import name_of
@@ -181,7 +181,7 @@ def _output(site: Site, name: str | None, *, needed: bool) -> OutputConfig | Non
 
 
 def _target(site: Site, output: OutputConfig | None, given: dict[str, Any], log: Log | None) -> Target:
-    """What is compared with."""
+    """Make the side to compare with."""
     from eventlog.verify.opening import target_of
     from eventlog.verify.targets import AssociationTarget
 
@@ -202,7 +202,7 @@ def _target(site: Site, output: OutputConfig | None, given: dict[str, Any], log:
 
 
 def _tables(url: str, schema: str | None, suffix: str) -> Target:
-    """The tables of a database; of one that eventlog does not know every row is read."""
+    """Open the tables of a database; of an unknown kind every row is read."""
     from sqlalchemy import create_engine
 
     from eventlog.sql.connect import read_url
@@ -220,7 +220,7 @@ def _tables(url: str, schema: str | None, suffix: str) -> Target:
 
 
 def _opened(url: str) -> Engine:
-    """A database whose connections are closed when the command ends."""
+    """Connect to a database until the command ends."""
     from eventlog.sql.connect import connect
 
     engine = connect(url)

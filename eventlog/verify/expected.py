@@ -70,7 +70,7 @@ class Expected(Struct, frozen=True, kw_only=True):
 
 
 def plain(engine: Engine, source: VerifiedTable, there: frozenset[str] | None = None) -> Expected:
-    """The rows of a table as they are; the database hashes those that are no query's."""
+    """Expect the rows of a table as they are; the database hashes those that are no query's."""
     table = source.table
     selection, compared = selection_of(table, there, source.when, source.query)
     rows = TableSide(engine, selection, compared)
@@ -99,8 +99,8 @@ class KeyWriter:
 
 
 def _spellings(column: Column, text: str) -> list[str]:
-    """How databases write a value into a key: a time with nine digits of a second, a number with
-    all of its scale.
+    """List the forms of a value in a key: a time with nine digits of a second, a number with all of its
+    scale.
     """
     if column.category is Category.TIMESTAMP:
         return [log_text("timestamp", text), text]
@@ -145,9 +145,7 @@ class PolicySide(StreamedSide):
         self._teller = Teller(self._values, readers, None)
 
     def source_key(self, key: Key) -> str | None:
-        """The key that the source has for what is published under this one, where the policy made
-        another one of it.
-        """
+        """Find the source's key for a published one, where the policy made another one of it."""
         return self.filled().noted(key)
 
     def _transformed_rows(self, scratch: ScratchSide) -> Iterator[tuple[Any, ...]]:
@@ -169,7 +167,7 @@ class PolicySide(StreamedSide):
                 yield cells
 
     def _change(self, row: Sequence[Any]) -> Change:
-        """A row as the rules tell it."""
+        """Make a change of a row as the rules do."""
         source = self._source
         width = len(source.key)
         texts = tuple([None if cell is None else str(cell) for cell in row[:width]])
@@ -187,7 +185,7 @@ class PolicySide(StreamedSide):
         )
 
     def _looked(self, changes: list[Change]) -> list[Change]:
-        """The changes with what the policy looks up in rows of other tables."""
+        """Add to changes the values that the policy looks up in rows of other tables."""
         # Again and again: what a step looks up may say where the next one looks.
         while self._policy.is_looking:
             places = [self._policy.looks(change) for change in changes]
@@ -231,7 +229,7 @@ def _with_looked(change: Change, places: Places, rows: Mapping[RowId, ReadBack])
 
 
 def shape_of(source: VerifiedTable, policy: Policy) -> Shape | None:
-    """What a table looks like behind a policy; None where that leaves the table out."""
+    """Describe a table behind a policy; None where that leaves the table out."""
     name = source.table.schema, source.table.name
     for shape in policy.shapes:
         if (shape.source.schema, shape.source.name) == name:

@@ -62,8 +62,8 @@ class FileTarget:
         return frozenset()
 
     def _files(self, table: Table) -> list[Path]:
-        """The files of a table. Their names rise; those of full loads say nothing of others, so
-        their times count there.
+        """List the files of a table. Their names rise; those of full loads say nothing of others, so their
+        times count there.
         """
         changes = self._of(folder_of(table, f"{table.name}{self._settings.suffix}"))
         loads = self._of(folder_of(table, table.name))
@@ -81,7 +81,7 @@ class FileTarget:
         return files
 
     def _names(self, file: Path) -> list[str]:
-        """The columns of a file; where it does not name them, its description does."""
+        """Name the columns of a file, from its description if the file does not name them."""
         if self._form.format == "parquet":
             from pyarrow import parquet
 
@@ -121,7 +121,7 @@ class FileTarget:
                     yield tuple(cells)
 
     def _cells(self, file: Path) -> Iterator[list[str | None]]:
-        """The lines of a CSV file: what has no quotes and looks like NULL is NULL."""
+        """Yield the lines of a CSV file: an unquoted NULL is NULL."""
         quote, null = self._form.quote, self._form.null_value
         q, d = re.escape(quote), re.escape(self._form.delimiter)
         cell = re.compile(rf"(?:{q}((?:[^{q}]|{q}{q})*){q}|([^{d}\n]*))({d}|\n|\Z)")

@@ -67,8 +67,8 @@ class FoldedChanges:
 
 
 def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: object) -> Origin:
-    """A change table with these columns, header columns with the prefix; DataError where its rows
-    add up to nothing.
+    """Describe a change table with these columns and this prefix of header columns; raise DataError where
+    its rows cannot be summed up.
     """
     headers = {}
     for ending in HEADER_ENDINGS:
@@ -92,8 +92,8 @@ def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: obje
 
 
 def cells_of(column: Any) -> list[Any]:
-    """The values of a column of Arrow; a number of single precision as the fewest digits that give
-    it back.
+    """Read the values of a column of Arrow; a number of single precision as the fewest digits that give it
+    back.
     """
     if str(column.type) == "float":
         column = column.cast("string")
@@ -101,7 +101,7 @@ def cells_of(column: Any) -> list[Any]:
 
 
 def octets(compared: Compared) -> frozenset[str]:
-    """The names of columns with bytes, in small letters: JSON has them in hexadecimal."""
+    """Name the columns with bytes, in small letters: JSON has them in hexadecimal."""
     names = (*compared.key, *compared.names)
     kinds = zip(names, compared.types, strict=True)
     return frozenset(name.casefold() for name, kind in kinds if category(kind) is Category.OCTET)

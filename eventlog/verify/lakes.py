@@ -80,7 +80,7 @@ class LakeTarget:
 
 
 def _rows(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Rows:
-    """The cells of these columns, in whatever case the table has their names."""
+    """Yield the cells of these columns, in whatever case the table has their names."""
     for batch in batches:
         indexes = {name.casefold(): index for index, name in enumerate(batch.schema.names)}
         columns = [cells_of(batch.column(indexes[name.casefold()])) for name in names]
@@ -89,9 +89,7 @@ def _rows(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Rows:
 
 @contextmanager
 def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Iterator[Rows]:
-    """Rows of so many columns in the order of some of them, by a temporary file: memory holds a few
-    at a time.
-    """
+    """Sort rows of so many columns by some of them, with a temporary file: memory holds a few at a time."""
     # Without a name SQLite makes a file of its own, which goes with the connection.
     with closing(sqlite3.connect("", isolation_level=None)) as file:
         # After a crash nobody needs the file any more, so nothing is done to save it.
@@ -108,7 +106,7 @@ def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Ite
 
 
 def _kept(cell: Any) -> Any:
-    """A cell as SQLite has it, from which its type reads it again."""
+    """Convert a cell for SQLite, from which its type reads it again."""
     if cell is None or type(cell) in (str, bytes, int):
         return cell
     return plain_text(cell)

@@ -54,12 +54,12 @@ class Objects:
         self._output = output
 
     def newest(self) -> int:
-        """The highest number in the log."""
+        """Read the highest number in the log."""
         with self._log.moment() as connection:
             return int(self._ask(connection, "newest_number", {})[0][0] or 0)
 
     def waiting(self) -> frozenset[str]:
-        """The keys of which rows wait for the output."""
+        """Read the keys of which rows wait for the output."""
         parameters = {"called": self._called, "limit": MOST_WAITING_ROWS}
         with self._log.moment() as connection:
             waiting = self._ask(connection, "compare_waiting", parameters)
@@ -73,7 +73,7 @@ class Objects:
             return frozenset(self._for_output(connection, waiting))
 
     def last(self, keys: Sequence[str]) -> dict[str, LastRow]:
-        """The newest row about each of these keys."""
+        """Find the newest row about each of these keys."""
         newest: dict[str, int] = {}
         waiting: list[tuple[Any, ...]] = []
         with self._log.moment() as connection:
@@ -88,7 +88,7 @@ class Objects:
         return {key: LastRow(record_id=record, waiting=many[key]) for key, record in newest.items()}
 
     def _for_output(self, connection: Connection, waiting: Sequence[Any]) -> list[str]:
-        """The keys of waiting rows, without those rows that wait only for other outputs."""
+        """Read the keys of waiting rows, without those rows that wait only for other outputs."""
         records = [int(record) for record, _ in waiting]
         over = frozenset[int]()
         if self._output and records:
@@ -96,7 +96,7 @@ class Objects:
         return [str(key) for record, key in waiting if int(record) not in over]
 
     def _over(self, connection: Connection, records: Sequence[int]) -> frozenset[int]:
-        """Those of the waiting rows that are over for the output."""
+        """Find the waiting rows that are over for the output."""
         memory = read_memory(connection, self._log, "", seen=False)
         output = memory.outputs.get(self._output)
         if output is None:
@@ -122,7 +122,7 @@ class Objects:
         return frozenset(over)
 
     def reasons(self, records: Sequence[int]) -> dict[int, RowReason]:
-        """What became of these rows."""
+        """Read the outcomes of these rows."""
         reasons: dict[int, RowReason] = {}
         with self._log.moment() as connection:
             for start in range(0, len(records), ASKED_KEYS):

@@ -37,8 +37,8 @@ def target_of(
     suffix: str | None = None,
     log: Log | None = None,
 ) -> Target:
-    """What is compared with; `opened` opens a database, `log` says what a receiver calls objects. UsageError
-    where nobody can read back what the output sends.
+    """Make the side to compare with; `opened` opens a database, `log` has a receiver's names of objects.
+    Raise UsageError where the output's documents cannot be read back.
     """
     if isinstance(output, DatabaseOutput):
         engine = opened(output.url)
@@ -75,7 +75,7 @@ def target_of(
 
 
 def _topics(output: KafkaOutput) -> Target:
-    """The topics of an output to Kafka."""
+    """Open the topics of an output to Kafka."""
     from eventlog.sinks.kafka.reading import topic_values
     from eventlog.sinks.kafka.registry import registry_of
     from eventlog.verify.topics import TopicTarget

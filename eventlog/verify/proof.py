@@ -81,7 +81,7 @@ class TableProof(Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> int:
-        """How many objects differ and are not on their way."""
+        """Count the objects that differ and are not on their way."""
         return self.missing + self.extra + self.value + self.double
 
     @property
@@ -90,7 +90,7 @@ class TableProof(Struct, frozen=True, kw_only=True):
 
 
 def last_proof(proof: TableProof, output: str, at: float) -> LastProof:
-    """The proof as it is kept; one that could not be made is an attempt that failed."""
+    """Convert a proof to its kept form; one that could not be made is an attempt that failed."""
     if proof.problem is not None:
         error = shortened(proof.problem, MOST_CHARACTERS)
         return LastProof(output=output, table=proof.table, error=error, failed_at=at)
@@ -149,7 +149,7 @@ class Proving:
 
     @property
     def hashed(self) -> int:
-        """How many rows of the source were hashed so far."""
+        """Count the rows of the source hashed so far."""
         if self.comparison is None:
             return 0
         return self.comparison.progress.hashed
@@ -184,10 +184,10 @@ class Proving:
         )
 
     def _begin(self) -> Comparison:
-        """A comparison of what both sides have from now on.
+        """Begin a comparison of both sides as they are from now on.
 
-        A history, and what a policy makes of a table, are read once: whatever the log says is
-        waiting before and after that may be missing there, and so may all that comes later.
+        A history, and a policy's view of a table, are read once: rows waiting before and after that may be
+        missing there, and so may all later ones.
         """
         _closed(self._side)
         objects = self._objects
@@ -206,7 +206,7 @@ class Proving:
         comparison: Comparison,
         suspects: Sequence[Difference],
     ) -> tuple[list[Difference], int]:
-        """Those that differ for good, and how many are still on their way."""
+        """Find the rows that differ for good, and count those still on their way."""
         settled: list[Difference] = []
         deadline = time.monotonic() + self._limits.settle
         pending = [difference.key for difference in suspects]
@@ -244,7 +244,7 @@ class Proving:
         return self._objects.last([text for key in keys for text in self._expected.keyed(key)])
 
     def _moves(self, key: Key, before: dict[str, LastRow], after: dict[str, LastRow]) -> bool:
-        """Whether rows about the object wait, came meanwhile, or waited when a history was read."""
+        """Return True if rows about the object wait, came meanwhile, or waited when a history was read."""
         for text in self._expected.keyed(key):
             had, has = before.get(text), after.get(text)
             if had != has or (has is not None and has.waiting):
@@ -254,7 +254,7 @@ class Proving:
         return False
 
     def _named(self, differing: Sequence[Difference]) -> Iterator[NamedDifference]:
-        """The differences by the log's keys, with the newest row about each."""
+        """Yield the differences by the log's keys, with the newest row about each."""
         last = self._last([difference.key for difference in differing])
         reasons: dict[int, RowReason] = {}
         if self._objects is not None:

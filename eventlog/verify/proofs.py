@@ -25,7 +25,7 @@ COLUMNS: Final = ("output", "table", "result", "rows", "compared", "took", "next
 
 
 def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> PageTable:
-    """A line for each table: its last proof, whether it was equal, and when the next one is due."""
+    """Make a line for each table: its last proof, its result, and when the next one is due."""
     rows = []
     # What is to be looked at comes first.
     for last in sorted(proofs, key=lambda last: (last.equal and not last.error, last.output, last.table)):
@@ -56,9 +56,7 @@ def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float)
 
 
 def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> Iterator[Finding]:
-    """What is to be looked at: tables that differ, that could not be compared, and that were not
-    for long.
-    """
+    """Yield tables that differ, that could not be compared, and that were not for long."""
     quiet = 0
     for last in proofs:
         name = f"{last.table} at {last.output}"

@@ -47,7 +47,7 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The report as JSON has it."""
+        """Convert the report for JSON."""
         tables = []
         for verified in self.tables:
             proof, repaired = verified.proof, verified.repaired
@@ -56,7 +56,7 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
 
 
 def summary(verified: Verified) -> str:
-    """One table in a sentence."""
+    """Sum up one table in a sentence."""
     proof = verified.proof
     if proof.problem is not None:
         return f"{proof.table}: not compared. {proof.problem}"
@@ -79,7 +79,7 @@ def summary(verified: Verified) -> str:
 
 
 def sentence(difference: NamedDifference) -> str:
-    """One difference in a line, with the reason that the log has for it."""
+    """Write one difference in a line, with the log's reason for it."""
     values = []
     for value in difference.values:
         source, target = _quoted(value.source), _quoted(value.target)
@@ -89,7 +89,7 @@ def sentence(difference: NamedDifference) -> str:
 
 
 def why(difference: NamedDifference) -> str:
-    """What the log says about the object."""
+    """Say what the log knows about the object."""
     if difference.record_id is None:
         return "The log has no row about it."
     reason = difference.reason
@@ -103,7 +103,7 @@ def why(difference: NamedDifference) -> str:
 
 
 def lines(report: VerifyReport) -> Iterator[str]:
-    """The report as text."""
+    """Write the report as text."""
     for verified in report.tables:
         proof = verified.proof
         yield shown(summary(verified))
@@ -124,7 +124,7 @@ def as_json(report: VerifyReport) -> bytes:
 
 
 def as_html(report: VerifyReport) -> bytes:
-    """A page that needs nothing beside it."""
+    """Write a page that needs nothing beside it."""
     heading = "<h1 class='differs'>Source and output differ.</h1>"
     if report.equal:
         heading = "<h1 class='equal'>Source and output are equal.</h1>"
@@ -158,7 +158,7 @@ def as_html(report: VerifyReport) -> bytes:
 
 
 def as_metrics(report: VerifyReport, seconds: float) -> bytes:
-    """In the text form of Prometheus, for a collector that reads files; `seconds` is the time since
+    """Write the text form of Prometheus, for a collector that reads files; `seconds` is the time since
     1970.
     """
     from prometheus_client import generate_latest

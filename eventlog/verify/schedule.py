@@ -36,7 +36,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     window: Window | None = None
 
     def due_at(self, last: LastProof) -> float:
-        """When it is due again, in seconds since 1970; at once where it was never tried."""
+        """Compute when it is due again, in seconds since 1970; at once where it was never tried."""
         if not last.tried:
             return 0.0
         failed = last.failed_at is not None and last.failed_at >= (last.at or 0.0)
@@ -46,9 +46,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return last.tried + min(self.every, RETRY_SECONDS)
 
     def due(self, proofs: Iterable[LastProof], now: float) -> list[LastProof]:
-        """Those that are due, the oldest first. A time that is yet to come came from a clock that
-        was wrong.
-        """
+        """List those that are due, the oldest first. A time still to come is of a clock that was wrong."""
         due_now = [proof for proof in proofs if self.due_at(proof) <= now or proof.tried > now]
         return sorted(due_now, key=lambda proof: min(proof.tried, now))
 
@@ -65,12 +63,12 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return max(0, self.window.wait(local.hour * 60 + local.minute) * 60 - local.second)
 
     def next_at(self, last: LastProof, now: float) -> float:
-        """When it will be compared, at the earliest."""
+        """Compute when it will be compared, at the earliest."""
         at = max(self.due_at(last), now)
         return at + self.closed(dt.datetime.fromtimestamp(at))
 
     def is_old(self, last: LastProof, now: float) -> bool:
-        """Whether the last proof is older than two of them are apart; while the window is closed
+        """Return True if the last proof is older than two of them are apart; while the window is closed
         nobody expects one.
         """
         shut = 0

@@ -31,7 +31,7 @@ class ScimTarget:
         self._associations = associations
 
     def columns(self, table: Table) -> frozenset[str] | None:
-        """The names of the columns whose values can be read back, with the key."""
+        """Name the columns whose values can be read back, with the key."""
         name = self._mapping(table)
         if name is None:
             return None
@@ -39,13 +39,13 @@ class ScimTarget:
         return frozenset({*mapped, *(key.casefold() for key in table.key)})
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
-        """The rows that the server has of a table."""
+        """Read the server's rows of a table."""
         scratch = ScratchSide(compared)
         scratch.write(self._rows(table, compared))
         return scratch
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
-        """None: what waits is in the log."""
+        """Return none: waiting rows are in the log."""
         return frozenset()
 
     def _mapping(self, table: Table) -> str | None:
@@ -53,7 +53,7 @@ class ScimTarget:
         return None if settings is None else find_mapping(settings, table.schema, table.name)
 
     def _compared_columns(self, name: str, table: Table) -> dict[str, MappedColumn]:
-        """The columns of the table itself, by their names, but for those whose values nobody can tell back."""
+        """Map the columns of the table itself by name, but for those whose values cannot be told back."""
         assert self._output.scim is not None  # it has a mapping
         own = {column.name.casefold(): column for column in table.columns}
         compared: dict[str, MappedColumn] = {}
@@ -101,7 +101,7 @@ class ScimTarget:
 
 
 def _key(text: str, compared: Compared) -> list[str] | None:
-    """The values of an object's key, in the order in which they are compared; None of one whose name was cut."""
+    """Read the values of an object's key, in the order of comparison; None for a name that was cut."""
     try:
         parts = {name.casefold(): value for name, value in parse(text).parts}
     except KeySyntaxError:
@@ -112,7 +112,7 @@ def _key(text: str, compared: Compared) -> list[str] | None:
 
 
 def _only_part(called: str) -> str | None:
-    """The value of a key of one column, in the name of an object."""
+    """Read the value of a key of one column from the name of an object."""
     try:
         [(_, value)] = parse(called[called.index(" ") + 1 :]).parts
     except (KeySyntaxError, ValueError):

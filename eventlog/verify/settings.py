@@ -62,7 +62,7 @@ class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def window(self) -> Window | None:
-        """When reading is allowed; None where it always is."""
+        """Return when reading is allowed; None where it always is."""
         if not self.between:
             return None
         return read_window(self.between)

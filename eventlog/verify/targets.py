@@ -38,15 +38,13 @@ class Target(Protocol):
     """What one output holds."""
 
     def columns(self, table: Table) -> frozenset[str] | None:
-        """The names of the columns that it has of a table, in small letters; None where it has
-        nothing of the table.
-        """
+        """Name its columns of a table, in small letters; None where it has nothing of the table."""
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
-        """The rows that it has of a table."""
+        """Open its rows of a table."""
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
-        """Those of the keys of which it is known to have something that is not in its rows yet."""
+        """Find the keys of which it is known to have something that is not in its rows yet."""
 
 
 class NamedTables:
@@ -70,11 +68,11 @@ class NamedTables:
         return f"{table.name}{self._suffix}"
 
     def _find(self, table: Table) -> Any:
-        """The table of the target, which has `columns`; None where there is none."""
+        """Find the table of the target, which has `columns`; None where there is none."""
         raise NotImplementedError
 
     def _compared(self, table: Table, compared: Compared) -> tuple[Any, list[Any]]:
-        """The table of the target, and its columns in the order in which they are compared."""
+        """Return the table of the target, and its columns in the order of comparison."""
         target = self._find(table)
         # `columns` was asked before.
         assert target is not None
@@ -135,7 +133,7 @@ class ChangeTableTarget:
         return frozenset()
 
     def record(self, table: Table) -> Record | None:
-        """The change table of a table."""
+        """Find the change table of a table."""
         with transaction(self._engine, WHAT) as connection:
             if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
                 return None
@@ -155,7 +153,7 @@ class MirrorTarget(TableTarget):
         self._change_schema = schema
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
-        """Those with a row in the change table that the mirror does not show yet."""
+        """Find keys with a row in the change table that the mirror does not show yet."""
         record = self._changes.record(table)
         if record is None:
             return frozenset()
@@ -258,7 +256,7 @@ class AssociationTarget:
 
 
 def pieces(rows: Iterable[Any], sequence: Callable[[Any], Any]) -> Iterator[list[Any]]:
-    """Rows in pieces that are worked on at once; those of one change stay together."""
+    """Yield rows in pieces for work at once; those of one change stay together."""
     remaining = iter(rows)
     piece: list[Any] = []
     while more := list(islice(remaining, PIECE_ROWS)):

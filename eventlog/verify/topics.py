@@ -105,7 +105,7 @@ class MessageRows:
         self.side.change(key, cells, whole=message.operation in WHOLE)
 
     def _plain(self, row: Mapping[str, Any] | None) -> dict[str, Any]:
-        """A row with bytes as such."""
+        """Convert a row, with bytes as such."""
         return {name: unhexed(cell) if name in self._hexed else cell for name, cell in (row or {}).items()}
 
 

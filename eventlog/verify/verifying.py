@@ -88,11 +88,11 @@ class Verifier:
 
     @property
     def rows(self) -> int:
-        """How many rows of the source were hashed so far."""
+        """Count the rows of the source hashed so far."""
         return sum(proving.hashed for proving in self._proving)
 
     def sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
-        """The captured tables: those that are named, else all that have triggers."""
+        """List the captured tables: the named ones, else all that have triggers."""
         if self._log is None:
             return self._compared_sources(names, schema)
         with self._log.transaction() as connection:
@@ -110,7 +110,7 @@ class Verifier:
         return tables
 
     def _compared_sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
-        """Tables and queries without triggers: those that are named, else all that are compared."""
+        """List tables and queries without triggers: the named ones, else all that are compared."""
         settings = self._config.source.own
         tables: list[Table] = []
         if names:
@@ -125,7 +125,7 @@ class Verifier:
         return [VerifiedTable(table=table, called=table.whole, query=query_of(table, settings)) for table in tables]
 
     def verify(self, source: VerifiedTable, *, mend: bool = False) -> Verified:
-        """The proof of one table; with `mend` what differs is asked for anew."""
+        """Prove one table; with `mend` ask anew for differing rows."""
         try:
             expected, notes = self._expected(source)
             if expected is None:
@@ -160,7 +160,7 @@ class Verifier:
         mend: bool = False,
         jobs: int = 1,
     ) -> Iterator[Verified]:
-        """The proofs of tables, so many at a time."""
+        """Prove tables, so many at a time."""
         verify = partial(self.verify, mend=mend)
         if jobs == 1:
             yield from map(verify, sources)
@@ -169,7 +169,7 @@ class Verifier:
             yield from pool.map(verify, sources)
 
     def _expected(self, source: VerifiedTable) -> tuple[Expected | None, tuple[str, ...]]:
-        """What the output is to hold of a table, and what is not compared."""
+        """Describe the output's expected content of a table, and list the columns left out."""
         if source.table.whole_row:
             return None, (WITHOUT_KEY,)
         if source.when and self._log is not None and self._reading is self._log.engine:
@@ -204,7 +204,7 @@ class Verifier:
 
 
 def _described(catalog: Catalog, table: Table) -> Table:
-    """The table as the publisher sees it, without columns that are not captured."""
+    """Describe the table as the publisher sees it, without uncaptured columns."""
     for described in catalog:
         if (described.schema, described.name) == (table.schema, table.name):
             return described
