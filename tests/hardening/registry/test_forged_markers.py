@@ -107,8 +107,8 @@ def test_the_pages_refresh_runs_nothing_of_a_strangers(site: People, tmp_path: P
         page = open_page("127.0.0.1:0", config, library_journal(), None)
         try:
             visit = Visit(page)
-            asked = visit.get("/confirm?action=refresh&table=app.usr")
-            visit.post("/act", {"action": "refresh", "table": "app.usr", "proof": asked.proof})
+            asked = visit.get("/confirm?action=refresh&schema=app&table=usr")
+            visit.post("/act", {"action": "refresh", "schema": "app", "table": "usr", "proof": asked.proof})
             until(lambda: len(site.statuses()) == 2, "a row of the load waits")
         finally:
             page.close()

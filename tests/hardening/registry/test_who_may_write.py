@@ -39,6 +39,7 @@ LOG_TABLES: Final = {
     "event_log_parked": "Rows that wait for a retry.",
     "event_log_hold": "Rows that somebody held, with a note for people.",
     "event_log_said": "What each output answered.",
+    "event_log_association": "What the receiver calls each object: data, sent back to that receiver alone.",
     "event_log_seen": "What the publisher saw of tables: names and types alone, and never in place of what the log's owner entered.",
 }
 """The places of the log that the publisher writes; other roles write none at all."""
