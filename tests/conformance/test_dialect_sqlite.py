@@ -40,7 +40,7 @@ CASES = {
     "a table without a rowid": Case(
         made=("CREATE TABLE t (k NOT NULL PRIMARY KEY, n NUMERIC, b BLOB) WITHOUT ROWID",),
         left={
-            "INSERT INTO t VALUES ('a=b', 7.0, 'text')": came('k="a=b"', n="7", b="text"),
+            "INSERT INTO t VALUES ('a=b', 7.0, 'text')": came('k="a=b"', n="7", b="dGV4dA=="),
             "INSERT INTO t VALUES (2, NULL, NULL)": came("k=2", n=None),
         },
     ),
