@@ -207,7 +207,7 @@ class Remembered:
     def __init__(self) -> None:
         self._known: dict[Ends, Totals] = {}
 
-    def known(self) -> dict[Ends, Totals]:
+    def read_known(self) -> dict[Ends, Totals]:
         return {**self._known}
 
     def keep(self, ends: Ends, totals: Totals) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config.environment import SEVERAL, members
-from eventlog.config.settings import typed_config
+from eventlog.config.settings import make_config_type
 from eventlog.init.editors import all_tables
 
 SECRET: Final = {"type": "string", "pattern": r"\$\{[^}]+\}"}
@@ -24,7 +24,7 @@ _link = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 def schema(tables: Mapping[str, tuple[type[Struct], ...]], said_of: Any) -> str:
     """The text of the schema; `tables` are the sections with their types, `said_of` what is said of one."""
-    config = typed_config(tables["output"], tables["source"][0], all_tables(), tables["policy"])
+    config = make_config_type(tables["output"], tables["source"][0], all_tables(), tables["policy"])
     made = msgspec.json.schema(config)
     definitions: dict[str, Any] = made["$defs"]
     _dress(definitions["Config"], config, {"about": "The configuration of eventlog.", "keys": {}, "bounds": {}})

@@ -148,7 +148,7 @@ def make_empty(path: Path) -> None:
     beginning.
     """
     # O_EXCL refuses what is there already, also a link that somebody has laid.
-    os.close(_opened(path, os.O_EXCL))
+    os.close(_open_file(path, os.O_EXCL))
 
 
 def protect(entry: Path, folder: Path) -> None:
@@ -202,7 +202,7 @@ def remove_leftovers(folder: Path) -> None:
 def _write_part(temporary: Path, content: bytes) -> int:
     """The descriptor of a new file with this content."""
     # Refuses a file that is there, and with it a link that somebody else has laid in its place.
-    descriptor = _opened(temporary, os.O_EXCL)
+    descriptor = _open_file(temporary, os.O_EXCL)
     try:
         rest = memoryview(content)
         while rest:
@@ -220,7 +220,7 @@ def _flush_and_close(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def _opened(path: Path, how: int) -> int:
+def _open_file(path: Path, how: int) -> int:
     # For the group only once it is known that the folder is shared: never more than 0600 before.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
     try:

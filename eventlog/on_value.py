@@ -46,7 +46,7 @@ class Sayer(Protocol):
         """
 
 
-def written_otherwise(
+def write_otherwise(
     change: Change,
     error: DataError,
     sayer: Sayer | None,
@@ -60,23 +60,23 @@ def written_otherwise(
     value that they have.
     """
     if sayer is None:
-        return refused(change, error), None
+        return refuse(change, error), None
     cure = _Cure(sayer, on_value)
     try:
         edits = cure.edits(change)
         # No single value is at fault, so leaving some out would not help.
         if not cure.faults or (cure.is_now and on_value == "refuse-object"):
-            return refused(change, error), None
-        partial = refused(change, cure.summary(), partial=True, lacks=cure.is_correction(change))
+            return refuse(change, error), None
+        partial = refuse(change, cure.summary(), partial=True, lacks=cure.is_correction(change))
         if not edits and change.op is Op.MODIFY:
             # nothing is left of it; of an object that comes or goes its key is
             return partial, None
         return partial, write(replace(change, edits=edits))
     except DataError as other:
-        return refused(change, other), None
+        return refuse(change, other), None
 
 
-def refused(change: Change, error: DataError, *, partial: bool = False, lacks: bool = False) -> Refusal:
+def refuse(change: Change, error: DataError, *, partial: bool = False, lacks: bool = False) -> Refusal:
     """Which object cannot be sent, or not with all its values, and why."""
     reason = str(error).removesuffix(".")
     note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {reason}."
@@ -99,14 +99,14 @@ class _Cure:
         cured = [self._edit(edit, change.op) for edit in change.edits]
         edits = [edit for edit in cured if edit is not None]
         if self.is_correction(change):
-            edits = [self._renewed(edit) for edit in edits]
+            edits = [self._renew(edit) for edit in edits]
         return tuple(edits)
 
     def is_correction(self, change: Change) -> bool:
         """Say whether the change that brought a value was refused, and all that it brought with it."""
         return change.op is Op.MODIFY and self.was_before and self._refusing
 
-    def _renewed(self, edit: Edit) -> Edit:
+    def _renew(self, edit: Edit) -> Edit:
         """The edit, whose new value takes the place of whatever a receiver has."""
         if edit.new is ABSENT or self._sayer.holds_several(edit.column):
             return edit

@@ -11,7 +11,7 @@ from itertools import compress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.clauses import Clauses, all_of, any_of, qualified
+from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
 from eventlog.capture.plan import (
     EVERY,
     VALUED,
@@ -63,7 +63,7 @@ def arguments(
     mentioned = {(what, int(number)) for what, number in _mentioned.findall(body)}
     old_row, new_row = dialect.row_names
     for number, column in enumerate(columns, 1):
-        name = dialect.quoted(column.name)
+        name = dialect.quote(column.name)
         own_type = f"{target}.{name}%TYPE"
         sets = statement(dialect, "sets", column=dialect.literal(column.name))
         for what, type_name, value in (
@@ -133,7 +133,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             return self._log_facts(ONE_ROW, holes_of(clauses, written))
         body = self._statements(clauses, written, when)
         if when is When.UPDATE and any(column.early for column in clauses.new.columns):
-            return statement(self.dialect, "if_written", **clauses.written(), body=body)
+            return statement(self.dialect, "if_written", **clauses.fill_written_row(), body=body)
         return body
 
     def _statements(self, clauses: Clauses, written: Iterable[Fact], when: When) -> str:
@@ -173,7 +173,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
     def _all(self, clauses: Clauses, when: When) -> str:
         if self.child is not None:
             if when is When.TRUNCATE and self.plan.options.style in VALUED:
-                return self._truncated(clauses, self.child)
+                return self._truncate_children(clauses, self.child)
             return self._child_statements(clauses, self.child, when)
         return self._own(clauses, when)
 
@@ -191,7 +191,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             return statement(self.dialect, query, **self.log, source=source, **clauses.holes(fact))
         fields = style not in (Style.ROW_BACK, Style.IMAGE)
         if when is When.UPDATE and self.plan.options.when is None and fields:
-            return self._log_facts(source, self._left_or_filled(clauses))
+            return self._log_facts(source, self._list_update_facts(clauses))
         written = facts(self.plan, when)
         if when is When.TRUNCATE and self.hands and not self.plan.table.whole_row:
             # What is handed over is one text, which cannot hold the images of a large table.
@@ -212,9 +212,9 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             hands=self.hands,
             only=only,
         )
-        return SEPARATOR.join(writing.written(when))
+        return SEPARATOR.join(writing.write_statements(when))
 
-    def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
+    def _truncate_children(self, clauses: Clauses, child: ChildPlan) -> str:
         """Write the values of a child table, unless the parent may be emptied with it."""
         # The parents' ends may have been logged already, and values after them would be logged of
         # objects that are no more. A read-back is right in either case, for it says nothing of an
@@ -232,14 +232,14 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         return statement(
             self.dialect,
             "if_parent_stays",
-            parent=self.dialect.literal(qualified(self.dialect, table.schema, table.name)),
+            parent=self.dialect.literal(qualify_table(self.dialect, table.schema, table.name)),
             body=self._child_statements(clauses, child, When.TRUNCATE),
             unsure=unsure,
         )
 
     def _source(self, clauses: Clauses, when: When) -> str:
         if when is When.TRUNCATE:
-            return f"{qualified(self.dialect, self.plan.table.schema, self.plan.table.name)} AS o"
+            return f"{qualify_table(self.dialect, self.plan.table.schema, self.plan.table.name)} AS o"
         if when is When.INSERT:
             return "new_rows AS n"
         if when is When.DELETE:
@@ -256,7 +256,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         # Beside "left or came" the change need not say "neither left nor came", unless a condition
         # looks at both rows.
         if self.plan.options.when is None:
-            conditions.append(clauses.changed(stayed))
+            conditions.append(clauses.has_changed(stayed))
         else:
             conditions.append(clauses.condition(stayed))
         holes = {
@@ -277,7 +277,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         query = _writing("log_images" if stayed.image else "log_each", hands=self.hands)
         return statement(self.dialect, query, **self.log, source=source, **holes)
 
-    def _left_or_filled(self, clauses: Clauses) -> list[dict[str, str]]:
+    def _list_update_facts(self, clauses: Clauses) -> list[dict[str, str]]:
         """List an update's field facts: the row left, and one a column for a row that came or stayed."""
         left, *others = facts(self.plan, When.UPDATE)
         count = len(self.plan.watched)
@@ -287,7 +287,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             fresh = f"({clauses.missing(Side.OLD)})"
             # Where a row came, all columns of the row before are NULL, so a value that is there
             # differs.
-            changed = clauses.changed(stayed)
+            changed = clauses.has_changed(stayed)
             if came.test is Test.FILLED_OR_ALL_EMPTY:
                 changed = any_of([changed, all_of([fresh, *clauses.all_empty(came)])])
             came_kind, stayed_kind = _kind(clauses, came), _kind(clauses, stayed)
@@ -310,7 +310,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
     hands: bool
     only: str = ""
 
-    def written(self, when: When) -> list[str]:
+    def write_statements(self, when: When) -> list[str]:
         facts_of_child = child_facts(self.clauses.plan, self.child, When.INSERT)
         if self.clauses.plan.options.style == Style.ROW_BACK:
             fact = facts_of_child[0]
@@ -355,7 +355,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
     def _source(self, side: Side, when: When) -> str:
         if when is When.TRUNCATE:
             table = self.clauses.plan.table
-            return f"{qualified(self.clauses.dialect, table.schema, self.child.child.name)} AS o"
+            return f"{qualify_table(self.clauses.dialect, table.schema, self.child.child.name)} AS o"
         return "old_rows AS o" if side is Side.OLD else "new_rows AS n"
 
     def _both(self, when: When, sides: list[str]) -> str:

@@ -18,7 +18,7 @@ from eventlog.capture.words import (
     absent,
     differs,
     is_unseen,
-    joined,
+    join_texts,
     kind_text,
     on_lines,
     parameters,
@@ -63,11 +63,11 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def is_written(self, fact: Fact) -> bool:
         """Tell whether a fact is one here: what stands beside an image is what the image lacks."""
-        return not fact.beside or not self._seen(fact.watched[0].column)
+        return not fact.beside or not self._is_seen(fact.watched[0].column)
 
     def _values(self, fact: Fact) -> dict[str, str]:
         """Kind, column, old and new value of a log row."""
-        logged = self._read_back(fact)
+        logged = self._leave_to_read_back(fact)
         column = old = new = "NULL"
         if fact.column is not None:
             column = self.dialect.literal(fact.column)
@@ -108,7 +108,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
             name = self.dialect.literal(f",{json.dumps(column.name, ensure_ascii=False)}:")
             text = self.row(side).text(column)
             parts.append(statement(self.dialect, "whole_row_part", name=name, text=text))
-        return statement(self.dialect, "whole_row", parts=joined(self.dialect, parts))
+        return statement(self.dialect, "whole_row", parts=join_texts(self.dialect, parts))
 
     def row(self, side: Side) -> Row:
         if side is Side.OLD:
@@ -147,11 +147,11 @@ class Clauses(Struct, frozen=True, kw_only=True):
             sides = tuple(Side) if fact.fate is Fate.STAYED else (fact.side,)
             holds = [self.holds(side) for side in sides]
             parts.append(any_of(holds) if fact.fate is Fate.STAYED else holds[0])
-        if fact.filled and self._seen(fact.watched[0].column):
+        if fact.filled and self._is_seen(fact.watched[0].column):
             parts.append(present(self.dialect, self.row(fact.side).value(fact.watched[0].column)))
         return all_of(parts)
 
-    def moved(self) -> str:
+    def has_moved(self) -> str:
         # A trigger with steps has counted before whether a column of the key is written.
         if self.dialect.procedural_triggers:
             return "(moved > 0)"
@@ -167,7 +167,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """Write the condition that an outer join found no row on this side."""
         return absent(self.dialect, self.row(side).value(self.key_columns[0]))
 
-    def changed(self, fact: Fact) -> str:
+    def has_changed(self, fact: Fact) -> str:
         if self.compares_rows:
             return self.rows_differ()
         return any_of([self._differs(watched.column) for watched in fact.watched])
@@ -186,7 +186,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         whole = self.plan.whole_rows if self.child is None else not self.child.watched
         return whole and offers(self.dialect, "row_differs")
 
-    def written(self) -> dict[str, str]:
+    def fill_written_row(self) -> dict[str, str]:
         """Fill the holes of a look at an update's row: columns of which triggers see the new value in any case
         do not tell.
         """
@@ -196,9 +196,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         match = []
         for column in columns:
             if column.early or column in self.plan.key or not self.plan.key or self.child:
-                sides = {"before": f"written.{self.dialect.quoted(column.name)}", "after": self.new.value(column)}
+                sides = {"before": f"written.{self.dialect.quote(column.name)}", "after": self.new.value(column)}
                 match.append(statement(self.dialect, "alike", **sides))
-        target = qualified(self.dialect, table.schema, name)
+        target = qualify_table(self.dialect, table.schema, name)
         return {"changed": any_of(told or ["(1 = 0)"]), "target": target, "match": all_of(match)}
 
     def holds(self, side: Side) -> str:
@@ -223,7 +223,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
             self.dialect,
             "holds",
             columns=self.row(side).list(asked_of),
-            row=self.dialect.quoted(self.plan.table.name),
+            row=self.dialect.quote(self.plan.table.name),
             condition=f"({self.plan.options.when})",
             answer=_variable(side, "holds"),
         )
@@ -240,15 +240,15 @@ class Clauses(Struct, frozen=True, kw_only=True):
         name = self.plan.table.name
         if name.casefold() in {self.old.alias.casefold(), self.new.alias.casefold(), "old", "new"}:
             name = f"{name}_"
-        parent = Row(dialect=self.dialect, alias=self.dialect.quoted(name))
-        target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
-        value = parent.matched
+        parent = Row(dialect=self.dialect, alias=self.dialect.quote(name))
+        target = qualify_table(self.dialect, self.plan.table.schema, self.plan.table.name)
+        value = parent.match_value
         columns = self.plan.table.columns
         if self.plan.options.when is not None and any(column.made for column in columns):
             # As in a trigger's own row, `when` sees values of types that somebody made in plain ones.
             seen = Row(dialect=self.dialect, alias="parent", columns=columns)
             target = f"(SELECT {seen.list(columns)} FROM {target} AS parent)"
-            value = parent.stored
+            value = parent.read_value
         match = []
         for own, held in zip(self.plan.key, self.key_columns, strict=True):
             match.append(f"{value(own)} = {self.row(side).value(held)}")
@@ -275,7 +275,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if fate is Fate.ANY:
             return []
         if not self.outer:
-            moved = self.moved()
+            moved = self.has_moved()
             return [f"NOT {moved}" if fate is Fate.STAYED else moved]
         gone, fresh = self.missing(Side.NEW), self.missing(Side.OLD)
         fates = {
@@ -290,19 +290,19 @@ class Clauses(Struct, frozen=True, kw_only=True):
             case Test.NONE:
                 return []
             case Test.FILLED_OR_ALL_EMPTY:
-                return [self._filled_or_all_empty(fact)]
+                return [self._is_filled_or_all_empty(fact)]
             case Test.LEFT_BEHIND:
-                return self._left_behind(fact.side)
+                return self._find_left_rows(fact.side)
             case Test.CHANGED:
-                return [self.changed(fact)]
+                return [self.has_changed(fact)]
             case Test.CHANGED_OR_MOVED:
-                return [any_of([self.changed(fact), self.moved()])]
+                return [any_of([self.has_changed(fact), self.has_moved()])]
 
     def may_stand(self, fact: Fact) -> bool:
         """Return True if something may always be under the fact's key, so that no look is needed."""
-        return not self._left_behind(fact.side)
+        return not self._find_left_rows(fact.side)
 
-    def _left_behind(self, side: Side) -> list[str]:
+    def _find_left_rows(self, side: Side) -> list[str]:
         """Write the conditions that something may be under the key: a row for which `when` holds, or child
         rows that wait for one.
         """
@@ -320,11 +320,11 @@ class Clauses(Struct, frozen=True, kw_only=True):
         by_name = {column.name: column for column in child.child.columns}
         match = []
         for held, own in zip(child.child.parent_key, self.plan.key, strict=True):
-            match.append(f"{standing.matched(by_name[held])} = {self.row(side).value(own)}")
+            match.append(f"{standing.match_value(by_name[held])} = {self.row(side).value(own)}")
         return statement(
             self.dialect,
             "stands",
-            parent=qualified(self.dialect, self.plan.table.schema, child.child.name),
+            parent=qualify_table(self.dialect, self.plan.table.schema, child.child.name),
             row=standing.alias,
             match=all_of(match),
             condition=ALWAYS,
@@ -335,30 +335,30 @@ class Clauses(Struct, frozen=True, kw_only=True):
         row = self.row(fact.side)
         return [absent(self.dialect, row.value(watched.column)) for watched in fact.watched]
 
-    def _filled_or_all_empty(self, fact: Fact) -> str:
+    def _is_filled_or_all_empty(self, fact: Fact) -> str:
         row = self.row(fact.side)
         first, *others = (row.value(watched.column) for watched in fact.watched)
-        if not others or not self._seen(fact.watched[0].column):
+        if not others or not self._is_seen(fact.watched[0].column):
             return ALWAYS
-        if not all(self._seen(watched.column) for watched in fact.watched):
+        if not all(self._is_seen(watched.column) for watched in fact.watched):
             # What cannot be read is always logged, so the object is not lost.
             return present(self.dialect, first)
         nothing = all_of([absent(self.dialect, other) for other in others])
         return any_of([present(self.dialect, first), nothing])
 
-    def _seen(self, column: Column) -> bool:
+    def _is_seen(self, column: Column) -> bool:
         return not is_unseen(self.dialect, column)
 
-    def _read_back(self, fact: Fact) -> Fact:
+    def _leave_to_read_back(self, fact: Fact) -> Fact:
         """Drop values that a trigger cannot read: the publisher reads them."""
         # A value that a trigger cannot read, as of a long column in Oracle, is read by the
         # publisher.
-        if fact.column is None or self._seen(fact.watched[0].column):
+        if fact.column is None or self._is_seen(fact.watched[0].column):
             return fact
         return replace(fact, kind=READ_BACK.get(fact.kind, fact.kind), old=False, new=False)
 
     def _differs(self, column: Column) -> str:
-        if not self._seen(column):
+        if not self._is_seen(column):
             # It cannot be compared, but whether the statement writes the column is known.
             return parameters("sets", self.new.columns)[column.name]
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
@@ -395,10 +395,10 @@ def write_image(dialect: Dialect, number: int, texts: Sequence[str]) -> str:
         first, *others = [", ".join(items[start : start + 100]) for start in range(0, len(items), 100)]
         pieces = [statement(dialect, "image_begin", items=first)]
         pieces += [statement(dialect, "image_piece", items=piece) for piece in others]
-        return joined(dialect, [*pieces, dialect.literal("]")])
+        return join_texts(dialect, [*pieces, dialect.literal("]")])
     begin = dialect.literal(f'["{number}"')
     values = [statement(dialect, "image_value", text=text) for text in texts]
-    return joined(dialect, [statement(dialect, "image_begins", text=begin), *values, dialect.literal("]")])
+    return join_texts(dialect, [statement(dialect, "image_begins", text=begin), *values, dialect.literal("]")])
 
 
 FEW_CHARACTERS: Final = 4000
@@ -424,14 +424,14 @@ def _variable(side: Side, what: str) -> str:
 def all_of(parts: Sequence[str]) -> str:
     if not parts:
         return ALWAYS
-    return f"({_joined(parts, 'AND')})"
+    return f"({_join_conditions(parts, 'AND')})"
 
 
 def any_of(parts: Sequence[str]) -> str:
-    return f"({_joined(parts, 'OR')})"
+    return f"({_join_conditions(parts, 'OR')})"
 
 
-def _joined(parts: Sequence[str], word: str) -> str:
+def _join_conditions(parts: Sequence[str], word: str) -> str:
     line = f" {word} ".join(parts)
     # SQL*Plus takes no line of more than 2499 characters, and a DBA may run what we print.
     if len(line) < 120:
@@ -439,14 +439,14 @@ def _joined(parts: Sequence[str], word: str) -> str:
     return f"\n  {word} ".join(parts)
 
 
-def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
+def qualify_table(dialect: Dialect, schema: str | None, name: str) -> str:
     """Write a table's name for a trigger's text."""
     if not dialect.qualified_in_triggers:
         schema = None
-    return dialect.qualified(schema, name)
+    return dialect.qualify(schema, name)
 
 
-def logged_name(plan: TriggerPlan, names: LogNames) -> str:
+def name_in_log(plan: TriggerPlan, names: LogNames) -> str:
     """Name the class as the log does; with its schema where that is not the log's, for bare names may be
     ambiguous.
     """

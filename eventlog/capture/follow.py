@@ -14,7 +14,7 @@ from eventlog.capture.installed import TriggerCondition, TriggerState, read_capt
 from eventlog.capture.plan import attribute_names
 from eventlog.capture.registry import refuse_fault
 from eventlog.capture.requests import TrackRequest
-from eventlog.capture.track import located, track
+from eventlog.capture.track import locate_log, track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
 from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import in_words
@@ -78,7 +78,7 @@ def retrack(
     that was excluded.
     """
     with engine.connect() as connection:
-        log = located(connection, names)
+        log = locate_log(connection, names)
         capture = read_capture(connection, log)
         tracked = capture.classes.get(owner)
         triggers = capture.of(owner)

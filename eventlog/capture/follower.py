@@ -86,7 +86,7 @@ def write_follower(connection: Connection, names: LogNames, *, followed: bool) -
     yield statement(dialect, "follower_schema")
     yield from reversed(_write_functions(dialect, names))
     for trigger, event in zip(_trigger_names(dialect, names), EVENTS, strict=True):
-        yield statement(dialect, "follower_trigger", trigger=dialect.quoted(trigger), event=event, **holes)
+        yield statement(dialect, "follower_trigger", trigger=dialect.quote(trigger), event=event, **holes)
 
 
 def drop_follower(connection: Connection, names: LogNames) -> list[str]:
@@ -100,7 +100,7 @@ def drop_follower(connection: Connection, names: LogNames) -> list[str]:
 
 def _drop_event_triggers(dialect: Dialect, names: LogNames) -> Iterator[str]:
     for trigger in _trigger_names(dialect, names):
-        yield statement(dialect, "drop_follower_trigger", trigger=dialect.quoted(trigger))
+        yield statement(dialect, "drop_follower_trigger", trigger=dialect.quote(trigger))
 
 
 def refuse_unsafe_owner(connection: Connection, names: LogNames) -> None:
@@ -133,20 +133,20 @@ def name_follower(dialect: Dialect, names: LogNames) -> str:
 
 def _trigger_names(dialect: Dialect, names: LogNames) -> tuple[str, str]:
     own = "_".join(filter(None, ("eventlog", names.schema, names.table)))
-    return dialect.shortened(f"{own}_ddl"), dialect.shortened(f"{own}_drop")
+    return dialect.shorten_name(f"{own}_ddl"), dialect.shorten_name(f"{own}_drop")
 
 
 def _function_name(dialect: Dialect, names: LogNames) -> str:
     name = "_".join(filter(None, (names.schema, names.table)))
     # Room for an ending, so that two logs never share a function.
-    return dialect.shortened(f"{name}_follow").removesuffix("_follow")
+    return dialect.shorten_name(f"{name}_follow").removesuffix("_follow")
 
 
 def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     name = _function_name(dialect, names)
     return {
-        "function": dialect.qualified(SCHEMA, name),
-        "follow": dialect.qualified(SCHEMA, f"{name}_follow"),
+        "function": dialect.qualify(SCHEMA, name),
+        "follow": dialect.qualify(SCHEMA, f"{name}_follow"),
     }
 
 
@@ -156,10 +156,10 @@ def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
         return "", ""
     log, own = log_holes(dialect, names), _holes(dialect, names)
     record_id = dialect.literal(names.column("record_id"))
-    place = dialect.literal(dialect.qualified(names.schema, names.table))
+    place = dialect.literal(dialect.qualify(names.schema, names.table))
     number = statement(dialect, "next_of_identity", log_name=place, column_name=record_id)
     if names.sequence and dialect.next_number is not None:
-        number = dialect.next_number.format(sequence=dialect.qualified(names.schema, names.sequence))
+        number = dialect.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
     follow = statement(
         dialect,
         "follow_function",

@@ -15,7 +15,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, TextClause, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.sql.access import answers, fetched, verbatim
+from eventlog.sql.access import answers, fetch, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 
@@ -40,11 +40,11 @@ def account(dialect: Dialect, role: str) -> tuple[str, str | None]:
     return role, None
 
 
-def quoted_role(dialect: Dialect, role: str) -> str:
+def quote_role(dialect: Dialect, role: str) -> str:
     user, host = account(dialect, role)
     if host is None:
-        return dialect.quoted(user)
-    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))
+        return dialect.quote(user)
+    return statement(dialect, "role_at_host", user=dialect.quote(user), host=dialect.quote(host))
 
 
 PREFIX: Final = "given: "
@@ -77,21 +77,21 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
     # What the role of the statement before had after it, so that each is asked once and not twice.
     known: tuple[str, list[tuple[object, ...]]] | None = None
     for written in statements:
-        role = quoted_role(dialect, written.role)
+        role = quote_role(dialect, written.role)
         grants = kept and taking_back(written.sql) is not None
         before = []
         if known and known[0] == role:
             before = known[1]
         elif grants:
-            before = _given(connection, role)
+            before = _list_grants(connection, role)
         connection.execute(verbatim(written.sql))
         known = None
         if kept and written.sql.startswith("REVOKE "):
-            for grant in given(connection, names):
+            for grant in list_kept_grants(connection, names):
                 if taking_back(grant) == written.sql:
                     connection.execute(_in_setup(connection, names, "mark_clear"), {"name": _note_name(grant)})
         if grants:
-            after = _given(connection, role)
+            after = _list_grants(connection, role)
             known = (role, after)
             # A right that was there before is somebody else's, and is not taken back with ours.
             if after != before:
@@ -99,13 +99,13 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
                 connection.execute(_in_setup(connection, names, "mark_write"), note)
 
 
-def given(connection: Connection, names: LogNames) -> list[str]:
+def list_kept_grants(connection: Connection, names: LogNames) -> list[str]:
     """Read the kept grants, as they were run."""
     if not has_setup(connection, names):
         return []
     dialect = dialect_of(connection)
     query = statement(dialect, "given_read", **log_holes(dialect, names))
-    grants = [str(value) for (value,) in fetched(connection, verbatim(query))]
+    grants = [str(value) for (value,) in fetch(connection, verbatim(query))]
     return [grant for grant in grants if taking_back(grant) is not None]
 
 
@@ -159,14 +159,14 @@ def _warnings(connection: Connection) -> Iterator[list[str | None]]:
             driver.remove_notice_handler(note)
 
 
-def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
+def _list_grants(connection: Connection, role: str) -> list[tuple[object, ...]]:
     for query in ("given_rights", "given_rights_seen"):
         if offers(dialect_of(connection), query):
             # Where the first may not be asked the second is; in a savepoint, for the transaction
             # goes on.
             with suppress(SQLAlchemyError), connection.begin_nested():
                 rights = statement(dialect_of(connection), query, role=role)
-                return fetched(connection, verbatim(rights))
+                return fetch(connection, verbatim(rights))
     return []
 
 

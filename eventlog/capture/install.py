@@ -65,7 +65,7 @@ def install(
         is_new = not has_log(connection, names)
         if is_new:
             refuse_sorted(columns)
-        elif _checked_revision(connection, names) is None:
+        elif _check_revision(connection, names) is None:
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _run(connection, names, "upgrade", NEWEST_MIGRATION, tuple(order), storage=storage)
@@ -83,7 +83,7 @@ def install_sql(
     names = names or LogNames()
     refuse_sorted(columns)
     _check_sequence(dialect_of(url), names)
-    return _printed(url, names, NEWEST_MIGRATION, tuple(order), storage=storage)
+    return _print_statements(url, names, NEWEST_MIGRATION, tuple(order), storage=storage)
 
 
 class MigrationPlan(Struct, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
         way = f"{_revision(connection, names)}:{_goal(to)}"
         marks = _setup(connection, names)
     url = engine.url.render_as_string(hide_password=False)
-    return _printed(url, names, way, NEW_ORDER, storage=Storage(tablespace=marks.get(TABLESPACE)), marks=marks)
+    return _print_statements(url, names, way, NEW_ORDER, storage=Storage(tablespace=marks.get(TABLESPACE)), marks=marks)
 
 
 def _goal(to: str | None) -> str:
@@ -202,7 +202,7 @@ def uninstall_sql(
         _check_sequence(dialect_of(where), names)
         made = {SEQUENCE: names.sequence} if names.sequence else {}
         last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
-        script = _printed(where, names, way, NEW_ORDER, marks=made, after=last)
+        script = _print_statements(where, names, way, NEW_ORDER, marks=made, after=last)
         return UNSEEN.format(log=names.table) + script
     with where.connect() as connection:
         revision = _revision(connection, names)
@@ -214,13 +214,13 @@ def uninstall_sql(
         last += [text for text in map(taking_back, kept) if text]
     url = where.url.render_as_string(hide_password=False)
     known: dict[str, Any] = {"marks": marks, "before": drops, "after": last}
-    return _printed(url, names, f"{revision}:base", NEW_ORDER, **known)
+    return _print_statements(url, names, f"{revision}:base", NEW_ORDER, **known)
 
 
 def find_migration(engine: Engine, names: LogNames) -> str | None:
     """Find the migration that this log is at; None for one without companions."""
     with engine.connect() as connection:
-        return _checked_revision(connection, names)
+        return _check_revision(connection, names)
 
 
 def _check_sequence(dialect: Dialect, names: LogNames) -> None:
@@ -232,7 +232,7 @@ def _check_sequence(dialect: Dialect, names: LogNames) -> None:
 
 def _version_drop(dialect: Dialect, names: LogNames) -> str:
     # Alembic keeps its table when nothing is left to keep a version of.
-    return f"DROP TABLE {dialect.qualified(names.schema, names.version)}"
+    return f"DROP TABLE {dialect.qualify(names.schema, names.version)}"
 
 
 def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
@@ -247,7 +247,7 @@ def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 
 
-def noted(names: LogNames) -> dict[str, str]:
+def recall_log(names: LogNames) -> dict[str, str]:
     """Read the notes about the log of a migration; offline, the earlier findings."""
     if context.is_offline_mode():
         marks: dict[str, str] = context.config.attributes.get("marks", {})
@@ -256,13 +256,13 @@ def noted(names: LogNames) -> dict[str, str]:
 
 
 def _revision(connection: Connection, names: LogNames) -> str:
-    revision = _checked_revision(connection, names)
+    revision = _check_revision(connection, names)
     if revision is None:
         raise no_log(names)
     return revision
 
 
-def _checked_revision(connection: Connection, names: LogNames) -> str | None:
+def _check_revision(connection: Connection, names: LogNames) -> str | None:
     options = {"version_table": names.version, "version_table_schema": names.schema}
     revision = MigrationContext.configure(connection, opts=options).get_current_revision()
     refuse_newer(names, revision)
@@ -285,7 +285,7 @@ def _run(
         getattr(command, direction)(config, goal)
 
 
-def _printed(
+def _print_statements(
     url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **known: Any
 ) -> str:
     """Write the statements of a way up, or down where the goal is the base; `known` has earlier answers of
@@ -326,7 +326,7 @@ def _to_run_again(
     """Make a script repeatable after it failed half-way, for a database where each DDL is a transaction of
     its own.
     """
-    table = dialect.qualified(names.schema, names.version)
+    table = dialect.qualify(names.schema, names.version)
     written = rf"(?:\S+\.)?\"?{re.escape(names.version)}\b"
     records = re.compile(rf"(?:INSERT INTO|UPDATE|DELETE FROM) {written}", re.IGNORECASE)
     parts = []

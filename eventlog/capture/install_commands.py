@@ -14,7 +14,7 @@ from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import say, show_done, show_json
 from eventlog.cli.site import Site, complete_tables, json_option, number_option, site_options
 from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import make_readable
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -109,7 +109,7 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
         click.echo(upgrade_sql(engine, site.wanted_names, to), nl=False)
         return
 
-    def agreed(plan: MigrationPlan) -> None:
+    def agree_to_plan(plan: MigrationPlan) -> None:
         if dry and as_json:
             show_json({"would_upgrade": {"from": plan.standing, "to": plan.goal}})
         elif dry:
@@ -122,7 +122,7 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
             agree([f"{what}: what only the later ones have is lost."], yes=yes)
 
     try:
-        agree_once = say_once(agreed)
+        agree_once = say_once(agree_to_plan)
         try_while_in_use(lambda: bring_up(engine, site.wanted_names, to, agree=agree_once), engine, note_aside)
     except DryRun:
         return
@@ -159,7 +159,7 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
         return
     try:
         names = _standing(site, engine)
-        agree_once = say_once(partial(_agreed, dry=dry, yes=yes, as_json=as_json))
+        agree_once = say_once(partial(_agree_to_leave, dry=dry, yes=yes, as_json=as_json))
         stayed = try_while_in_use(lambda: take_off(engine, names, purge=purge, agree=agree_once), engine, note_aside)
     except DryRun as planned:
         if as_json:
@@ -178,7 +178,7 @@ def note_aside(text: str) -> None:
 def _say_done(what: str, site: Site, state: str, *, as_json: bool) -> None:
     """Reports what was done with the log: a sentence, or the log's name in JSON."""
     log = site.config.source.log
-    show_done(what, log, shown(f"The event log {log} {state}."), as_json=as_json)
+    show_done(what, log, make_readable(f"The event log {log} {state}."), as_json=as_json)
 
 
 def _standing(site: Site, engine: Engine) -> LogNames:
@@ -189,7 +189,7 @@ def _standing(site: Site, engine: Engine) -> LogNames:
         return site.wanted_names
 
 
-def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
+def _agree_to_leave(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
     """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report
     itself.
     """
@@ -237,7 +237,7 @@ def rights(
     Example for a DBA: eventlog rights --writer app --publisher idm --sql --database
     postgresql+psycopg://db/app
     """
-    from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
+    from eventlog.capture.rights import Roles, give_rights, plan_rights, rights_script
     from eventlog.sql.dialect import dialect_of
 
     if every and tables:
@@ -245,7 +245,7 @@ def rights(
     engine, roles = site.engine(), Roles(**named)
     # A pattern, so that tables without a key are left out instead of refused.
     wanted = ("*",) if every else tables
-    ask = planned_rights if sql else give_rights
+    ask = plan_rights if sql else give_rights
     # Who has a reader for the tables needs no rights on them for the publisher.
     read_apart = bool(site.config.source.reader)
     names = _standing(site, engine)
@@ -257,7 +257,7 @@ def rights(
     else:
         for statement in statements:
             # Not `say`: a statement is never broken into lines.
-            click.echo(shown(f"ran {statement.sql}"))
+            click.echo(make_readable(f"ran {statement.sql}"))
 
 
 def has_address(url: str) -> bool:

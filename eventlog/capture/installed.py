@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.follower import FOLLOWED, name_follower, read_follower
-from eventlog.capture.plan import Style, TriggerOptions, captured, plan
+from eventlog.capture.plan import Style, TriggerOptions, keep_captured_columns, plan
 from eventlog.capture.registry import TrackedClass, read_registry, read_relation, registry_place
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.requests import words
@@ -146,7 +146,7 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
     dialect = dialect_of(connection)
     asked = {
         "prefix": f"{names.table}_",
-        "writes": f"INSERT INTO {dialect.qualified(names.schema, names.table)} (",
+        "writes": f"INSERT INTO {dialect.qualify(names.schema, names.table)} (",
         "place": registry_place(dialect, names),
     }
     return [
@@ -178,7 +178,7 @@ def compare(
         its_own = there.pop((trigger.table, trigger.name), None)
         states.append(_state(trigger, its_own, owner, options))
     # Those that nobody wants are left.
-    return states + [_described(trigger, TriggerCondition.STRAY) for trigger in there.values()]
+    return states + [_describe_trigger(trigger, TriggerCondition.STRAY) for trigger in there.values()]
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
@@ -227,12 +227,12 @@ def find_unseen(connection: Connection, names: LogNames) -> set[str]:
     }
 
 
-def tracked(connection: Connection, names: LogNames) -> list[Table]:
+def list_tracked(connection: Connection, names: LogNames) -> list[Table]:
     """Return the tracked classes with the columns that are captured; what `eventlog catalog` shows."""
-    return [table for table, _ in tracked_tables(connection, names)]
+    return [table for table, _ in list_tracked_tables(connection, names)]
 
 
-def tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table, TrackedClass]]:
+def list_tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table, TrackedClass]]:
     """Return the tracked classes that are there, each with what the registry says of it."""
     capture = read_capture(connection, names)
     classes = Classes(connection)
@@ -242,7 +242,7 @@ def tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table,
         options = tracked.options
         try:
             table = _present(classes, owner, options.children, options.key)
-            table = as_logged(captured(table, options, tracked.watched), names)
+            table = as_logged(keep_captured_columns(table, options, tracked.watched), names)
             if tracked.fault is not None or not _is_confirmed(connection, tracked, capture.of(owner)):
                 table = replace(table, unconfirmed=True)
         except EventlogError:  # the table is gone; its triggers are STRAY
@@ -310,28 +310,28 @@ def _class_states(
         state = TriggerCondition.OUTDATED
         if not standing:
             return [TriggerState(name=owner, table=tracked.table, owner=owner, state=state, note=tracked.fault)]
-        return [_described(trigger, state, tracked.fault) for trigger in standing]
+        return [_describe_trigger(trigger, state, tracked.fault) for trigger in standing]
     try:
         table = _present(classes, owner, options.children)
     except EventlogError as error:
-        return [_described(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
+        return [_describe_trigger(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children, options.key)
-        wanted = render(needs.numbered(plan(table, needs.fitted(table, options))), dialect, names)
+        wanted = render(needs.number_images(plan(table, needs.fit_options(table, options))), dialect, names)
     except EventlogError as error:
         problem = str(error)
-        states = [_described(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]
+        states = [_describe_trigger(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]
     else:
         states = compare(wanted, standing, owner, options)
     # After a renaming the triggers stand under the former name: they are no strays, and those that
     # would be made now are not missing.
     if any(trigger.owner.triggers[trigger.entered].digest == FOLLOWED for trigger in standing):
-        states = [_renamed(state) for state in states if state.state is not TriggerCondition.STRAY]
+        states = [_note_rename(state) for state in states if state.state is not TriggerCondition.STRAY]
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
     return [with_failure(state, texts.get(state.name, ""), table, dialect) for state in states]
 
 
-def _renamed(state: TriggerState) -> TriggerState:
+def _note_rename(state: TriggerState) -> TriggerState:
     if state.state is not TriggerCondition.MISSING:
         return state
     return replace(state, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
@@ -344,7 +344,7 @@ def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect)
     columns = {child.name: child.columns for child in table.children} | {table.name: table.columns}
     if state.table not in columns:
         return state
-    gone = gone_columns(text, [column.name for column in columns[state.table]], dialect)
+    gone = find_gone_columns(text, [column.name for column in columns[state.table]], dialect)
     if not gone:
         return state
     note = f"every write fails, for the column {', '.join(gone)} is gone"
@@ -353,7 +353,7 @@ def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect)
     return replace(state, fails=True, note=note)
 
 
-def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[str]:
+def find_gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[str]:
     """Find the columns of its own row that a trigger's text reads, and that are not among these."""
     exact = set(columns)
     known = {name.casefold() for name in exact}
@@ -392,15 +392,15 @@ def _state(
             asked=words(options),
         )
     if not standing.enabled:
-        return _described(standing, TriggerCondition.DISABLED)
+        return _describe_trigger(standing, TriggerCondition.DISABLED)
     if is_current(trigger, standing):
-        return _described(standing, TriggerCondition.CURRENT)
+        return _describe_trigger(standing, TriggerCondition.CURRENT)
     note = None if standing.unchanged else "somebody has changed it"
     if standing.owner.triggers[standing.entered].digest == FOLLOWED:
         note = "its table was altered, and the follower logs it in its style since"
         if standing.owner.options.children:
             note = "its table was altered, and it logs rows to be read back since"
-    return _described(standing, TriggerCondition.OUTDATED, note)
+    return _describe_trigger(standing, TriggerCondition.OUTDATED, note)
 
 
 def is_current(trigger: Trigger, standing: Installed) -> bool:
@@ -409,7 +409,7 @@ def is_current(trigger: Trigger, standing: Installed) -> bool:
     return standing.enabled and standing.unchanged and entered.digest == trigger.hash
 
 
-def _described(
+def _describe_trigger(
     trigger: Installed,
     state: TriggerCondition,
     note: str | None = None,
@@ -431,15 +431,15 @@ def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list
     with engine.connect() as connection:
         versions = read_history(connection, log_columns(connection, names, names.columns))
     asked = {name.casefold() for name in tables}
-    unknown = asked - {name for version in versions for name in _called(version.table)}
+    unknown = asked - {name for version in versions for name in _list_spellings(version.table)}
     if unknown:
         raise EventlogError(
             f"No history of {min(unknown)} is known.",
             hint="The publisher begins it when it first sees a tracked table.",
         )
-    return [version for version in versions if not asked or asked & _called(version.table)]
+    return [version for version in versions if not asked or asked & _list_spellings(version.table)]
 
 
-def _called(table: str) -> set[str]:
+def _list_spellings(table: str) -> set[str]:
     """List the names by which people may ask for a table: with its schema, or without."""
     return {table.casefold(), read_name(table)[1].casefold()}

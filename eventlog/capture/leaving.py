@@ -6,12 +6,12 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from eventlog.capture.follower import name_follower, read_follower
-from eventlog.capture.given_rights import given
+from eventlog.capture.given_rights import list_kept_grants
 from eventlog.capture.installed import read_capture
 from eventlog.capture.statements import name_left_functions
 from eventlog.capture.track import with_schema
 from eventlog.core.errors import InstallError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.findlog import has_log, present_companions
@@ -38,14 +38,14 @@ class Leaving(Struct, frozen=True, kw_only=True):
     def lines(self) -> list[str]:
         """Lines for who decides."""
         lines = [f"table {name}" for name in self.tables]
-        rows = f"{counted(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
+        rows = f"{count_words(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
         if self.adopted:
             rows = f"nothing of the log itself, which was adopted: {rows}"
         lines.append(rows)
         for what, names in (("trigger", self.triggers), ("function", self.functions)):
             lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
             if len(names) > MOST_SHOWN_ROWS:
-                lines.append(counted(len(names) - MOST_SHOWN_ROWS, f"more {what}"))
+                lines.append(count_words(len(names) - MOST_SHOWN_ROWS, f"more {what}"))
         return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
 
 
@@ -67,8 +67,8 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
     return Leaving(
         triggers=tuple(triggers),
         functions=tuple(name_left_functions(dialect, log, capture)),
-        tables=tuple(dialect.qualified(log.schema, table) for table in tables),
-        grants=tuple(given(connection, names)),
+        tables=tuple(dialect.qualify(log.schema, table) for table in tables),
+        grants=tuple(list_kept_grants(connection, names)),
         rows=rows,
         waiting=waiting,
         adopted=adopted,
@@ -81,7 +81,7 @@ def refuse_waiting(connection: Connection, names: LogNames, *, off: bool = False
     if has_log(connection, names):  # else it went when an uninstall was broken off
         waiting = _count(connection, names, "count_waiting")
     if waiting:
-        rows = f"{counted(waiting, 'row')} of {names.table}"
+        rows = f"{count_words(waiting, 'row')} of {names.table}"
         message = f"{rows} still wait{'s' * (waiting == 1)} to be published."
         if off:
             message += " The triggers are off already, so no more come."

@@ -110,7 +110,7 @@ def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
 def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[None]:
     """Statements of this connection reach the database as `write` has them."""
 
-    def stored(
+    def store(
         _connection: Any,
         _cursor: Any,
         statement: str,
@@ -120,11 +120,11 @@ def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[Non
     ) -> tuple[str, Any]:
         return write(statement), parameters
 
-    event.listen(connection, "before_cursor_execute", stored, retval=True)
+    event.listen(connection, "before_cursor_execute", store, retval=True)
     try:
         yield
     finally:
-        event.remove(connection, "before_cursor_execute", stored)
+        event.remove(connection, "before_cursor_execute", store)
 
 
 def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
@@ -147,17 +147,17 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
         ("due", ("output", "due", "record_id")),
         ("row", ("record_id",)),
     ):
-        index = dialect.shortened(f"{parked.name}_{ending}")
+        index = dialect.shorten_name(f"{parked.name}_{ending}")
         sa.Index(index, *(parked.c[column] for column in indexed))
     # An object is found by what its receiver calls it, too.
     associations = sa.Table(names.journal["associations"], metadata)
-    index = dialect.shortened(f"{associations.name}_id")
+    index = dialect.shorten_name(f"{associations.name}_id")
     sa.Index(index, associations.c.output, associations.c.association)
     # A table is tracked once; what depends on an altered one is found by its number.
     tracked = sa.Table(names.registry["tracked"], metadata)
-    sa.Index(dialect.shortened(f"{tracked.name}_name"), tracked.c.schema_name, tracked.c.table_name, unique=True)
+    sa.Index(dialect.shorten_name(f"{tracked.name}_name"), tracked.c.schema_name, tracked.c.table_name, unique=True)
     relations = sa.Table(names.registry["relations"], metadata)
-    sa.Index(dialect.shortened(f"{relations.name}_number"), relations.c.relation)
+    sa.Index(dialect.shorten_name(f"{relations.name}_number"), relations.c.relation)
     return metadata
 
 
@@ -172,9 +172,9 @@ def log_table(names: LogNames, dialect: Dialect, order: Sequence[str] = NEW_ORDE
     ordered.append(sa.Column(CONTEXT, dialect.types.log_context))
     checks = []
     if not dialect.types.domain:
-        meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
+        meanings = _meanings({name: dialect.quote(names.column(name)) for name in STANDARD})
         checks = [
-            sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
+            sa.CheckConstraint(text, name=dialect.shorten_name(f"{names.table}_{what}_ck"))
             for what, text in meanings.items()
             if what != "id" or dialect.checks_identity
         ]
@@ -199,8 +199,8 @@ def log_domains(names: LogNames, dialect: Dialect) -> dict[str, str]:
     meanings, domains = _meanings(dict.fromkeys(STANDARD, "VALUE")), {}
     for column, (_, base, meaning) in _DOMAINS.items():
         name = _domain(names, dialect, column)
-        check = dialect.quoted(dialect.shortened(f"{name}_ck"))
-        target = dialect.qualified(names.schema, name)
+        check = dialect.quote(dialect.shorten_name(f"{name}_ck"))
+        target = dialect.qualify(names.schema, name)
         domains[target] = f"CREATE DOMAIN {target} AS {base} CONSTRAINT {check} CHECK ({meanings[meaning]})"
     return domains
 
@@ -211,7 +211,7 @@ def log_sequence(name: str, names: LogNames, dialect: Dialect) -> sa.Sequence:
 
 
 def _domain(names: LogNames, dialect: Dialect, column: str) -> str:
-    return dialect.shortened(f"{names.table}_{_DOMAINS[column][0]}")
+    return dialect.shorten_name(f"{names.table}_{_DOMAINS[column][0]}")
 
 
 def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
@@ -278,9 +278,9 @@ def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
     marking pay for each index.
     """
     status, record_id = names.column("status"), names.column("record_id")
-    new = dialect.shortened(f"{names.table}_new")
+    new = dialect.shorten_name(f"{names.table}_new")
     if dialect.partial_indexes:
-        waiting: dict[str, Any] = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} = 'N'")}
+        waiting: dict[str, Any] = {f"{dialect.name}_where": sa.text(f"{dialect.quote(status)} = 'N'")}
         yield sa.Index(new, record_id, unique=not dialect.log_has_key, **waiting)
     elif dialect.waiting_number is not None:
         yield sa.Index(new, sa.text(waiting_number(dialect, names)))
@@ -290,8 +290,8 @@ def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
         # What lists read to have the newest rows first. Who writes to the log does not pay for it:
         # only the publisher adds to it, where it marks rows. Not `<> 'N'`, which leaves rows
         # without a letter out.
-        processed: dict[str, Any] = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} IS DISTINCT FROM 'N'")}
-        yield sa.Index(dialect.shortened(f"{names.table}_done"), record_id, **processed)
+        processed: dict[str, Any] = {f"{dialect.name}_where": sa.text(f"{dialect.quote(status)} IS DISTINCT FROM 'N'")}
+        yield sa.Index(dialect.shorten_name(f"{names.table}_done"), record_id, **processed)
 
 
 def _key(column: str, kind: ColumnType) -> sa.Column[Any]:

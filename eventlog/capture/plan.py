@@ -162,7 +162,7 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
             keyless = f"{table.name} has none with --whole-row"
             message = f"--when asks about a row by its key, and {keyless}."
             raise UsageError(message, hint="Leave out --when, or name a key with --key.")
-    chosen = _chosen(table, options)
+    chosen = _choose_columns(table, options)
     children = [ChildPlan(child=child, watched=_of(chosen, child.name)) for child in table.children]
     names = {attribute.name for attribute in chosen}
     options = replace(options, repeated=tuple(name for name in options.repeated if name in names))
@@ -177,7 +177,7 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     )
 
 
-def captured(table: Table, options: TriggerOptions, watched: Collection[str] = ()) -> Table:
+def keep_captured_columns(table: Table, options: TriggerOptions, watched: Collection[str] = ()) -> Table:
     """Drop uncaptured columns from the class: a read-back or a full load would publish them otherwise.
 
     `watched` are the attributes that its triggers were made for, where columns were left out.
@@ -212,7 +212,7 @@ def _of(chosen: Iterable[Attribute], child: str | None) -> tuple[Attribute, ...]
     return tuple(attribute for attribute in chosen if attribute.child == child)
 
 
-def _chosen(table: Table, options: TriggerOptions) -> list[Attribute]:
+def _choose_columns(table: Table, options: TriggerOptions) -> list[Attribute]:
     known = attribute_names(table)
     for name in (*options.columns, *options.exclude):
         if name.casefold() not in known:

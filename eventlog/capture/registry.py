@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from eventlog.capture.plan import TriggerOptions, TriggerPlan
 from eventlog.core.errors import InstallError
 from eventlog.core.table_names import write_name
-from eventlog.sql.access import answers, fetched, verbatim
+from eventlog.sql.access import answers, fetch, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, long_literal, offers, statement
 from eventlog.sql.names import LogNames
 
@@ -104,7 +104,7 @@ def _read(connection: Connection, dialect: Dialect, names: LogNames, query: str)
     # A savepoint is gone with its statement where each is a transaction of its own.
     alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     with nullcontext() if alone else connection.begin_nested():
-        return fetched(connection, verbatim(_statement(dialect, names, query)))
+        return fetch(connection, verbatim(_statement(dialect, names, query)))
 
 
 def _decode(
@@ -164,7 +164,7 @@ def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None,
 def read_relation(connection: Connection, schema: str | None, table: str) -> int | None:
     """Read the number of a table, where tables have numbers."""
     dialect = dialect_of(connection)
-    rows = answers(connection, "relation_now", {"place": dialect.qualified(schema, table)})
+    rows = answers(connection, "relation_now", {"place": dialect.qualify(schema, table)})
     return None if not rows or rows[0][0] is None else int(rows[0][0])
 
 
@@ -191,7 +191,7 @@ def refuse_condition(connection: Connection, names: LogNames, called: str) -> No
 
 def registry_place(dialect: Dialect, names: LogNames) -> str:
     """Name the registry's table of triggers, as the catalog is asked about it."""
-    return dialect.qualified(names.schema, names.registry["triggers"])
+    return dialect.qualify(names.schema, names.registry["triggers"])
 
 
 class RegistryWriter(Struct, frozen=True, kw_only=True):
@@ -235,7 +235,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         return self._statement(
             "trigger_change" if known else "trigger_add",
             **{"class": self.number},
-            name=self._text(self.dialect.reported(trigger.name)),
+            name=self._text(self.dialect.report_name(trigger.name)),
             table=self._text(trigger.table),
             function="NULL" if trigger.function is None else self._text(trigger.function),
             definer=self._statement("definer"),
@@ -245,7 +245,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
 
     def settle_trigger(self, trigger: EnteredTrigger, called: str) -> str:
         """Keep the text of a trigger that was made; `called` is its function as SQL names it."""
-        name = self._text(self.dialect.reported(trigger.name))
+        name = self._text(self.dialect.report_name(trigger.name))
         function = self._text(trigger.function or trigger.name)
         holes = {"schema": self._schema(), "name": name, "function": function, "called": self._text(f"{called}()")}
         fingerprint = self._statement("fingerprint", **holes)
@@ -278,7 +278,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         for table, key in keys.items():
             names = {"key": key, "watched": own if table == plan.table.name else ()}
             listed = {what: ", ".join(map(self.dialect.literal, columns)) for what, columns in names.items()}
-            place = self.dialect.literal(self.dialect.qualified(self.schema, table))
+            place = self.dialect.literal(self.dialect.qualify(self.schema, table))
             yield self._statement("columns_add", **{"class": self.number}, **listed, place=place)
 
     def remove_class(self) -> Iterator[str]:
@@ -294,7 +294,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         return self._text(self.schema)
 
     def _relation(self, table: str) -> str:
-        place = self.dialect.literal(self.dialect.qualified(self.schema, table))
+        place = self.dialect.literal(self.dialect.qualify(self.schema, table))
         return self._statement("relation_number", place=place)
 
     def _text(self, text: str) -> str:

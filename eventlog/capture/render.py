@@ -12,15 +12,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.bodies import RowBodies, StatementBodies, arguments, columns_of
-from eventlog.capture.clauses import logged_name, qualified
+from eventlog.capture.clauses import name_in_log, qualify_table
 from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
 from eventlog.capture.words import (
     Row,
     common_holes,
     context_holes,
     declarations,
+    is_same_in_each_session,
     number_holes,
-    settled,
 )
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
@@ -117,7 +117,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         holes |= self._settling(name, digest) | dropping(self.dialect, called)
         queries = ["before_trigger", function, *body]
         if self.plan.function_owner is not None and offers(self.dialect, "own_function"):
-            holes["function_owner"] = self.dialect.quoted(self.plan.function_owner)
+            holes["function_owner"] = self.dialect.quote(self.plan.function_owner)
             queries.append("own_function")
         queries += ["guard_function", form]
         if self.plan.options.always:
@@ -153,7 +153,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         part: TriggerPart,
     ) -> dict[str, str]:
         function = function_name(self.dialect, self.names, self.plan.table.schema, name)
-        target = qualified(self.dialect, self.plan.table.schema, table)
+        target = qualify_table(self.dialect, self.plan.table.schema, table)
         body = self._body(child, events, function, part)
         handed_over = {}
         if self.dialect.procedural_triggers:
@@ -220,7 +220,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if when is When.DELETE:
             alias, source = before, "old_rows AS o"
         row = Row(dialect=self.dialect, alias=alias)
-        asked = [f"pg_typeof({row.stored(column)})::oid" for column in dict.fromkeys(columns)]
+        asked = [f"pg_typeof({row.read_value(column)})::oid" for column in dict.fromkeys(columns)]
         types = ", ".join(asked)
         query = "guard_rows" if by_statement else "guard_row"
         return self._statement(query, types=f"({types})", source=source) + ";"
@@ -233,8 +233,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if self.names.sequence:
             rights += f" and SELECT on the sequence {self.names.sequence}"
         return {
-            "name": literal(self.dialect.reported(name)),
-            "package": literal(self.dialect.reported(package_name(self.dialect, name, digest))),
+            "name": literal(self.dialect.report_name(name)),
+            "package": literal(self.dialect.report_name(package_name(self.dialect, name, digest))),
             "owner": literal(schema) if schema else "USER",
             "disable": literal(f"ALTER TRIGGER {called} DISABLE"),
             "complaint": literal(f"The trigger {name} does not compile and is disabled"),
@@ -243,7 +243,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     def _log(self) -> dict[str, str]:
         """Fill the holes that are the same for all rows of the log."""
-        table = self.dialect.literal(logged_name(self.plan, self.names))
+        table = self.dialect.literal(name_in_log(self.plan, self.names))
         log = self.names
         if not self.dialect.qualified_in_triggers:
             log = replace(log, schema=None)
@@ -258,7 +258,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             return {"transaction_declared": "", "transaction_name": "", "transaction_value": ""}
         return {
             "transaction_declared": f"    {self._statement('transaction_declared')};",
-            "transaction_name": f", {self.dialect.quoted(column)}",
+            "transaction_name": f", {self.dialect.quote(column)}",
             "transaction_value": ", written_by",
         }
 
@@ -291,7 +291,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             return bodies.body(when)
         # A policy, or the want of a right, may hide the parent; then it is taken for there.
         table = self.plan.table
-        parent = self.dialect.literal(qualified(self.dialect, table.schema, table.name))
+        parent = self.dialect.literal(qualify_table(self.dialect, table.schema, table.name))
         unseen = replace(bodies, unseen=True).body(when)
         return self._statement("if_seen", parent=parent, body=bodies.body(when), unseen=unseen)
 
@@ -323,7 +323,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             queries.append("settings_of_pairs")
         # Dates and floats have another text in another session, and the database may list one of
         # them itself.
-        if not settled(self.dialect, self._read(child)):
+        if not is_same_in_each_session(self.dialect, self._read(child)):
             queries.append("settings")
         return " ".join(statement(self.dialect, query) for query in queries)
 
@@ -338,7 +338,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _program(self, name: str, digest: str) -> str | None:
         """Return the bare name of what the trigger runs, as the catalog has it."""
         if self.dialect.procedural_triggers:
-            return self.dialect.reported(package_name(self.dialect, name, digest))
+            return self.dialect.report_name(package_name(self.dialect, name, digest))
         return name if offers(self.dialect, "drop_function") else None
 
     def _base(self, child: ChildPlan | None, what: str) -> str:
@@ -352,12 +352,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return f"{owner}__{child.child.name}_{what}"
 
     def _part_name(self, base: str, part: TriggerPart) -> str:
-        name = self.dialect.shortened(base)
+        name = self.dialect.shorten_name(base)
         if part is not TriggerPart.WHOLE:
             # Triggers fire in the order of their names, and the one that reads must come before the
             # one that writes. Names are sorted here because a shortened one ends in a hash, which
             # may stand before or after the other's.
-            other = self.dialect.shortened(f"{base}_written")
+            other = self.dialect.shorten_name(f"{base}_written")
             reading, writing = sorted([name, other], key=str.encode)
             name = reading
             if part is TriggerPart.WRITING:
@@ -381,12 +381,12 @@ def function_name(
     if dialect.procedural_triggers:
         # Its name changes with its text. So a trigger that is replaced goes from one to the other
         # in one step, and nobody who writes meanwhile meets a trigger with another one's procedure.
-        return dialect.qualified(schema, package_name(dialect, trigger, digest))
-    return dialect.qualified(names.schema, trigger)
+        return dialect.qualify(schema, package_name(dialect, trigger, digest))
+    return dialect.qualify(names.schema, trigger)
 
 
 def package_name(dialect: Dialect, trigger: str, digest: str) -> str:
-    return dialect.beside(dialect.shortened(f"{trigger}_{digest[:8]}"), trigger)
+    return dialect.beside(dialect.shorten_name(f"{trigger}_{digest[:8]}"), trigger)
 
 
 def dropping(dialect: Dialect, function: str) -> dict[str, str]:

@@ -18,15 +18,15 @@ from eventlog.capture.given_rights import (
     RoleStatement,
     account,
     give,
-    given,
     has_setup,
-    quoted_role,
+    list_kept_grants,
+    quote_role,
     taking_back,
 )
-from eventlog.capture.installed import tracked
+from eventlog.capture.installed import list_tracked
 from eventlog.capture.registry import registry_place
-from eventlog.capture.track import located, with_schema
-from eventlog.capture.wanted import named_tables
+from eventlog.capture.track import locate_log, with_schema
+from eventlog.capture.wanted import resolve_table_names
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import write_name
@@ -93,7 +93,7 @@ class RolePower(Struct, frozen=True, kw_only=True):
     power: str
 
 
-def planned_rights(
+def plan_rights(
     engine: Engine,
     roles: Roles,
     names: LogNames | None = None,
@@ -152,7 +152,7 @@ def give_rights(
         if role is not None and site.standing:
             with engine.connect() as connection:
                 for table in (site.names.table, *site.companions):
-                    reached = held_rights(connection, site.names, table, role)
+                    reached = list_held_rights(connection, site.names, table, role)
                     if reached:
                         rights_held = ", ".join(reached)
                         way = "by a role, an ownership or a wider grant"
@@ -212,15 +212,15 @@ def role_powers(connection: Connection, role: str) -> list[RolePower]:
     ]
 
 
-def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
+def list_held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
     """List a role's rights on a table beside the log, however it came by them."""
     dialect = dialect_of(connection)
     user, host = account(dialect, role)
     asked = {
-        "place": dialect.qualified(names.schema, table),
-        "schema": names.schema and dialect.reported(names.schema),
-        "table": dialect.reported(table),
-        "role": dialect.reported(user),
+        "place": dialect.qualify(names.schema, table),
+        "schema": names.schema and dialect.report_name(names.schema),
+        "table": dialect.report_name(table),
+        "role": dialect.report_name(user),
         "host": host,
     }
     try:
@@ -258,7 +258,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
             for table in sorted(site.names.owners):
                 yield from self._on_table("installer_on_registry", role, table)
             for function in site.functions:
-                called = self.dialect.qualified(site.names.schema, function)
+                called = self.dialect.qualify(site.names.schema, function)
                 yield from self._text("installer_on_function", role, function=called)
         elif registry is not None:
             texts += self._on_captured("installer_on_table", role, registry)
@@ -269,7 +269,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         owners = [captured.owner for captured in site.tables if captured.owner not in (None, role)]
         for owner in dict.fromkeys(owners):
             # A trigger's function writes with the rights of its table's owner.
-            quoted = self.dialect.quoted(str(owner))
+            quoted = self.dialect.quote(str(owner))
             yield from self._on_table("owner_on_log", role, site.names.table, owner=quoted)
             yield from self._on_sequence("owner_on_sequence", role, owner=quoted)
 
@@ -281,7 +281,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
     def publisher(self, role: str) -> Iterator[str]:
         names = self.site.names
         yield from self._on_schema("publisher_on_schema", role, [names.schema])
-        status = self.dialect.quoted(names.column("status"))
+        status = self.dialect.quote(names.column("status"))
         yield from self._on_table("publisher_on_log", role, names.table, status=status)
         for companion in self.site.companions:
             query = "publisher_on_companion"
@@ -348,10 +348,10 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def _on_schema(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
         for schema in schemas:
-            yield from self._text(query, role, schema=self.dialect.quoted(schema or ""))
+            yield from self._text(query, role, schema=self.dialect.quote(schema or ""))
 
     def _on_table(self, query: str, role: str, table: str, **holes: str) -> Iterator[str]:
-        qualified = self.dialect.qualified(self.site.names.schema, table)
+        qualified = self.dialect.qualify(self.site.names.schema, table)
         yield from self._text(query, role, table=qualified, **holes)
 
     def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
@@ -360,22 +360,22 @@ class _Grants(Struct, frozen=True, kw_only=True):
         """
         names = self.site.names
         if names.sequence is not None:
-            sequence = self.dialect.qualified(names.schema, names.sequence)
+            sequence = self.dialect.qualify(names.schema, names.sequence)
             yield from self._text(query, role, sequence=sequence, **holes)
 
     def _on_captured(self, query: str, role: str, captured: CapturedTable) -> Iterator[str]:
         if captured.owner == role:  # nobody can be given himself
             return
-        table = self.dialect.qualified(captured.schema, captured.name)
-        owner = self.dialect.quoted(captured.owner or "")
+        table = self.dialect.qualify(captured.schema, captured.name)
+        owner = self.dialect.quote(captured.owner or "")
         columns = ""
         if captured.columns:
-            named = ", ".join(map(self.dialect.quoted, captured.columns))
+            named = ", ".join(map(self.dialect.quote, captured.columns))
             columns = f" {statement(self.dialect, 'columns_read', names=named)}"
         yield from self._text(query, role, table=table, owner=owner, columns=columns)
 
     def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
-        text = statement(self.dialect, query, role=quoted_role(self.dialect, role), **holes)
+        text = statement(self.dialect, query, role=quote_role(self.dialect, role), **holes)
         if text:
             yield text
 
@@ -394,20 +394,20 @@ def _site(
     standing = has_log(connection, log)
     # The columns of a log are looked at by whoever publishes; for making one there are none yet.
     if standing and roles != Roles(installer=roles.installer):
-        log = located(connection, log)
-    classes: Iterable[Table] = tracked(connection, log) if standing else ()
+        log = locate_log(connection, log)
+    classes: Iterable[Table] = list_tracked(connection, log) if standing else ()
     if tables:
         known = {table.whole: table for table in classes}
-        classes = _named(Classes(connection, schema), tables, log, known)
+        classes = _find_named_tables(Classes(connection, schema), tables, log, known)
     powers: dict[str, str | None] = {}
     registry, functions = None, list[str]()
     if standing and has_setup(connection, log):
-        registry = _owned(connection, CapturedTable(schema=log.schema, name=log.registry["triggers"]), powers)
+        registry = _add_owner(connection, CapturedTable(schema=log.schema, name=log.registry["triggers"]), powers)
         dialect = dialect_of(connection)
         place = {"place": registry_place(dialect, log)}
         rows = answers(connection, "registry_functions", place, **log_holes(dialect, log))
         functions = [str(name) for (name,) in rows]
-    in_scope = [captured for table in classes for captured in _captured_tables(connection, table, powers)]
+    in_scope = [captured for table in classes for captured in _list_captured_tables(connection, table, powers)]
     return RightsScope(
         names=log,
         standing=standing,
@@ -416,11 +416,11 @@ def _site(
         registry=registry,
         functions=tuple(functions),
         read_apart=read_apart or roles.reader is not None,
-        given=frozenset(given(connection, log)) if standing else frozenset(),
+        given=frozenset(list_kept_grants(connection, log)) if standing else frozenset(),
     )
 
 
-def _named(
+def _find_named_tables(
     classes: Classes,
     asked: Sequence[str],
     log: LogNames,
@@ -428,11 +428,11 @@ def _named(
 ) -> Iterator[Table]:
     """Find the classes that names and patterns mean, tracked ones with all of their child tables."""
     children = {child.name for table in known.values() for child in table.children}
-    for table in classes.named(named_tables(classes, asked, log, children, lambda _note: None)):
+    for table in classes.find_named(resolve_table_names(classes, asked, log, children, lambda _note: None)):
         yield known.get(table.whole, table)
 
 
-def _captured_tables(
+def _list_captured_tables(
     connection: Connection,
     table: Table,
     powers: dict[str, str | None],
@@ -441,13 +441,13 @@ def _captured_tables(
     # Where columns are left out, no other may be read: the server keeps them back too.
     limited = {attribute.child for attribute in table.left_out}
     own = tuple(column.name for column in table.columns if not column.formula) if None in limited else ()
-    yield _owned(connection, CapturedTable(schema=table.schema, name=table.name, columns=own), powers)
+    yield _add_owner(connection, CapturedTable(schema=table.schema, name=table.name, columns=own), powers)
     for child in table.children:
         columns = tuple(column.name for column in child.columns) if child.name in limited else ()
-        yield _owned(connection, CapturedTable(schema=table.schema, name=child.name, columns=columns), powers)
+        yield _add_owner(connection, CapturedTable(schema=table.schema, name=child.name, columns=columns), powers)
 
 
-def _owned(
+def _add_owner(
     connection: Connection,
     captured: CapturedTable,
     powers: dict[str, str | None],
@@ -470,7 +470,7 @@ def _owner(connection: Connection, captured: CapturedTable) -> str | None:
     if not offers(dialect, "table_owner"):
         # A user's schema belongs to that user there.
         return captured.schema if dialect.schemas else None
-    name = dialect.qualified(captured.schema, captured.name)
+    name = dialect.qualify(captured.schema, captured.name)
     owners = answers(connection, "table_owner", {"place": name})
     if not owners:
         return None

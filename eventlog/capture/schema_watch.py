@@ -15,8 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.stdlib import BoundLogger
 
 from eventlog.capture.follow import Followed, behind, follow
-from eventlog.capture.installed import TriggerCondition, TriggerState, find_unseen, states, tracked
-from eventlog.capture.track import located
+from eventlog.capture.installed import TriggerCondition, TriggerState, find_unseen, list_tracked, states
+from eventlog.capture.track import locate_log
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
@@ -84,7 +84,7 @@ class SchemaWatch:
 
     def _look(self) -> bool:
         with self._log.engine.connect() as connection:
-            names = located(connection, self._log.names)
+            names = locate_log(connection, self._log.names)
             # Before the catalog, so that nothing of a gap is missed.
             newest = newest_number(connection, names) or 0
             holes = log_holes(self._log.dialect, names)
@@ -101,7 +101,7 @@ class SchemaWatch:
         with self._log.engine.connect() as connection:
             if any(table.error is None for table in followed):
                 triggers = states(connection, names)
-            tables = tracked(connection, names)
+            tables = list_tracked(connection, names)
             hidden = find_unseen(connection, names)
         changes = self._changes(tables, former, names)
         for owner, change in changes.items():

@@ -67,7 +67,7 @@ def _class_needed(
     for trigger in triggers:
         if (trigger.table, name_trial(dialect, trigger)) in similar:
             # Left of an attempt that was broken off.
-            target = dialect.qualified(table.schema, trigger.table)
+            target = dialect.qualify(table.schema, trigger.table)
             trial = dialect.trigger_name(table.schema, name_trial(dialect, trigger))
             yield statement(dialect, "drop_trigger", trigger=trial, target=target)
     outdated = [trigger for trigger in triggers if not _stands(trigger, mine.get(trigger.name))]
@@ -117,7 +117,7 @@ def _make_trigger(
     if not is_known:
         yield writer.enter_trigger(entered)
     if replaces:
-        target = dialect.qualified(writer.schema, trigger.table)
+        target = dialect.qualify(writer.schema, trigger.table)
         yield from _replace(dialect, names, trigger, there, target)
     else:
         # Another one may have its name, if it was lost.
@@ -145,7 +145,7 @@ def _stands(trigger: Trigger, there: Installed | None) -> bool:
 
 def name_trial(dialect: Dialect, trigger: Trigger) -> str:
     """Name the trigger that is made and taken off first, where a trigger is replaced in two steps."""
-    return dialect.shortened(f"{trigger.name}_tried")
+    return dialect.shorten_name(f"{trigger.name}_tried")
 
 
 def _replace(
@@ -199,7 +199,7 @@ def name_left_functions(dialect: Dialect, names: LogNames, capture: RegistryStat
 def drop_trigger(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
     holes = dropping(dialect, _function_of(dialect, names, trigger)) | {
         "trigger": dialect.trigger_name(trigger.schema, trigger.name),
-        "target": dialect.qualified(trigger.schema, trigger.table),
+        "target": dialect.qualify(trigger.schema, trigger.table),
     }
     for query in ("drop_trigger", "drop_function"):
         text = statement(dialect, query, **holes)
@@ -213,4 +213,4 @@ def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
 
 
 def _qualify(dialect: Dialect, names: LogNames, schema: str | None, function: str) -> str:
-    return dialect.qualified(schema if dialect.procedural_triggers else names.schema, function)
+    return dialect.qualify(schema if dialect.procedural_triggers else names.schema, function)

@@ -56,7 +56,7 @@ def try_while_in_use(work: Callable[[], Done], engine: Engine, note: Callable[[s
             holders = find_holders(engine, error.statement)
             if time.monotonic() + pause >= end:
                 raise _in_use(dialect_of(engine), WAIT_SECONDS, holders) from error
-            note(f"Others work with the table{_named(holders)}. Tries again in {pause:g} s.")
+            note(f"Others work with the table{_name_holders(holders)}. Tries again in {pause:g} s.")
             time.sleep(pause)
             pause = min(LONGEST_PAUSE_SECONDS, 2 * pause)
 
@@ -93,8 +93,8 @@ def _in_use(dialect: Dialect, seconds: float, holders: list[str] | None = None) 
     hint = "Try again when long transactions have ended."
     if dialect.transactional_ddl:
         hint += " Nothing was changed."
-    return TableInUseError(f"{message}{_named(holders or [])}.", hint=hint)
+    return TableInUseError(f"{message}{_name_holders(holders or [])}.", hint=hint)
 
 
-def _named(holders: list[str]) -> str:
+def _name_holders(holders: list[str]) -> str:
     return f": {'; '.join(holders)}" if holders else ""

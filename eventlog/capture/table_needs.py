@@ -38,12 +38,12 @@ class TableNeeds:
         self._passed_by: dict[str | None, frozenset[str]] = {}
         self._unique: dict[str | None, dict[str, list[frozenset[str]]]] = {}
 
-    def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
+    def fit_options(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """Fit the options to these tables; nothing of a foreign owner's may run with our rights."""
-        foreign = any(self._asked(table, "foreign_owners"))
-        return replace(self.needed(table, options), foreign=foreign)
+        foreign = any(self._ask_each_table(table, "foreign_owners"))
+        return replace(self.choose_trigger_style(table, options), foreign=foreign)
 
-    def numbered(self, planned: TriggerPlan) -> TriggerPlan:
+    def number_images(self, planned: TriggerPlan) -> TriggerPlan:
         """Add the number of its images to the plan."""
         if planned.options.style != Style.IMAGE:
             return planned
@@ -51,18 +51,18 @@ class TableNeeds:
         number = image_number(self._connection, self._owned, planned.table, columns)
         return replace(planned, number=number)
 
-    def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
+    def choose_trigger_style(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """Row triggers where statement triggers would not see every change, or not in its turn.
 
         And a look at who else has a key, or a value, where two rows may.
         """
         repeated: Iterable[str] = ()
         if options.style in VALUED:
-            repeated = self._repeated(table)
+            repeated = self._find_repeatable_attributes(table)
         return replace(
             options,
             rows=options.rows or any(True for _ in self._why_rows(table)),
-            at_once=not table.view and any(self._asked(table, "triggers_between")),
+            at_once=not table.view and any(self._ask_each_table(table, "triggers_between")),
             deferred=self._is_deferred(table),
             repeated=tuple(repeated),
         )
@@ -82,7 +82,7 @@ class TableNeeds:
             )
         if options.style in VALUED:
             # A receiver would take both for gone with the first.
-            planned = plan(table, replace(options, repeated=tuple(self._repeated(table))))
+            planned = plan(table, replace(options, repeated=tuple(self._find_repeatable_attributes(table))))
             for child in planned.children:
                 repeated = planned.options.repeated
                 watched = [attribute for attribute in child.watched if attribute.name in repeated]
@@ -95,13 +95,13 @@ class TableNeeds:
                         f" are read back. A unique index that also has {parent_key} makes this"
                         " unnecessary."
                     )
-        between = sorted({str(name) for name in self._asked(table, "triggers_between")})
+        between = sorted({str(name) for name in self._ask_each_table(table, "triggers_between")})
         if between:
             yield (
                 f"{', '.join(between)} may write to {table.name} before a statement ends."
                 " So each row is logged at once, and bulk statements take longer."
             )
-        yield from self._asked(table, "remarks_on")
+        yield from self._ask_each_table(table, "remarks_on")
         if options.key and (empty := _may_be_null(table)):
             yield (
                 f"{empty} may be NULL in the key of {table.name}. Such a row has an empty text there"
@@ -121,7 +121,7 @@ class TableNeeds:
             elif name in self._passed_by[schema]:
                 why = "it has partitions or is changed by way of another table"
                 yield f"{name} gets row triggers, because {why}."
-            elif (root := changed_twice_by((schema, name), self.references)) is not None:
+            elif (root := find_table_changed_twice((schema, name), self.references)) is not None:
                 why = f"foreign keys may change one of its rows twice when {root[1]} is changed"
                 yield (f"{name} gets row triggers, because {why}; bulk statements take longer with them.")
 
@@ -141,7 +141,7 @@ class TableNeeds:
                     " and this database fires no trigger then: such changes are not logged."
                 )
 
-    def _repeated(self, table: Table) -> Iterator[str]:
+    def _find_repeatable_attributes(self, table: Table) -> Iterator[str]:
         """Find the attributes of child tables of which several rows under one parent may have the same value."""
         for child in table.children:
             unique = self._unique_columns(table.schema, child.name)
@@ -162,7 +162,7 @@ class TableNeeds:
         """
         if not offers(self._dialect, "always_unique"):
             indexes = unique_indexes(self._connection, schema, table)
-            asked = self._dialect.normalised(table)
+            asked = self._dialect.normalise_name(table)
             constraint = inspect(self._connection).get_pk_constraint(asked, schema=schema)
             names = constraint["constrained_columns"]
             key = tuple(self._dialect.column_name(str(name)) for name in names)
@@ -185,9 +185,9 @@ class TableNeeds:
     @cached_property
     def references(self) -> list[Reference]:
         """Read all foreign keys that delete or change rows."""
-        return list(_gathered(answers(self._connection, "acting_references")))
+        return list(_gather_references(answers(self._connection, "acting_references")))
 
-    def _asked(self, table: Table, query: str) -> list[Any]:
+    def _ask_each_table(self, table: Table, query: str) -> list[Any]:
         """Ask the catalog about a table and each of its child tables; return nothing where it has no such
         question.
         """
@@ -219,7 +219,7 @@ def _names(table: Table) -> list[Name]:
     return [(table.schema, name) for name in names]
 
 
-def _gathered(rows: Iterable[Any]) -> Iterator[Reference]:
+def _gather_references(rows: Iterable[Any]) -> Iterator[Reference]:
     """Foreign keys of rows that tell one pair of columns each."""
     by_number: dict[object, list[Any]] = {}
     for row in rows:
@@ -276,7 +276,7 @@ def acting(table: Name, references: Iterable[Reference]) -> list[Reference]:
     return [key for key in own if key.deletes or key.clears or key.follows]
 
 
-def changed_twice_by(table: Name, references: Sequence[Reference]) -> Name | None:
+def find_table_changed_twice(table: Name, references: Sequence[Reference]) -> Name | None:
     """Find a table of which one statement may change or delete rows, and so change a row of this one
     twice.
     """
@@ -305,7 +305,7 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
     """Return True if a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row
     of the table twice.
     """
-    deleted = _deleted(root, references)
+    deleted = _find_tables_deleted_from(root, references)
     # How often each reference may update one row. One leads to another, so it is asked until
     # nothing changes; more than twice is twice, else a circle of them would never end.
     updates, before = [0] * len(references), None
@@ -328,7 +328,7 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
     return updated > 0 and (met > 1 or table == root)
 
 
-def _deleted(root: Name, references: list[Reference]) -> set[Name]:
+def _find_tables_deleted_from(root: Name, references: list[Reference]) -> set[Name]:
     """Find the tables of which foreign keys delete rows when some of `root` are deleted."""
     deleted: set[Name] = set()
     deleting = [key for key in references if key.deletes]

@@ -27,13 +27,13 @@ from eventlog.capture.installed import (
     states,
 )
 from eventlog.capture.log_tables import ddl_transaction
-from eventlog.capture.plan import Style, TriggerOptions, captured
+from eventlog.capture.plan import Style, TriggerOptions, keep_captured_columns
 from eventlog.capture.registry import RegistryWriter, require_registry
 from eventlog.capture.render import render
 from eventlog.capture.requests import OPTIONS, TrackRequest
 from eventlog.capture.statements import drop_triggers, write_needed
 from eventlog.capture.tried import try_log, try_triggers
-from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
+from eventlog.capture.wanted import Note, WantedClass, is_pattern, plan_wanted_classes
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import read_name, write_name
@@ -74,7 +74,7 @@ def track(
     tables still looked as their triggers know them, where these follow later.
     """
     with ddl_transaction(engine) as connection:
-        log = located(connection, names)
+        log = locate_log(connection, names)
         # Our triggers write UTC: in a log of another clock, rows of two clocks could not be told
         # apart.
         if zone_of(log.clock) is not None:
@@ -88,7 +88,7 @@ def track(
         try_log(connection, log)
         try:
             request = _request(options)
-            wanted = _kept_as_planned(connection, tables, request, log, schema, note, leave)
+            wanted = _lock_as_planned(connection, tables, request, log, schema, note, leave)
             # All of it is known before the first of it runs, for not every database takes back what
             # ran before a refusal.
             for statement_text in list(write_needed(connection, wanted, log)):
@@ -117,9 +117,9 @@ def track_sql(
 ) -> str:
     """Write the statements that `track` would run now, as a script."""
     with engine.connect() as connection:
-        log = located(connection, names)
+        log = locate_log(connection, names)
         require_registry(connection, log)
-        wanted = wanted_classes(connection, tables, _request(options), log, schema, note, leave)
+        wanted = plan_wanted_classes(connection, tables, _request(options), log, schema, note, leave)
         texts = [*write_needed(connection, wanted, log)]
         texts += write_versions(connection, log, *_definitions(connection, wanted))
         return script(texts, dialect_of(connection))
@@ -139,7 +139,7 @@ def untrack(
     `agree` gets the names before anything is done, and may raise.
     """
     with engine.connect() as connection:
-        log = located(connection, names)
+        log = locate_log(connection, names)
         capture = read_capture(connection, log)
         owners = _owners_meant(connection, capture, log, tables, schema)
         agree([trigger.name for trigger in capture.part(owners).triggers])
@@ -166,7 +166,7 @@ def untrack(
         return [trigger.name for trigger in leaving.triggers]
 
 
-def _kept_as_planned(
+def _lock_as_planned(
     connection: Connection,
     tables: Sequence[str],
     request: TrackRequest,
@@ -189,13 +189,13 @@ def _kept_as_planned(
         notes: list[str] = []
         left_out: list[str] = []
         leave_out = None if leave is None else left_out.append
-        wanted = wanted_classes(connection, tables, request, names, schema, notes.append, leave_out)
+        wanted = plan_wanted_classes(connection, tables, request, names, schema, notes.append, leave_out)
         new = _tables_of(wanted) - locked
         if not (can_lock and new):
             break
         for table_schema, table in sorted(new, key=str):
             dialect = dialect_of(connection)
-            target = dialect.qualified(table_schema, table)
+            target = dialect.qualify(table_schema, table)
             try:
                 with connection.begin_nested():
                     run_verbatim(connection, statement(dialect, "keep_shape", target=target))
@@ -249,7 +249,7 @@ def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
 
 def trigger_states(engine: Engine, names: LogNames | None = None) -> list[TriggerState]:
     with engine.connect() as connection:
-        return states(connection, located(connection, names))
+        return states(connection, locate_log(connection, names))
 
 
 def all_drops(connection: Connection, names: LogNames) -> list[str]:
@@ -259,7 +259,7 @@ def all_drops(connection: Connection, names: LogNames) -> list[str]:
     return [*drop_follower(connection, log), *drop_triggers(dialect_of(connection), log, read_capture(connection, log))]
 
 
-def located(connection: Connection, names: LogNames | None) -> LogNames:
+def locate_log(connection: Connection, names: LogNames | None) -> LogNames:
     """Find the log's schema and columns in this database; raise InstallError when it is not there."""
     log = with_schema(connection, names or LogNames())
     columns = log.columns
@@ -292,7 +292,7 @@ def _definitions(
     images: dict[str, tuple[int, tuple[str, ...]]] = {}
     dialect = dialect_of(connection)
     for planned in wanted:
-        tables.append(captured(planned.plan.table, planned.plan.options, planned.plan.remembered))
+        tables.append(keep_captured_columns(planned.plan.table, planned.plan.options, planned.plan.remembered))
         if planned.plan.options.style == Style.IMAGE:
             images[planned.owner] = planned.plan.number, image_columns(dialect, planned.plan)
         if planned.former is not None:

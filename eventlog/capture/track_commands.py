@@ -11,7 +11,7 @@ from eventlog.capture.install_commands import DryRun, note_aside, sql_option
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, complete_tables, json_option, site_options
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 if TYPE_CHECKING:
     from eventlog.capture.installed import TriggerState
@@ -36,7 +36,7 @@ def _names_option(flag: str, metavar: str, text: str, *names: str) -> Callable[[
     return click.option(flag, *names, multiple=True, callback=_names, metavar=metavar, help=text)
 
 
-def _kept_flag(flag: str, text: str, *names: str) -> Callable[[Command], Command]:
+def _add_kept_flag(flag: str, text: str, *names: str) -> Callable[[Command], Command]:
     """Make a flag that is None where nobody says it: then a table keeps what it has."""
     return click.option(flag, *names, is_flag=True, default=None, help=text)
 
@@ -64,9 +64,9 @@ def _kept_flag(flag: str, text: str, *names: str) -> Callable[[Command], Command
     metavar="CONDITION",
     help="Only rows for which this SQL condition holds, before or after.",
 )
-@_kept_flag("--row-triggers", "Row triggers where statement triggers are the default.", "rows")
-@_kept_flag("--always", "Fire for replicated changes too (PostgreSQL).")
-@_kept_flag("--follow-ddl", "Let the database follow ALTER TABLE itself (PostgreSQL).")
+@_add_kept_flag("--row-triggers", "Row triggers where statement triggers are the default.", "rows")
+@_add_kept_flag("--always", "Fire for replicated changes too (PostgreSQL).")
+@_add_kept_flag("--follow-ddl", "Let the database follow ALTER TABLE itself (PostgreSQL).")
 @click.option("--reset", is_flag=True, help="Forget the former options.")
 @sql_option
 @json_option
@@ -166,15 +166,15 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
     from eventlog.capture.table_locks import say_once, try_while_in_use
     from eventlog.capture.track import untrack as take_off
 
-    def agreed(names: list[str]) -> None:
+    def agree_to_untrack(names: list[str]) -> None:
         if dry:
             raise DryRun(names)
-        heading = f"{counted(len(names), 'trigger')} would be removed:"
+        heading = f"{count_words(len(names), 'trigger')} would be removed:"
         agree([heading, *[f"  {name}" for name in names]], yes=yes)
 
     engine = site.engine()
     try:
-        names, agree_once = site.names(engine), say_once(agreed)
+        names, agree_once = site.names(engine), say_once(agree_to_untrack)
         removed = try_while_in_use(
             lambda: take_off(engine, tables, names, site.schema, agree=agree_once), engine, note_aside
         )
@@ -236,7 +236,7 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
 
     Example: eventlog catalog > schema.json
     """
-    from eventlog.capture.installed import tracked
+    from eventlog.capture.installed import list_tracked
     from eventlog.capture.track import with_schema
     from eventlog.config.build import with_definitions
     from eventlog.core.schema import Catalog
@@ -255,7 +255,7 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     else:
         names = site.names(engine)
         with engine.connect() as connection:
-            classes = tracked(connection, with_schema(connection, names))
+            classes = list_tracked(connection, with_schema(connection, names))
         today = Catalog(classes, case_sensitive=dialect_of(engine).case_sensitive)
         described = with_definitions(engine, names, today)
     click.echo(catalog_to_json(described).decode())

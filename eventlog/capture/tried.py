@@ -35,7 +35,7 @@ def try_log(connection: Connection, names: LogNames) -> None:
     """
     try:
         with connection.begin_nested() as attempt:
-            unnumbered = _written(connection, names)
+            unnumbered = _count_written(connection, names)
             # Nothing of the try stays, and a publisher never sees it.
             attempt.rollback()
     except SQLAlchemyError as error:
@@ -53,7 +53,7 @@ def try_log(connection: Connection, names: LogNames) -> None:
         )
 
 
-def _written(connection: Connection, names: LogNames) -> int:
+def _count_written(connection: Connection, names: LogNames) -> int:
     dialect = dialect_of(connection)
     own = {"now": dialect.now, "user": dialect.user}
     holes = log_holes(dialect, names) | number_holes(dialect, names) | own
@@ -155,9 +155,9 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
     # A mistake in it would fail every writer.
     dialect = dialect_of(connection)
     holes = {
-        "target": dialect.qualified(table.schema, table.name),
+        "target": dialect.qualify(table.schema, table.name),
         "columns": Row(dialect=dialect, alias="n", columns=table.columns).list(table.columns),
-        "row": dialect.quoted(table.name),
+        "row": dialect.quote(table.name),
         "condition": f"({condition})",
     }
     try:

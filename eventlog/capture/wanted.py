@@ -50,7 +50,7 @@ def is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")
 
 
-def wanted_classes(
+def plan_wanted_classes(
     connection: Connection,
     tables: Sequence[str],
     request: TrackRequest,
@@ -73,8 +73,8 @@ def wanted_classes(
     taken = {*(request.children or ()), *chain.from_iterable(options.children for options in known.values())}
     keyed = {owner for owner, options in known.items() if options.key}
     wanted: list[WantedClass] = []
-    meant = named_tables(classes, tables, names, taken, note, keyed)
-    for table in classes.named(meant, request.children or ()):
+    meant = resolve_table_names(classes, tables, names, taken, note, keyed)
+    for table in classes.find_named(meant, request.children or ()):
         renamed = None if table.whole in known else former_name(classes, table, capture)
         owner = renamed or table.whole
         former = None
@@ -85,7 +85,7 @@ def wanted_classes(
         try:
             if not dialect_of(connection).case_sensitive:
                 _refuse_alike(classes, table, {*known, *(other.owner for other in wanted)})
-            planned = _planned(classes, needs, table, request, asked)
+            planned = _plan_class(classes, needs, table, request, asked)
             fitted = replace(planned.plan, function_owner=function_owner)
             relation = read_relation(connection, table.schema, table.name)
             planned = replace(planned, plan=fitted, former=renamed, relation=relation)
@@ -102,7 +102,7 @@ def wanted_classes(
             note(f"{child} is not captured with {table.whole}: {why}.")
         _tell(note, planned, known.get(table.whole), request)
         whole = planned.plan.table
-        for remark in [*_shared(classes, whole), *needs.remarks(whole, planned.asked)]:
+        for remark in [*_note_shared_children(classes, whole), *needs.remarks(whole, planned.asked)]:
             note(remark)
         wanted.append(planned)
     return wanted
@@ -151,7 +151,7 @@ def _refuse_alike(classes: Classes, table: Table, tracked: Collection[str]) -> N
             )
 
 
-def named_tables(
+def resolve_table_names(
     classes: Classes,
     asked: Sequence[str],
     names: LogNames,
@@ -172,7 +172,7 @@ def named_tables(
     return tables
 
 
-def _planned(
+def _plan_class(
     classes: Classes,
     needs: TableNeeds,
     table: Table,
@@ -200,7 +200,7 @@ def _planned(
         key = ()
     asked = replace(asked, children=children, key=key)
     try:
-        fitted = needs.numbered(plan(table, needs.fitted(table, asked)))
+        fitted = needs.number_images(plan(table, needs.fit_options(table, asked)))
         return WantedClass(plan=fitted, asked=asked)
     except UsageError as error:
         if request.columns is None and request.exclude is None and not request.reset:
@@ -209,10 +209,10 @@ def _planned(
         raise
 
 
-def _shared(classes: Classes, table: Table) -> Iterator[str]:
+def _note_shared_children(classes: Classes, table: Table) -> Iterator[str]:
     """Yield remarks on child tables that refer to others too, as a relation of two tables does."""
     for child in table.children:
-        referred = classes.schema(table.schema).referred(child.name)
+        referred = classes.schema(table.schema).list_referred(child.name)
         others = [name for name in referred if name != table.name]
         if others:
             yield (
@@ -274,7 +274,7 @@ def _matching(
             hint = f"Did you mean {near}?"
         raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
     meant = [write_name(schema.name, table) for table in with_key]
-    taken = {child.name for table in classes.named(meant) for child in table.children}
+    taken = {child.name for table in classes.find_named(meant) for child in table.children}
     for table in keyless:
         if table in taken:
             continue

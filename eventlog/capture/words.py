@@ -29,7 +29,7 @@ _columns = {"now": "event_time", "user": "perpetrator", "waiting": "status"}
 
 def common_holes(dialect: Dialect) -> dict[str, str]:
     """Fill the holes of every row of the log alike."""
-    return {what: _named(dialect, what) for what in _columns}
+    return {what: _name_constant(dialect, what) for what in _columns}
 
 
 def context_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
@@ -39,17 +39,17 @@ def context_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     value = PREFIX + "session"
     if not dialect.declared_constants:
         value = context_value(dialect, names)
-    return {"context_name": f", {dialect.quoted(names.context)}", "context_value": f", {value}"}
+    return {"context_name": f", {dialect.quote(names.context)}", "context_value": f", {value}"}
 
 
 def context_value(dialect: Dialect, names: LogNames) -> str:
     """Write what reads the session's word on who is behind its changes."""
-    return dialect.context.format(sessions=dialect.qualified(names.schema, names.sessions))
+    return dialect.context.format(sessions=dialect.qualify(names.schema, names.sessions))
 
 
 def kind_text(dialect: Dialect, kind: Kind) -> str:
     """Write the number of a kind for a trigger."""
-    return _named(dialect, f"kind_{int(kind)}")
+    return _name_constant(dialect, f"kind_{int(kind)}")
 
 
 def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
@@ -61,19 +61,19 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
     if not dialect.declared_constants:
         return ""
     mentioned = sorted({match[1] for match in _mentioned.finditer(body)})
-    log = dialect.qualified(names.schema, names.table)
+    log = dialect.qualify(names.schema, names.table)
     lines = []
     for what in mentioned:
         own, value = names.column(_columns.get(what, "event_type")), _value(dialect, what)
         if what == "session":
             own, value = names.context or "", context_value(dialect, names)
-        column = f"{log}.{dialect.quoted(own)}"
+        column = f"{log}.{dialect.quote(own)}"
         constant = {"name": PREFIX + what, "column": column, "value": value}
         lines.append(statement(dialect, "constant", **constant) + ";")
     return "\n".join(lines)
 
 
-def _named(dialect: Dialect, what: str) -> str:
+def _name_constant(dialect: Dialect, what: str) -> str:
     if dialect.declared_constants:
         return PREFIX + what
     return _value(dialect, what)
@@ -84,7 +84,7 @@ def _value(dialect: Dialect, what: str) -> str:
     return values.get(what) or what.removeprefix("kind_")
 
 
-def joined(dialect: Dialect, parts: Iterable[str]) -> str:
+def join_texts(dialect: Dialect, parts: Iterable[str]) -> str:
     """Texts put together to one."""
     before, between, after = dialect.concat
     return before + on_lines(dialect, parts, between) + after
@@ -109,18 +109,18 @@ def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     """Write the record_id of a row: nothing, unless a sequence numbers the log."""
     if names.sequence is None or dialect.next_number is None:
         return {"number_name": "", "number": ""}
-    drawn = dialect.next_number.format(sequence=dialect.qualified(names.schema, names.sequence))
-    return {"number_name": f", {dialect.quoted(names.column('record_id'))}", "number": f", {drawn}"}
+    drawn = dialect.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
+    return {"number_name": f", {dialect.quote(names.column('record_id'))}", "number": f", {drawn}"}
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
     """Write the condition that a value's text changed; NULL is a value like others."""
-    return _compared(dialect, "differs", column, before, after)
+    return _compare_texts(dialect, "differs", column, before, after)
 
 
 def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
     """Write the condition that two rows have the same value in a key column."""
-    return _compared(dialect, "same_key", column, before, after)
+    return _compare_texts(dialect, "same_key", column, before, after)
 
 
 def present(dialect: Dialect, value: str) -> str:
@@ -132,7 +132,7 @@ def absent(dialect: Dialect, value: str) -> str:
     return statement(dialect, "absent", value=value)
 
 
-def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
+def is_same_in_each_session(dialect: Dialect, columns: Iterable[Column]) -> bool:
     """Return True if the texts of all these columns are the same in every session."""
     for column in columns:
         plain = bare_type(column.type) in dialect.settled_types
@@ -149,7 +149,7 @@ def parameters(what: str, columns: Sequence[Column]) -> dict[str, str]:
     return {column.name: f"{what}_{number}" for number, column in enumerate(columns, 1)}
 
 
-def _compared(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
+def _compare_texts(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
     plain = dialect.plain_types is None or bare_type(column.type) in dialect.plain_types
     # Comparing values of a type that somebody made would run that owner's operators (decision 13),
     # so texts are compared.
@@ -176,33 +176,33 @@ class Row(Struct, frozen=True, kw_only=True):
         """SQL that gives the value, in a type that comes with the database."""
         if column.formula is not None:
             held = [base for base in self.columns if base.formula is None]
-            selected = [f"{self.stored(base)} AS {self.dialect.quoted(base.name)}" for base in held]
+            selected = [f"{self.read_value(base)} AS {self.dialect.quote(base.name)}" for base in held]
             names = ", ".join(selected)
             # Where an outer join found no row, the formula might make a value of NULLs: without a
             # key there is none.
             keys = [base for base in held if base.key is not None]
-            there = [present(self.dialect, self.stored(base)) for base in keys]
+            there = [present(self.dialect, self.read_value(base)) for base in keys]
             condition = ""
             if there:
                 condition = f" WHERE {' AND '.join(there)}"
             return f"(SELECT {column.formula} FROM (SELECT {names}) AS stored{condition})"
         if column.made is None:
-            return self.stored(column)
+            return self.read_value(column)
         query = "made_type" if column.made is Made.TYPE else "made_domain"
-        return statement(self.dialect, query, value=self.stored(column), type=column.type)
+        return statement(self.dialect, query, value=self.read_value(column), type=column.type)
 
-    def matched(self, column: Column) -> str:
+    def match_value(self, column: Column) -> str:
         """Write the value for a comparison by a look-up."""
         # A domain has the operators of the type that it stands for, so its own value finds the row
         # by an index.
         if column.made is Made.DOMAIN:
-            return self.stored(column)
+            return self.read_value(column)
         return self.value(column)
 
-    def stored(self, column: Column) -> str:
+    def read_value(self, column: Column) -> str:
         if column.name in self.parameters:
             return self.parameters[column.name]
-        return f"{self.alias}.{self.dialect.quoted(column.name)}"
+        return f"{self.alias}.{self.dialect.quote(column.name)}"
 
     def text(self, column: Column) -> str:
         return value_text(self.dialect, column, self.value(column))
@@ -224,10 +224,10 @@ class Row(Struct, frozen=True, kw_only=True):
                 # A key of NULL would fail the writer. What is logged of a child names a parent.
                 text = f"coalesce({text}, '')"
             parts += [self.dialect.literal(f"{separator}{name}="), text]
-        return joined(self.dialect, parts)
+        return join_texts(self.dialect, parts)
 
     def list(self, columns: Iterable[Column]) -> str:
         """List the columns by their bare names, for a condition; without unreadable ones."""
         seen = [column for column in columns if not is_unseen(self.dialect, column)]
-        named = (f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)
+        named = (f"{self.value(column)} AS {self.dialect.quote(column.name)}" for column in seen)
         return on_lines(self.dialect, named, ", ")

@@ -80,10 +80,10 @@ def conversion_name(target: str) -> str:
 def read_kept(journal: JournalReader) -> Kept:
     """Read the rows that a conversion does not take now."""
     with journal.reading() as view:
-        return _kept(view.memory, view.ask)
+        return _read_kept(view.memory, view.ask)
 
 
-def _kept(memory: Memory, ask: Callable[..., Iterable[Sequence[Any]]]) -> Kept:
+def _read_kept(memory: Memory, ask: Callable[..., Iterable[Sequence[Any]]]) -> Kept:
     waiting = [part for planned in memory.planned.values() for part in planned.parts]
     for row in memory.outputs.values():
         if not _gets_all(memory, row):
@@ -229,7 +229,7 @@ class ConversionJournal(FreeingJournal):
             self._reserve(connection, memory, some, whole=end >= len(batches))
 
     def _confirm_free(self, connection: Connection, memory: Memory, records: Stretches, kept: Kept) -> None:
-        now = _kept(memory, partial(self.ask, connection))
+        now = _read_kept(memory, partial(self.ask, connection))
         since = (now.taken | now.waiting | now.held) - (kept.taken | kept.waiting | kept.held)
         if since and records:
             # Those behind what was held before are none of these: they were left out.
@@ -255,7 +255,7 @@ class ConversionJournal(FreeingJournal):
             own = JournalRow(name=self.name, position=last, plan=self._plan)
             # There may be the row of a former conversion of that name, which is over.
             self._tell(connection, "output_forget", [{"name": self.name}])
-            self._tell(connection, "output_make", [own.written()])
+            self._tell(connection, "output_make", [own.to_columns()])
             if any(row.position < max(memory.batches, default=0) for row in others):
                 raise HoldsChangedError("An output was resumed at the same time.")
         for batch in batches:
@@ -269,7 +269,7 @@ class ConversionJournal(FreeingJournal):
 
     # --- when everything is there -----------------------------------------------------------------
 
-    def reserved(self) -> Mapping[int, Stretches]:
+    def list_reserved(self) -> Mapping[int, Stretches]:
         """Return the batches that are still to be marked, in their order."""
         with self.reading() as view:
             memory, row = view.memory, view.memory.outputs.get(self.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from eventlog.core.model import Status
-from eventlog.core.plural import counted, duration
+from eventlog.core.plural import count_words, duration
 from eventlog.delivery.output import OutputState
 from eventlog.publisher.flow import read_unread_tables
 from eventlog.publisher.tables import BY_PUBLISHER
@@ -124,16 +124,16 @@ def waiting_reasons(flow: Flow) -> Iterator[str]:
     """Yield a sentence for each reason why rows wait, but for their turn still to come."""
     parts = flow.parts
     if parts.held:
-        yield f"{counted(parts.held, 'row is', 'rows are')} held or behind held ones; row {flow.first_held} is the first."
+        yield f"{count_words(parts.held, 'row is', 'rows are')} held or behind held ones; row {flow.first_held} is the first."
     if parts.retrying:
-        yield f"{counted(parts.retrying, 'row is', 'rows are')} offered again, because a receiver did not take a row."
+        yield f"{count_words(parts.retrying, 'row is', 'rows are')} offered again, because a receiver did not take a row."
     if parts.suspended:
-        yield f"{counted(parts.suspended, 'row is', 'rows are')} kept until the publisher can read their table."
+        yield f"{count_words(parts.suspended, 'row is', 'rows are')} kept until the publisher can read their table."
     for name, lag in flow.lags.items():
         paused = ", which somebody has paused" if lag.paused else ""
         if lag.pause is not None and f" {BY_PUBLISHER}: " in lag.pause:
             paused = f", which is paused {lag.pause.removesuffix('.')}"
-        rows = counted(lag.rows, "row is", "rows are") if lag.rows else "Nothing is"
+        rows = count_words(lag.rows, "row is", "rows are") if lag.rows else "Nothing is"
         yield f"{rows} kept for {name}{paused}."
     if parts.not_due:
-        yield f"{counted(parts.not_due, 'row is', 'rows are')} kept until their time comes."
+        yield f"{count_words(parts.not_due, 'row is', 'rows are')} kept until their time comes."

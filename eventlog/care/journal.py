@@ -98,9 +98,9 @@ class CaredJournal(Journal):
         """Open a transaction; read the tables in it, for a publisher may have written since the last one."""
         with self.one_at_a_time, self.log.transaction() as connection:
             self.log.make_durable(connection)
-            yield connection, self.joined(connection)
+            yield connection, self.join_transaction(connection)
 
-    def joined(self, connection: Connection) -> Memory:
+    def join_transaction(self, connection: Connection) -> Memory:
         """Joins a transaction of the caller, as its first: what the tables hold, while no publisher writes them."""
         note_change(connection, self.log)
         return read_memory(connection, self.log, "", seen=False)
@@ -145,7 +145,7 @@ class CaredJournal(Journal):
 
     # --- outputs ----------------------------------------------------------------------------------
 
-    def kept_for(self, name: str) -> Stretches | None:
+    def find_kept_for(self, name: str) -> Stretches | None:
         """Find the rows that an output lacks and that may still be given up; None for an unknown output."""
         with self.log.transaction() as connection:
             memory = read_memory(connection, self.log, "", seen=False)
@@ -171,12 +171,12 @@ class CaredJournal(Journal):
             documents = self._documents(connection, name, alone=why is Reason.SKIPPED)
         meant = [sent for sent in documents if numbers is None or not sent.records - numbers]
         records = Stretches.union([sent.records for sent in meant])
-        end = partial(given_up, why=why, note=note)
+        end = partial(warn_of_given_up, why=why, note=note)
         if meant:
             self.done(name, Done(planned=meant, outcomes=end(records)))
         skipped = len(records)
         # Without this end a publisher could seal as fast as batches are passed here.
-        there = self.kept_for(name) or Stretches()
+        there = self.find_kept_for(name) or Stretches()
         while (passed := self._give_up_batch(name, numbers, end, there)) is not None:
             skipped += passed
         for run in ((EVER, LAST_NUMBER),) if numbers is None else numbers.parts:
@@ -216,7 +216,7 @@ class CaredJournal(Journal):
             if len(memory.outputs) > 1:
                 # It counts among the outputs until its rows are settled.
                 memory.outputs[name] = replace(row, position=memory.last_batch)
-                self._settle(connection, memory, name, over, given_up(lacking_rows, Reason.FORGOTTEN, note))
+                self._settle(connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note))
                 self._tell(connection, "said_forget", [{"output": name}])
             self._tell(connection, "output_forget", [{"name": name}])
             del memory.outputs[name]
@@ -260,6 +260,6 @@ End = Callable[[Iterable[int]], Mapping[int, Outcome]]
 """Says how rows end that are given up."""
 
 
-def given_up(records: Iterable[int], why: Reason, note: str) -> dict[int, Outcome]:
+def warn_of_given_up(records: Iterable[int], why: Reason, note: str) -> dict[int, Outcome]:
     """Warn of rows that somebody gives up for an output."""
     return {row: Outcome(position=(row,), status=Status.WARNING, reason=why, note=note) for row in records}

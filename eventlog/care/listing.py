@@ -308,7 +308,7 @@ def _by_number(
 
 
 def _by_block(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | None:
-    table = {"log": log.dialect.qualified(log.names.schema, log.names.table)}
+    table = {"log": log.dialect.qualify(log.names.schema, log.names.table)}
     end, reach = map(int, log.rows(connection, log.query("list_end"), table)[0])
     if cursor.block is not None:
         # An address may name any block, and a table may have become smaller.

@@ -142,7 +142,7 @@ def log(
         since=_since(the_log, since) if since is not None else "",
     )
     # One more than are shown, by which it is seen that a value goes on.
-    width = ALL_CHARACTERS if as_json else min(_shown_characters() + 1, ALL_CHARACTERS)
+    width = ALL_CHARACTERS if as_json else min(_count_shown_characters() + 1, ALL_CHARACTERS)
     if following:
         for row in follow(the_log, filters, limit=limit, width=width, pause=time.sleep):
             if as_json:
@@ -193,11 +193,11 @@ def _since(log: Log, text: str) -> str:
     from datetime import timedelta
 
     from eventlog.care.rows import read_age
-    from eventlog.core.errors import UsageError, shortened
+    from eventlog.core.errors import UsageError, shorten
     from eventlog.core.rules.times import in_zone, moment
 
     example = "write 2026-11-22 10:30, in UTC, or an age such as 2h or 30d"
-    neither = f"{shortened(text)!r} is no time and no age; {example}."
+    neither = f"{shorten(text)!r} is no time and no age; {example}."
     # Every date has a hyphen, and no age has one.
     if "-" in text:
         time = moment(text)
@@ -276,21 +276,21 @@ def _cells(row: LogRow, *, today: str | None) -> tuple[object, ...]:
         row.table_name,
         row.table_key,
         row.column_name,
-        _cut(row.old_value),
-        _cut(row.new_value),
+        _cut_value(row.old_value),
+        _cut_value(row.new_value),
         row.reason,
         row.note,
     )
 
 
-def _cut(value: str | None) -> str | None:
-    most = _shown_characters()
+def _cut_value(value: str | None) -> str | None:
+    most = _count_shown_characters()
     if value is None or len(value) <= most:
         return value
     return f"{value[:most]}…"
 
 
-def _shown_characters() -> int:
+def _count_shown_characters() -> int:
     """Return how much of a value is shown: a pipe gets all of it."""
     width = page().width
     return ALL_CHARACTERS if width is None else max(SHOWN_CHARACTERS, width // 3)

@@ -15,7 +15,7 @@ from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.show import show_done, show_json, show_sentence, show_table
 from eventlog.cli.site import Site, complete_outputs, json_option, site_options
 from eventlog.core.errors import UsageError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 if TYPE_CHECKING:
     from eventlog.care.outputs import OutputStanding
@@ -65,7 +65,7 @@ def _show_outputs(site: Site, *, as_json: bool) -> None:
     from eventlog.care.outputs import standings
     from eventlog.publisher.tables import BY_PUBLISHER
 
-    listed = standings(site.log(), site.config.publisher, configured(site))
+    listed = standings(site.log(), site.config.publisher, name_configured_outputs(site))
     if as_json:
         show_json(
             [
@@ -90,7 +90,7 @@ def _show_outputs(site: Site, *, as_json: bool) -> None:
         if output.warning is not None:
             show_sentence(f"{output.name}: {output.warning}")
         for reason, number in output.unread.items():
-            waiting = counted(number, "row waits", "rows wait")
+            waiting = count_words(number, "row waits", "rows wait")
             show_sentence(
                 f"{output.name}: {waiting} until the table can be read ({reason}); `eventlog status` names it."
             )
@@ -99,7 +99,7 @@ def _show_outputs(site: Site, *, as_json: bool) -> None:
             pause = f"`eventlog outputs pause {output.name!r}`"
             show_sentence(f"{problem} Add it again, or say {pause} or {forget}.")
         if output.state == "conversion":
-            rows = counted(output.rows, "row")
+            rows = count_words(output.rows, "row")
             problem = f"{output.name} has {rows} to mark, and no new rows are published until then."
             show_sentence(f"{problem} If it was interrupted, give its command once more, or say {forget}.")
 
@@ -116,7 +116,7 @@ def pause(site: Site, name: str, why: str, as_json: bool) -> None:
     """
     from eventlog.care.outputs import pause as stop
 
-    is_new = stop(site.log(), name, configured(site), by=somebody(), why=why)
+    is_new = stop(site.log(), name, name_configured_outputs(site), by=somebody(), why=why)
     if is_new:
         show_done("paused", name, f"{name} is paused.", as_json=as_json)
     else:
@@ -134,7 +134,7 @@ def resume(site: Site, name: str, as_json: bool) -> None:
     """
     from eventlog.care.outputs import resume as go_on
 
-    is_new = go_on(site.log(), site.config.publisher, name, configured(site))
+    is_new = go_on(site.log(), site.config.publisher, name, name_configured_outputs(site))
     if is_new:
         show_done("resumed", name, f"{name} is resumed.", as_json=as_json)
     else:
@@ -163,7 +163,7 @@ def skip(
 
     Example: eventlog outputs skip hr-feed 118 120-125 --why "they have them" --config eventlog.toml
     """
-    from eventlog.care.outputs import kept_for
+    from eventlog.care.outputs import find_kept_for
     from eventlog.care.outputs import skip as give_up
     from eventlog.care.rows import read_runs_of_ids
     from eventlog.sources.marks import Stretches
@@ -173,17 +173,17 @@ def skip(
         raise UsageError("Say which rows are given up: their numbers, or --all.")
     numbers = None if every else Stretches(read_runs_of_ids(ids))
     log = site.log()
-    kept = kept_for(log, name)
+    kept = find_kept_for(log, name)
     if numbers is not None:
         kept &= numbers
-    would = f"{counted(len(kept), 'row')} would never go to {name}."
+    would = f"{count_words(len(kept), 'row')} would never go to {name}."
     if dry:
         show_done("would_skip", len(kept), would, as_json=as_json)
         return
     agree([would] if kept else [], yes=yes)
     delete = site.config.publisher.delete_from_log
     count = give_up(log, name, numbers, by=somebody(), why=why, delete_from_log=delete)
-    show_done("skipped", count, f"{counted(count, 'row')} given up for {name}.", as_json=as_json)
+    show_done("skipped", count, f"{count_words(count, 'row')} given up for {name}.", as_json=as_json)
 
 
 @click.command()
@@ -196,30 +196,30 @@ def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
 
     Example: eventlog outputs forget old-feed --config eventlog.toml
     """
+    from eventlog.care.outputs import find_kept_for, is_conversion
     from eventlog.care.outputs import forget as give_up
-    from eventlog.care.outputs import is_conversion, kept_for
 
     log = site.log()
-    kept, converts = len(kept_for(log, name)), is_conversion(log, name)
+    kept, converts = len(find_kept_for(log, name)), is_conversion(log, name)
     if converts:
         # Its rows go back to the publisher: nobody can say whether its output was complete.
         would = f"would wait again, though {name} may have converted them"
     else:
         would = f"would never go to {name}, and nothing would be kept for it any more"
-    sentence = f"{counted(kept, 'row')} {would}."
+    sentence = f"{count_words(kept, 'row')} {would}."
     if dry:
         show_done("would_skip", kept, sentence, as_json=as_json)
         return
     agree([sentence], yes=yes)
     delete = site.config.publisher.delete_from_log
-    count = give_up(log, name, configured(site), by=somebody(), delete_from_log=delete)
-    sentence = f"{counted(count, 'row')} given up. Nothing is kept for {name} any more."
+    count = give_up(log, name, name_configured_outputs(site), by=somebody(), delete_from_log=delete)
+    sentence = f"{count_words(count, 'row')} given up. Nothing is kept for {name} any more."
     if converts:
-        sentence = f"{counted(count, 'row')} of {name} given back to the publisher."
+        sentence = f"{count_words(count, 'row')} of {name} given back to the publisher."
     show_done("skipped", count, sentence, as_json=as_json)
 
 
-def configured(site: Site) -> list[str]:
+def name_configured_outputs(site: Site) -> list[str]:
     """Name the outputs of the configuration."""
     from eventlog.config.build import name_of
     from eventlog.config.outputs import default_output

@@ -14,7 +14,7 @@ from eventlog.care.conversions import FreedConversions, conversions
 from eventlog.care.flow import has_recovered, waiting_for
 from eventlog.care.journal import CaredJournal
 from eventlog.core.errors import UsageError, without_promise
-from eventlog.core.model import Reason, written
+from eventlog.core.model import Reason, format_position
 from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.flow import JournalLook, read_flow
@@ -85,7 +85,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
             rows=lag.rows,
             seconds=lag.seconds,
             document=state.document or None,
-            position=None if state.position is None else written(state.position),
+            position=None if state.position is None else format_position(state.position),
             at=utc_text(state.at),
             error=state.error and without_promise(state.error),
             failed_at=utc_text(state.failed_at),
@@ -152,7 +152,7 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
             resumed = Resumed(rows=lag.rows, seconds=lag.seconds or 0.0)
             marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
         connection.execute(log.query("output_pause"), {"name": name, "paused": None})
-        connection.execute(log.query("output_move"), replace(row, restored=None, warning=None).written())
+        connection.execute(log.query("output_move"), replace(row, restored=None, warning=None).to_columns())
         connection.execute(log.query("parked_resumed"), {"output": name})
     return True
 
@@ -181,12 +181,12 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
         marks.set(connection, f"{TRY_NOW}{name}", secrets.token_hex(8))
 
 
-def kept_for(log: Log, name: str) -> Stretches:
+def find_kept_for(log: Log, name: str) -> Stretches:
     """Find the rows that would be given up for an output.
 
     Raise UsageError for one that the journal does not know.
     """
-    kept = CaredJournal(log).kept_for(name)
+    kept = CaredJournal(log).find_kept_for(name)
     if kept is None:
         hint = "`eventlog outputs list` shows the outputs, and how many rows each is behind."
         raise UsageError(
@@ -205,7 +205,7 @@ def skip(
 
     Rows that are being delivered to a target that can be asked stay: it says itself what it has.
     """
-    kept_for(log, name)
+    find_kept_for(log, name)
     if is_conversion(log, name):
         message = f"{name} is a conversion, and has converted these rows."
         hint = f"Give its command once more; or give them back: `eventlog outputs forget {name!r}`."
@@ -238,7 +238,7 @@ def forget(
             hint=f"`eventlog outputs skip {name!r} --all` gives up what is kept for it;"
             " take it out of the configuration to give it up.",
         )
-    journal, kept = CaredJournal(log, LogSettings(delete_from_log=delete_from_log)), len(kept_for(log, name))
+    journal, kept = CaredJournal(log, LogSettings(delete_from_log=delete_from_log)), len(find_kept_for(log, name))
     # The rows of the last output are not given up: whoever publishes next begins with them.
     note = f"{name}: given up by {by}: it is not configured any more."
     if not journal.is_alone(name):

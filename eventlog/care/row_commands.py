@@ -12,7 +12,7 @@ from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.show import say, show_done
 from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.core.errors import UsageError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 if TYPE_CHECKING:
     from eventlog.sql.log import Log
@@ -34,7 +34,7 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
     runs, log = read_runs_of_ids(ids), site.log()
     held = keep(log, runs, by=somebody(), why=why)
     if held.rows:
-        sentence = f"{counted(held.rows, 'waiting row')} held."
+        sentence = f"{count_words(held.rows, 'waiting row')} held."
     else:
         sentence = f"No row was held, for none of these waits: {tell_states(log, runs)}."
     show_done("held", held.rows, f"{sentence} {held.sentence}".rstrip(), as_json=as_json)
@@ -60,7 +60,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
     count = let_go(log, runs)
     sentence = "No row was released, for none is held."
     if count:
-        sentence = f"{counted(count, 'row')} released."
+        sentence = f"{count_words(count, 'row')} released."
     elif ids:
         sentence = f"No row was released, for none of these is held: {tell_states(log, runs)}."
     show_done("released", count, sentence, as_json=as_json)
@@ -99,13 +99,13 @@ def requeue(
 
     if not ids and not letters:
         raise UsageError("Say which rows wait again: their numbers, or --status E.")
-    letters, log = meant_letters(letters, PROCESSED) or PROCESSED, site.log()
-    choice = Choice(letters=letters, table=meant_table(log, table))
+    letters, log = resolve_letters(letters, PROCESSED) or PROCESSED, site.log()
+    choice = Choice(letters=letters, table=resolve_table(log, table))
     runs = read_runs_of_ids(ids) if ids else [EVERYTHING]
     # To count reads the rows once more, so it is done only for somebody who looks at the number.
     if dry or (can_ask() and not yes):
         count = count_requeued(log, runs, choice)
-        would = f"{counted(count, 'row')} would wait again."
+        would = f"{count_words(count, 'row')} would wait again."
         if dry:
             show_done("would_requeue", count, would, as_json=as_json)
             return
@@ -113,13 +113,13 @@ def requeue(
     count = let_wait(log, runs, choice)
     sentence = "No such row was processed."
     if count:
-        sentence = f"{counted(count, 'row waits', 'rows wait')} again."
+        sentence = f"{count_words(count, 'row waits', 'rows wait')} again."
     elif ids:
         sentence = f"No such row was processed: {tell_states(log, runs)}."
     show_done("requeued", count, sentence, as_json=as_json)
 
 
-def meant_table(log: Log, table: str | None) -> str:
+def resolve_table(log: Log, table: str | None) -> str:
     """Find the log's name of the table; a table without rows is a notice and no failure, for its rows may
     have gone already.
     """
@@ -144,7 +144,7 @@ def somebody() -> str:
         return ""
 
 
-def meant_letters(letters: str, known: str) -> str:
+def resolve_letters(letters: str, known: str) -> str:
     """Letters that the publisher writes; others belong to whoever parked rows under them."""
     checked = check_letters(letters)
     strange = [letter for letter in checked if letter not in known]

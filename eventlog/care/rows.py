@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from eventlog.care import journal as care
 from eventlog.care.ages import seconds_of, utc_text
 from eventlog.care.journal import CaredJournal
-from eventlog.core.errors import SourceError, UsageError, shortened
+from eventlog.core.errors import SourceError, UsageError, shorten
 from eventlog.core.model import Status
 from eventlog.core.suggest import nearest
 from eventlog.sources.marks import Run, Stretches
@@ -31,7 +31,7 @@ TRIES: Final = 3
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
-def tried_again(work: Work) -> Work:
+def retry_in_transaction(work: Work) -> Work:
     """Lets a function whose first argument is the log, and which does all in one transaction, be
     tried again.
     """
@@ -44,14 +44,14 @@ def tried_again(work: Work) -> Work:
             try:
                 return work(log, *given, **named)
             except SourceError as error:
-                if not stopped_by_lock(log, error):
+                if not was_stopped_by_lock(log, error):
                     raise
         return work(log, *given, **named)
 
     return cast("Work", again)
 
 
-def stopped_by_lock(log: Log, error: SourceError) -> bool:
+def was_stopped_by_lock(log: Log, error: SourceError) -> bool:
     """Return True if somebody else held a lock that a statement needed."""
     return is_held_up(log.dialect, error.__cause__)
 
@@ -130,9 +130,9 @@ def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
         match = _run(text)
         if match is None:
             example = "write numbers and ranges, such as 5 7-9"
-            raise UsageError(f"{shortened(text)!r} is no record_id; {example}.")
+            raise UsageError(f"{shorten(text)!r} is no record_id; {example}.")
         if int(match[1]) > int(match[2] or match[1]):
-            raise UsageError(f"The range {shortened(text)} runs backwards; write {match[2]}-{match[1]}.")
+            raise UsageError(f"The range {shorten(text)} runs backwards; write {match[2]}-{match[1]}.")
         runs.append((int(match[1]), int(match[2] or match[1])))
     return [*Stretches(runs).parts]
 
@@ -142,9 +142,9 @@ def read_age(text: str) -> int:
     age = seconds_of(text)
     if age is None:
         example = "write a number with s, m, h, d or w, such as 30d"
-        raise UsageError(f"{shortened(text)!r} is no age; {example}.")
+        raise UsageError(f"{shorten(text)!r} is no age; {example}.")
     if age > OLDEST_SECONDS:
-        what = f"{shortened(text)!r} is further back than databases count"
+        what = f"{shorten(text)!r} is further back than databases count"
         raise UsageError(f"{what}; write an age up to 1000 years.")
     return age
 
@@ -168,7 +168,7 @@ def table_meant(log: Log, table: str) -> tuple[str, str | None]:
         bare = {name.rpartition(".")[2]: name for name in all_names}
         near = nearest(table, all_names) or bare.get(nearest(table, bare) or "")
         way_out = f"Did you mean {near}?" if near else "`eventlog triggers` lists what is tracked."
-        return table, f"No row of the log is about {shortened(table)}. {way_out}"
+        return table, f"No row of the log is about {shorten(table)}. {way_out}"
     if len(names) > 1 and table.casefold() not in names:
         raise UsageError(f"{table} may mean {' or '.join(sorted(names.values()))}; say which.")
     return names.get(table.casefold()) or next(iter(names.values())), None
@@ -220,7 +220,7 @@ def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> HeldR
     Later rows of the same objects wait behind them. Rows that an output has planned are being
     delivered there.
     """
-    note = held_note(by, why)
+    note = write_hold_note(by, why)
     rows, late = 0, set[str]()
     for run in runs:
         for piece in care.pieces(log, "waiting_numbers", run):
@@ -240,7 +240,7 @@ def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
     rows = 0
     for run in runs:
         for piece in care.pieces(log, "requeue_numbers", run, values):
-            rows += tried_again(CaredJournal(log).requeue)(piece, values)
+            rows += retry_in_transaction(CaredJournal(log).requeue)(piece, values)
     return rows
 
 
@@ -252,18 +252,18 @@ def leave_before_deletion(connection: Connection, log: Log, numbers: Sequence[in
     ask.
     """
     journal = CaredJournal(log)
-    memory = journal.joined(connection)
+    memory = journal.join_transaction(connection)
     waiting = log.rows(connection, log.query("still_waiting"), {"ids": id_list(numbers)})
     journal.leave(connection, memory, [int(number) for (number,) in waiting])
 
 
-@tried_again
+@retry_in_transaction
 def _hold(log: Log, run: Run, note: str) -> tuple[int, set[str]]:
     with log.transaction() as connection:
         return care.hold(connection, log, [run], note)
 
 
-@tried_again
+@retry_in_transaction
 def _release(log: Log, run: Run) -> int:
     with log.transaction() as connection:
         return care.release(connection, log, [run])
@@ -278,7 +278,7 @@ def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:
     return rows
 
 
-def held_note(by: str, why: str) -> str:
+def write_hold_note(by: str, why: str) -> str:
     """Write the note of a hold: by whom, since when, and why."""
     note = f"{HELD_SINCE}{utc_text(time())} UTC"
     if by:

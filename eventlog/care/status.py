@@ -21,13 +21,13 @@ from eventlog.care.flow import (
 from eventlog.care.proofs import read_proofs
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import without_promise
-from eventlog.core.model import Status, written
-from eventlog.core.plural import counted
+from eventlog.core.model import Status, format_position
+from eventlog.core.plural import count_words
 from eventlog.core.proofs import LastProof
 from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.flow import FlowState, OutputLag, Polling, WaitingParts
-from eventlog.sources.log.lock import Sight, look_at, written_moment
+from eventlog.sources.log.lock import Sight, look_at, write_moment
 from eventlog.sources.marks import OUTPUTS, VERIFIED, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -132,7 +132,7 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
         for output, standing in self.outputs.items():
             if standing.position is not None:
-                position = written(standing.position)
+                position = format_position(standing.position)
                 yield f"{output} took {standing.document}, up to row {position}, at {utc_text(standing.at)} UTC."
             if standing.error is not None and not has_recovered(standing):
                 # The promise of another try was made when it failed.
@@ -140,7 +140,7 @@ class Facts(Struct, frozen=True, kw_only=True):
                 yield f"{output} did not take everything at {utc_text(standing.failed_at)} UTC: {why}"
         if self.proofs:
             equal = sum(proof.equal for proof in self.proofs)
-            yield f"{equal:,} of {counted(len(self.proofs), 'table')} at outputs were equal when last compared."
+            yield f"{equal:,} of {count_words(len(self.proofs), 'table')} at outputs were equal when last compared."
         for proof in self.proofs:
             if proof.error or not proof.equal:
                 sentence = f"{proof.table} at {proof.output}: {proof.verdict}"
@@ -212,8 +212,8 @@ def publishing(sight: Sight) -> Publishing | None:
     return Publishing(
         host=holder.host,
         pid=holder.pid,
-        since=written_moment(holder.since),
-        lease_until=written_moment(holder.until),
+        since=write_moment(holder.since),
+        lease_until=write_moment(holder.until),
         expired=holder.is_over(sight.now),
     )
 

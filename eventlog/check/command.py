@@ -9,7 +9,7 @@ import click
 from eventlog.cli.show import page, show_json, wrapped
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.cli.tables import painted
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import make_readable
 
 if TYPE_CHECKING:
     from eventlog.check.point import Point
@@ -60,6 +60,6 @@ def _line(point: Point) -> str:
     width = page().width
     if width is None or width >= WIDE_COLUMNS:
         indent += NAME_COLUMNS + 1
-    text = wrapped(shown(line), begin=LEVEL_COLUMNS, indent=indent)
+    text = wrapped(make_readable(line), begin=LEVEL_COLUMNS, indent=indent)
     # Filled up by hand: the codes of a colour would be counted as letters.
     return painted(point.level, "level") + " " * (LEVEL_COLUMNS - len(point.level)) + text

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Reason, Status
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, OnTheWay, stretches_of
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log, id_list
@@ -90,7 +90,7 @@ def damages(reading: JournalReading) -> Iterator[Damage]:
     """Yield every fault of the tables."""
     yield from _unreadable(reading)
     yield from _outputs(reading)
-    yield from _settled(reading)
+    yield from _find_settled_parked_rows(reading)
 
 
 def _unreadable(reading: JournalReading) -> Iterator[Damage]:
@@ -153,7 +153,7 @@ def _outputs(reading: JournalReading) -> Iterator[Damage]:
                 # How rows had ended that are sent again; or a conversion has written it, and is over.
                 # The output that lacks these rows will end them.
                 continue
-            rows = counted(outputs[name], "row") if outputs[name] else "Plans"
+            rows = count_words(outputs[name], "row") if outputs[name] else "Plans"
             yield Damage(
                 said=f"{rows} in {reading.tables[hole]} {'is' if outputs[name] == 1 else 'are'} for the output {name},"
                 f" which {table} does not have: the rows behind them never get a letter.",
@@ -181,19 +181,25 @@ def _go_on(name: str, restored: int | None) -> str:
     )
 
 
-def _settled(reading: JournalReading) -> Iterator[Damage]:
+def _find_settled_parked_rows(reading: JournalReading) -> Iterator[Damage]:
     """Yield rows that the journal waits for, and that wait no longer in the log."""
     for output, first, rows in reading.parked_settled:
-        yield _gone(f"{reading.tables['parked']} has {counted(rows, 'row')} waiting for {output}", rows, first)
+        yield _describe_gone_rows(
+            f"{reading.tables['parked']} has {count_words(rows, 'row')} waiting for {output}", rows, first
+        )
     if reading.settled:
         rows, first = len(reading.settled), reading.settled.parts[0][0]
-        yield _gone(f"{reading.tables['batches']} has {counted(rows, 'row')} to be published", rows, first)
+        yield _describe_gone_rows(
+            f"{reading.tables['batches']} has {count_words(rows, 'row')} to be published", rows, first
+        )
     held_first, held = reading.held_settled
     if held_first is not None:
-        yield _gone(f"{reading.tables['holds']} holds {counted(int(held), 'row')}", int(held), int(held_first))
+        yield _describe_gone_rows(
+            f"{reading.tables['holds']} holds {count_words(int(held), 'row')}", int(held), int(held_first)
+        )
 
 
-def _gone(where: str, rows: int, first: int) -> Damage:
+def _describe_gone_rows(where: str, rows: int, first: int) -> Damage:
     which = f"row {first}" if rows == 1 else f"row {first} first"
     return Damage(
         said=f"{where} that the log does not have, or that has a letter there: {which}.", mend=BY_ITSELF, serious=False

@@ -16,7 +16,7 @@ from eventlog.config.build import policies_of, source_order, step_needs_of
 from eventlog.config.settings import LOG, Config
 from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 from eventlog.core.errors import ConfigError, EventlogError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.core.registry import source_named
 
 
@@ -42,7 +42,7 @@ def check(
     else:
         what = f"log {source.log}" if source.kind == LOG else f"source {source.kind}"
         # Without an output there is one: standard output.
-        yield ok("configuration", f"{counted(len(config.output) or 1, 'output')}, {what}")
+        yield ok("configuration", f"{count_words(len(config.output) or 1, 'output')}, {what}")
         for setting in known_secrets(config).weak:
             yield warning("configuration", f"{setting}: {WEAK}", MEND)
         if source.kind == LOG:
@@ -67,7 +67,7 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.sql.access import in_words
-    from eventlog.sql.connect import connect, shown_url
+    from eventlog.sql.connect import connect, make_readable_url
 
     try:
         engine = connect(config.source.url)
@@ -85,7 +85,7 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
         engine.dispose()
         yield failure("connection", in_words(error, "The database cannot be reached"))
         return
-    yield ok("connection", shown_url(engine.url))
+    yield ok("connection", make_readable_url(engine.url))
     try:
         yield from points("server", lambda: server_points(engine, clock))
         yield from points("schema", lambda: _schema(engine, config.source.schema))
@@ -104,8 +104,8 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
 
     policies = policies_of(config)
     if policies and config.source.kind == "log":
-        step_needs_of(config, catalog_of(engine, config.source.wanted_names, config)).checked()
-        yield ok("policies", f"all is there that the policies of {counted(len(policies), 'output')} name")
+        step_needs_of(config, catalog_of(engine, config.source.wanted_names, config)).check()
+        yield ok("policies", f"all is there that the policies of {count_words(len(policies), 'output')} name")
 
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:

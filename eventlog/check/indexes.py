@@ -56,7 +56,7 @@ def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:
     """Write the statement that makes an index as `install` would have made it."""
-    index = dialect.quoted(dialect.beside(dialect.shortened(f"{log.table}{ending}"), log.table))
+    index = dialect.quote(dialect.beside(dialect.shorten_name(f"{log.table}{ending}"), log.table))
     return " ".join(statement(dialect, query, **log_holes(dialect, log), index=index).split())
 
 
@@ -68,9 +68,9 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
     if dialect.waiting_number is not None:
         # An index of the expression that has a value for waiting rows alone; the catalog spells it
         # in its own way.
-        wanted = _spelled_alike(waiting_number(dialect, log))
+        wanted = _normalise_expression(waiting_number(dialect, log))
         expressions = index.get("expressions") or ()
-        if any(_spelled_alike(str(expression)) == wanted for expression in expressions):
+        if any(_normalise_expression(str(expression)) == wanted for expression in expressions):
             return True
     if not is_usable(index):
         return False
@@ -80,7 +80,7 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
     return begins_with_status(index["column_names"], log)
 
 
-def _spelled_alike(expression: str) -> str:
+def _normalise_expression(expression: str) -> str:
     return re.sub(r'[\s"]', "", expression).upper()
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.install import find_migration
-from eventlog.capture.installed import tracked
+from eventlog.capture.installed import list_tracked
 from eventlog.capture.track import with_schema
 from eventlog.care.flow import backlog, unread_tables, waiting_reasons
 from eventlog.check.indexes import index_points, newest_points
@@ -34,12 +34,12 @@ from eventlog.check.triggers import (
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SinkError, SourceError
 from eventlog.core.model import Status
-from eventlog.core.plural import counted, duration
+from eventlog.core.plural import count_words, duration
 from eventlog.core.schema import WHOLE_ROW
 from eventlog.delivery.output import failing, read_output_states
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.marks import OUTPUTS, Marks
-from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
+from eventlog.sql.access import fetch, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.findlog import log_columns, present_companions
@@ -198,14 +198,14 @@ def _attempts(
     try:
         with engine.connect() as connection:
             # The tables that have our triggers are the ones that read-backs ask.
-            classes = tracked(connection, with_schema(connection, names))
+            classes = list_tracked(connection, with_schema(connection, names))
     except SQLAlchemyError:
         return  # the registry cannot be read, which was said before
     for table in classes:
         tables = {table.name: table.columns} | {child.name: child.columns for child in table.children}
         for name, columns in tables.items():
-            target = dialect.qualified(table.schema, name)
-            read = ", ".join(dialect.quoted(column.name) for column in columns if column.name != WHOLE_ROW)
+            target = dialect.qualify(table.schema, name)
+            read = ", ".join(dialect.quote(column.name) for column in columns if column.name != WHOLE_ROW)
             yield f"{TABLE}{target}", statement(dialect, "attempt_table", target=target, columns=read)
 
 
@@ -215,7 +215,7 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     with log.moment() as connection:
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow = read_flow(connection, log, config.publisher, failing=failing(outputs))
-    waiting = counted(flow.parts.total, "row waits", "rows wait")
+    waiting = count_words(flow.parts.total, "row waits", "rows wait")
     age = duration(flow.lag or 0.0)
     if flow.state == "stuck":
         message = f"{waiting}; row {flow.oldest} has waited for {age}."
@@ -232,23 +232,25 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     for name, lag in flow.lags.items():
         resume = f"`eventlog outputs resume {name!r}` continues it, `eventlog outputs forget {name!r}` gives it up."
         if lag.overdue:
-            far = f"or {counted(lag.rows)} behind: more than publisher.max_paused_seconds or max_paused_rows say."
+            far = f"or {count_words(lag.rows)} behind: more than publisher.max_paused_seconds or max_paused_rows say."
             message = f"{name} is paused {(lag.pause or '').rstrip('.')}, for too long, {far}"
             yield failure("outputs", SinkError(message, hint=resume))
         elif lag.paused:
             yield warning("outputs", f"{name} is paused {(lag.pause or '').rstrip('.')}.", resume)
     for letter, number in rows.other.items():
         mend = "Set their status to N to have them published."
-        yield warning("rows", f"{counted(number, 'row')} with the status {letter!r}, which no publisher reads.", mend)
+        yield warning(
+            "rows", f"{count_words(number, 'row')} with the status {letter!r}, which no publisher reads.", mend
+        )
     bad = rows.by_status[Status.ERROR] + rows.by_status[Status.FATAL]
     if bad:
         mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
-        yield warning("rows", f"{counted(bad, 'row ended as an error', 'rows ended as errors')}.", mend)
+        yield warning("rows", f"{count_words(bad, 'row ended as an error', 'rows ended as errors')}.", mend)
 
 
 def snapshot_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     """Name the holders of old snapshots, for whom the server keeps former rows."""
-    log = dialect_of(engine).qualified(names.schema, names.table)
+    log = dialect_of(engine).qualify(names.schema, names.table)
     known = {"log": log, "dead": MANY_VERSIONS, "transactions": OLD_TRANSACTIONS}
     nothing = "nobody has the server keep many old versions of the log's rows"
     yield from findings(engine, "snapshots", "old_snapshots", nothing, known)
@@ -264,7 +266,7 @@ def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[P
         yield ok("numbers", "changes are ordered by their times")
         return
     known = {
-        "log": dialect_of(engine).qualified(names.schema, names.table),
+        "log": dialect_of(engine).qualify(names.schema, names.table),
         "log_schema": names.schema,
         "log_table": names.table,
         "record_id": names.column("record_id"),
@@ -282,19 +284,19 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
     with transaction(engine, "The event log") as connection:
-        adopted = fetched(connection, verbatim(statement(dialect, "adopted", **holes)))
+        adopted = fetch(connection, verbatim(statement(dialect, "adopted", **holes)))
         among = "1 = 1" if adopted else statement(dialect, "only_waiting", **holes)
-        (row,) = fetched(connection, verbatim(statement(dialect, "odd_numbers", **holes, among=among)))
+        (row,) = fetch(connection, verbatim(statement(dialect, "odd_numbers", **holes, among=among)))
     missing, low, doubled = (int(number) for number in row)
     if missing:
-        message = f"{counted(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
+        message = f"{count_words(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
         yield failure("numbers", InstallError(message, hint="Give them numbers, or take them away."))
     if doubled:
         message = (
-            f"{counted(doubled, 'row')} with a record_id that another row has:"
+            f"{count_words(doubled, 'row')} with a record_id that another row has:"
             " rows with one number end with the same status."
         )
         yield warning("numbers", message, "Number them again, and make a unique index on the column.")
     if low:
-        message = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."
+        message = f"{count_words(low, 'row')} with a record_id that is not positive; such rows come before all others."
         yield warning("numbers", message, "Number them again; the format asks for positive numbers.")

@@ -10,7 +10,7 @@ from functools import partial
 from eventlog.check.outputs import finding_points
 from eventlog.check.point import Point, ok, points, warning
 from eventlog.config.settings import Config
-from eventlog.core.registry import GROUPS, Offer, loaded, offers, problem
+from eventlog.core.registry import GROUPS, Offer, load_offer, offers, problem
 
 
 def plugin_points(config: Config) -> Iterator[Point]:
@@ -30,4 +30,4 @@ def plugin_points(config: Config) -> Iterator[Point]:
 
 
 def _findings(offer: Offer, config: Config) -> Iterator[Point]:
-    yield from finding_points(offer.name, loaded(offer).findings(config))
+    yield from finding_points(offer.name, load_offer(offer).findings(config))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, OK, EventlogError, MachineError
-from eventlog.sql.access import fetched, in_text, transaction
+from eventlog.sql.access import fetch, in_text, transaction
 from eventlog.sql.dialect import OUR_FAULT, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 
@@ -93,7 +93,7 @@ def findings(
         return
 
     def row_points() -> Iterator[Point]:
-        rows = asked(engine, query, parameters, names)
+        rows = ask_query(engine, query, parameters, names)
         for level, message, mend in rows:
             code = OK
             if level == PointLevel.FAILURE:
@@ -106,7 +106,7 @@ def findings(
     yield from points(name, row_points)
 
 
-def asked(
+def ask_query(
     engine: Engine,
     query: str,
     parameters: Mapping[str, Any] | None = None,
@@ -118,4 +118,4 @@ def asked(
     dialect = dialect_of(engine)
     holes = {} if names is None else {hole: in_text(sql) for hole, sql in log_holes(dialect, names).items()}
     with transaction(engine, "The server") as connection:
-        return fetched(connection, text(statement(dialect, query, **holes)), parameters)
+        return fetch(connection, text(statement(dialect, query, **holes)), parameters)

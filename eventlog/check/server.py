@@ -13,9 +13,9 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from eventlog.check.point import Point, asked, findings, ok, points, warning
+from eventlog.check.point import Point, ask_query, findings, ok, points, warning
 from eventlog.core.rules.times import moment
-from eventlog.sql.access import fetched, transaction
+from eventlog.sql.access import fetch, transaction
 from eventlog.sql.clocks import offset_name
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.log import Log
@@ -64,7 +64,7 @@ def version_point(dialect: Dialect, version: tuple[int, ...], product: str) -> P
 
 
 def _version(engine: Engine) -> Point:
-    product = asked(engine, "server_version")[0][0]
+    product = ask_query(engine, "server_version")[0][0]
     version = tuple(part for part in engine.dialect.server_version_info or () if isinstance(part, int))
     return version_point(dialect_of(engine), version, str(product))
 
@@ -72,7 +72,7 @@ def _version(engine: Engine) -> Point:
 def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
     before = clock()
     with transaction(engine, "The database's clock") as connection:
-        theirs = moment(fetched(connection, statement(dialect_of(engine), "clock"))[0][0])
+        theirs = moment(fetch(connection, statement(dialect_of(engine), "clock"))[0][0])
     # The question took time; the answer is most likely of the middle of it.
     ours = before + (clock() - before) / 2
     skew = 0.0 if theirs is None else (ours - theirs).total_seconds()
@@ -112,15 +112,17 @@ def time_points(engine: Engine, names: LogNames, beyond: int | None, *, future: 
     if not known:
         yield ok("times", "no row was written just now, which would show whose clock its time is by")
         return
-    oddity = judged([(time - now).total_seconds() for time in known], future=future)
+    oddity = judge_clock([(time - now).total_seconds() for time in known], future=future)
     if oddity is None:
-        yield ok("times", f"the newest row is {_spoken((known[0] - now).total_seconds())} by the clock {names.clock}")
+        yield ok(
+            "times", f"the newest row is {_say_difference((known[0] - now).total_seconds())} by the clock {names.clock}"
+        )
         return
     mend = 'Say whose time it is: source.clock = "database" or "Area/City"; with "utc" such rows are late or early.'
     yield warning("times", f"Of the newest rows {oddity}. source.clock is {names.clock}.", mend)
 
 
-def judged(seconds: Sequence[float], *, future: bool) -> str | None:
+def judge_clock(seconds: Sequence[float], *, future: bool) -> str | None:
     """Explain rows that are so far ahead of the clock, the newest first.
 
     Return None for a right clock.
@@ -134,13 +136,13 @@ def judged(seconds: Sequence[float], *, future: bool) -> str | None:
             # are late anyway.
             if abs(step) <= MOST_SECONDS:
                 offset = f"as if their offset from the clock that is meant were {offset_name(step)}"
-                return f"one is {_spoken(step)}, {offset}"
+                return f"one is {_say_difference(step)}, {offset}"
             break
     if seconds[0] > 0 and not future:
-        return f"the last is {_spoken(seconds[0])}"
+        return f"the last is {_say_difference(seconds[0])}"
     return None
 
 
-def _spoken(seconds: float) -> str:
+def _say_difference(seconds: float) -> str:
     side = "ahead of" if seconds > 0 else "behind"
     return f"{dt.timedelta(seconds=round(abs(seconds)))} {side} the server's clock"

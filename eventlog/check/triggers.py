@@ -16,18 +16,18 @@ from typing import Final
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.installed import TriggerCondition, TriggerState, states, tracked, tracked_tables
+from eventlog.capture.installed import TriggerCondition, TriggerState, list_tracked, list_tracked_tables, states
 from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.registry import read_registry, read_relation, registry_place
 from eventlog.capture.requests import words
-from eventlog.capture.rights import held_rights, role_powers
-from eventlog.capture.track import located, with_schema
+from eventlog.capture.rights import list_held_rights, role_powers
+from eventlog.capture.track import locate_log, with_schema
 from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, value_of
-from eventlog.sql.access import answers, fetched, transaction, verbatim
+from eventlog.sql.access import answers, fetch, transaction, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.history import latest, read_history
@@ -45,7 +45,7 @@ A trigger that fails the writers of its table is no better.
 def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     """Yield a line for each trigger that is not current, or one that says how many are."""
     with engine.connect() as connection:
-        log = located(connection, names)
+        log = locate_log(connection, names)
         asked = {owner: tracked.options for owner, tracked in read_registry(connection, log).items()}
         triggers = states(connection, log)
     if not triggers:
@@ -64,19 +64,21 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         if trigger.state in LOSES or trigger.fails:
             point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
         yield point
-    yield from _unconfirmed_points(engine, log)
+    yield from _report_unconfirmed(engine, log)
     for owner, why in not_followed(Log(engine, log)).items():
         message = f"The publisher could not track {owner} again: {why}"
         mend = "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights."
         yield warning("triggers", message, mend)
     if triggers and not others:
-        yield ok("triggers", f"{counted(len(triggers), 'trigger')} on {counted(len(asked), 'table')}, all current")
+        yield ok(
+            "triggers", f"{count_words(len(triggers), 'trigger')} on {count_words(len(asked), 'table')}, all current"
+        )
 
 
-def _unconfirmed_points(engine: Engine, log: LogNames) -> Iterator[Point]:
+def _report_unconfirmed(engine: Engine, log: LogNames) -> Iterator[Point]:
     """Report tables that have another number than the one that was tracked, as in a restored database."""
     with engine.connect() as connection:
-        for table, known in tracked_tables(connection, log):
+        for table, known in list_tracked_tables(connection, log):
             if known.relation is None or read_relation(connection, table.schema, table.name) == known.relation:
                 continue
             message = f"{table.whole} is another table by its number than the one that was tracked"
@@ -151,14 +153,14 @@ def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
     if not formats:
         return
     with engine.connect() as connection:
-        classes = tracked(connection, with_schema(connection, names))
+        classes = list_tracked(connection, with_schema(connection, names))
     for table in classes:
         if not table.images:
             message = f"{' and '.join(formats)} of {table.whole} lack rows before a change, and the row of a delete."
             mend = f"`eventlog track {table.whole} --events image` logs whole rows."
             yield warning("images", message, mend)
     if classes and all(table.images for table in classes):
-        yield ok("images", f"the triggers of {counted(len(classes), 'table')} log whole rows")
+        yield ok("images", f"the triggers of {count_words(len(classes), 'table')} log whole rows")
 
 
 def key_points(engine: Engine, names: LogNames) -> Iterator[Point]:
@@ -167,7 +169,7 @@ def key_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     Our triggers write a key as it stands in the table; who else writes rows of the log has to do so too.
     """
     with engine.connect() as connection:
-        for table in tracked(connection, with_schema(connection, names)):
+        for table in list_tracked(connection, with_schema(connection, names)):
             types = {column.name.casefold(): column.type for column in table.columns}
             loose = find_loose_key(connection, table.name, table.schema, table.key, types)
             if loose is not None:
@@ -182,7 +184,7 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
         log = with_schema(connection, names)
     reader = config.source.reader
     known = {
-        "log": dialect_of(engine).qualified(log.schema, log.table),
+        "log": dialect_of(engine).qualify(log.schema, log.table),
         "place": registry_place(dialect_of(engine), log),
         "reader": (read_url(reader).username or "") if reader else "",
     }
@@ -213,7 +215,7 @@ def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point
                 if worst.through != worst.role:
                     through = f", by {worst.through}"
                 message = f"The {called} {role} is a member of {worst.role}{through}, which {worst.power}."
-                quoted = dialect_of(engine).quoted
+                quoted = dialect_of(engine).quote
                 revoke = f"REVOKE {quoted(worst.through)} FROM {quoted(role)};"
                 yield warning("owners", message, f"Let a plain role own the captured tables, and run: {revoke}")
 
@@ -247,7 +249,7 @@ def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator
     if config.publisher.allow_loopback:
         yield ok("loopback", f"changes that {user} makes are published too")
         return
-    tables = _written_by(engine, names, config.source.user)
+    tables = _list_writable_tables(engine, names, config.source.user)
     if not tables:
         yield ok("loopback", f"{user} may not change captured tables")
         return
@@ -262,7 +264,7 @@ def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator
     yield warning("loopback", message, mend)
 
 
-def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
+def _list_writable_tables(engine: Engine, names: LogNames, user: str | None) -> list[str]:
     """List the captured tables that a user may write to."""
     dialect = dialect_of(engine)
     written = []
@@ -270,12 +272,12 @@ def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
         role = user or engine.url.username
         if user is None and offers(dialect, "connected_account"):
             # Rights belong to the account that the server took the login for, with its host.
-            role = str(fetched(connection, verbatim(statement(dialect, "connected_account")))[0][0])
-        for table in tracked(connection, with_schema(connection, names)):
+            role = str(fetch(connection, verbatim(statement(dialect, "connected_account")))[0][0])
+        for table in list_tracked(connection, with_schema(connection, names)):
             if table.view:
                 continue
             in_schema = replace(names, schema=table.schema)
-            rights = held_rights(connection, in_schema, table.name, dialect.reported(role or ""))
+            rights = list_held_rights(connection, in_schema, table.name, dialect.report_name(role or ""))
             if WRITES.intersection(rights):
                 written.append(table.whole)
     return written

@@ -109,9 +109,9 @@ class LazyGroup(click.Group):
             module, _, name = self.places[cmd_name].partition(":")
             command = getattr(import_module(module), name or cmd_name)
         elif cmd_name in (brought := self.brought()):
-            from eventlog.core.registry import loaded
+            from eventlog.core.registry import load_offer
 
-            command = loaded(brought[cmd_name])
+            command = load_offer(brought[cmd_name])
         else:
             return None
         assert isinstance(command, click.Command)

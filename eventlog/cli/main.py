@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 import click
 
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, report_error, traced
+from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, describe_trace, report_error, report_misuse
 from eventlog.version import VERSION
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -77,7 +77,7 @@ PLACES: Final = {
     "policy": "eventlog.cli.groups",
     "decode": "eventlog.cli.groups",
     "emulate": "eventlog.cli.groups",
-    "help": "eventlog.cli.shell:helped",
+    "help": "eventlog.cli.shell:print_help",
     "completion": "eventlog.cli.shell",
     "man": "eventlog.cli.shell",
 }
@@ -96,9 +96,9 @@ class Commands(LazyGroup):
         # The word is one of our capabilities', and the package as it is installed does not offer it.
         word = args[0] if args else ""
         if word in COMMANDS and word not in PLACES and word not in self.brought():
-            from eventlog.core.registry import outdated
+            from eventlog.core.registry import make_outdated_error
 
-            raise outdated(f"command {word}")
+            raise make_outdated_error(f"command {word}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -141,10 +141,10 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that has no such letter is no reason to end.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(_emptied(exit_code(arguments), arguments))
+    sys.exit(_flush_output(exit_code(arguments), arguments))
 
 
-def _emptied(code: int, arguments: list[str]) -> int:
+def _flush_output(code: int, arguments: list[str]) -> int:
     """Writes out what standard output holds back; Python would end with a code of its own."""
     stream = sys.stdout
     # None at all, or the one that click takes when nobody reads any more.
@@ -181,7 +181,7 @@ def exit_code(arguments: list[str]) -> int:
         # Click's answer to a pipe that nobody reads any more.
         return CLOSED_PIPE
     except click.ClickException as error:
-        return misused(error)
+        return report_misuse(error)
     except (click.Abort, KeyboardInterrupt) as end:
         # Click makes an Abort of Ctrl-C.
         cause = end.__cause__ if isinstance(end, click.Abort) else end
@@ -193,7 +193,7 @@ def exit_code(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:
-            click.echo(traced(error), err=True, nl=False)
+            click.echo(describe_trace(error), err=True, nl=False)
         return report_error(error, arguments)
     if isinstance(outcome, int):
         return outcome

@@ -13,7 +13,7 @@ import click
 
 from eventlog.core.errors import EX_USAGE, EventlogError, MachineError, UsageError, without_promise
 from eventlog.core.packages import EXTRAS, missing
-from eventlog.core.secrets import masked, shown, visible
+from eventlog.core.secrets import make_readable, mask_secrets, visible
 from eventlog.core.suggest import nearest
 
 INTERRUPTED: Final = 130
@@ -29,7 +29,7 @@ PASSING: Final = NO_SPACE | {errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENF
 """What may be over when the command is given once more: somebody makes room."""
 
 
-def misused(error: click.ClickException) -> int:
+def report_misuse(error: click.ClickException) -> int:
     """Says how a command was called wrongly, and where it stands how it is called."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.exceptions.NoArgsIsHelpError) or context is None:
@@ -46,7 +46,7 @@ def misused(error: click.ClickException) -> int:
         message += f". Did you mean {near!r}?"
     if not message.endswith((".", "?")):
         message += "."
-    click.echo(f"eventlog: {shown(message)} See `{context.command_path} --help`.", err=True)
+    click.echo(f"eventlog: {make_readable(message)} See `{context.command_path} --help`.", err=True)
     return EX_USAGE
 
 
@@ -67,7 +67,7 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]
         # Last: errors of drivers may be errors of the operating system as well.
         known = known or _from_machine(error)
     if known is None:
-        sentence = shown(f"{type(error).__name__}: {error}")
+        sentence = make_readable(f"{type(error).__name__}: {error}")
         blame = "This is a fault of eventlog; --debug shows where it happened."
         return f"{sentence}\n{blame}", EventlogError.exit_code
     # Errors are written for a publisher, which tries again; a command that ends does not.
@@ -77,10 +77,10 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]
     return sentence, known.exit_code
 
 
-def traced(error: BaseException) -> str:
+def describe_trace(error: BaseException) -> str:
     """Where it happened, and what drivers and receivers have answered there."""
     lines = "".join(traceback.format_exception(error)).split("\n")
-    return "\n".join(visible(masked(line), lines=True) for line in lines)
+    return "\n".join(visible(mask_secrets(line), lines=True) for line in lines)
 
 
 def _from_package(error: Exception) -> EventlogError | None:

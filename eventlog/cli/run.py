@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TextIO, cast
 import click
 from msgspec.structs import replace
 
-from eventlog.cli.mishaps import INTERRUPTED, TERMINATED, in_words, traced
+from eventlog.cli.mishaps import INTERRUPTED, TERMINATED, describe_trace, in_words
 from eventlog.cli.site import Site, site_options
 from eventlog.cli.watching import RowTally, StandardError, watched, watching
 from eventlog.config.outputs import output_to
@@ -84,7 +84,7 @@ def run(
     """
     if look:
         return _look(site, out, [once, until_empty, no_policies, http is not None])
-    from eventlog.daemon.logging import recorded_by_journal, recorded_in_detail
+    from eventlog.daemon.logging import log_library_warnings, recorded_in_detail
     from eventlog.daemon.signals import Systemd
     from eventlog.daemon.vitals import PublisherHealth
 
@@ -106,7 +106,7 @@ def run(
             site.url  # noqa: B018  # says what is missing before anything is opened
         systemd = Systemd()
         vitals = PublisherHealth(watched=http is not None, on_move=systemd.alive)
-        with _traced(config), _watched(http, config, vitals, journal) as adopt:
+        with _trace_batches(config), _serve_watch(http, config, vitals, journal) as adopt:
             if once or until_empty:
                 total = None if once else _backlog(site, config)
                 return _some_cycles(config, journal, vitals, once=once, total=total)
@@ -115,21 +115,21 @@ def run(
 
             service = Service(read, journal, vitals, systemd, adopt)
             with (
-                _answered(service.stop) as stop,
+                _answer_signals(service.stop) as stop,
                 requests_by_signal(stop, service.reload, idle=lambda: service.connects),
             ):
                 return service.run(config)
 
     detail = recorded_in_detail(journal) if log_level == "debug" else nullcontext()
-    with recorded_by_journal(journal), detail:
-        return _ended(publish).enter(journal)
+    with log_library_warnings(journal), detail:
+        return _run_to_end(publish).enter(journal)
 
 
 def _look(site: Site, out: str | None, others: Collection[bool]) -> int:
     """Shows what would go out next: on standard output, or in a folder for each output."""
     from pathlib import Path
 
-    from eventlog.core.plural import counted
+    from eventlog.core.plural import count_words
     from eventlog.daemon.look import look, write_documents
     from eventlog.sinks.stdout import StdoutSink
 
@@ -140,12 +140,12 @@ def _look(site: Site, out: str | None, others: Collection[bool]) -> int:
             StdoutSink().commit("", documents)
         else:
             write_documents(Path(out), output, documents)
-        said = f"{counted(len(documents), 'document')} of {counted(rows, 'row')}"
+        said = f"{count_words(len(documents), 'document')} of {count_words(rows, 'row')}"
         click.echo(f"{output.name}: {said} would go out next; nothing was taken.", err=True)
     return 0
 
 
-def _ended(publish: Callable[[], Ending]) -> Ending:
+def _run_to_end(publish: Callable[[], Ending]) -> Ending:
     """How it ended: errors become the sentence and the exit code that a command ends with."""
     from eventlog.daemon.service import STOPPED, Ending
     from eventlog.daemon.signals import StoppedIdle, Terminated
@@ -162,7 +162,7 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
         return Ending(exit_code=INTERRUPTED, error=sentence)
     except Exception as error:  # noqa: BLE001  # whatever it was, the journal ends with a record
         if click.get_current_context().obj["debug"]:
-            click.echo(traced(error), err=True, nl=False)
+            click.echo(describe_trace(error), err=True, nl=False)
         sentence, code = in_words(error)
         # A record of the journal is one line.
         return Ending(exit_code=code, error=sentence.replace("\n", ". "))
@@ -175,13 +175,13 @@ HINT: Final = b"The current batch is finished first; Ctrl-C again interrupts it,
 
 
 @contextmanager
-def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
+def _answer_signals(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """What asks for the end; where that takes long, whoever sits at a terminal reads why."""
     # A signal may come in the middle of another write, so these go past Python's buffers.
     hint = Timer(HINT_SECONDS, lambda: os.write(sys.stderr.fileno(), HINT))
     hint.daemon = True
 
-    def asked() -> None:
+    def ask_to_stop() -> None:
         stop()
         # A thread can be started once; a second signal ends the publisher at once.
         if watched() and hint.ident is None:
@@ -190,7 +190,7 @@ def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
             hint.start()
 
     try:
-        yield asked
+        yield ask_to_stop
     finally:
         hint.cancel()
 
@@ -227,7 +227,7 @@ def _some_cycles(
     tally = RowTally()
     with (
         Publisher(config, journal=journal, vitals=vitals) as publisher,
-        _answered(publisher.stop) as stop,
+        _answer_signals(publisher.stop) as stop,
         requests_by_signal(stop),
         nullcontext() if total is None else watching() as watch,
     ):
@@ -265,7 +265,7 @@ def learning(secrets: list[str], journal: BoundLogger, *, warns: bool) -> Callab
 
 
 @contextmanager
-def _traced(config: Config) -> Iterator[None]:
+def _trace_batches(config: Config) -> Iterator[None]:
     """Each batch is a trace while the publisher runs, where that was asked for."""
     if not config.publisher.traces:
         yield
@@ -274,14 +274,14 @@ def _traced(config: Config) -> Iterator[None]:
 
     exporter = "opentelemetry.exporter.otlp.proto.http"
     require("publisher.traces", "opentelemetry", "opentelemetry.sdk", exporter)
-    from eventlog.daemon.traces import traced as spans
+    from eventlog.daemon.traces import switch_on_traces as spans
 
     with spans(config.source.log if config.source.kind == "log" else config.source.kind):
         yield
 
 
 @contextmanager
-def _watched(
+def _serve_watch(
     address: str | None,
     config: Config,
     vitals: PublisherHealth,
@@ -292,11 +292,11 @@ def _watched(
         yield lambda _config: None
         return
     from eventlog.core.plugins import EndpointOrder
-    from eventlog.core.registry import loaded, offers
+    from eventlog.core.registry import load_offer, offers
 
     order = EndpointOrder(address=address, config=config, vitals=vitals, journal=journal)
     # One after the other: the first that serves takes the port, and ours does.
-    served: Iterator[ServedEndpoint | None] = (loaded(offer).open(order) for offer in offers("endpoints"))
+    served: Iterator[ServedEndpoint | None] = (load_offer(offer).open(order) for offer in offers("endpoints"))
     endpoint = next(filter(None, served))
     journal.info("watched_at", port=endpoint.port)
     try:

@@ -42,7 +42,7 @@ def completion(shell: str) -> None:
 @click.command("help")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
-def helped(context: click.Context, words: tuple[str, ...]) -> None:
+def print_help(context: click.Context, words: tuple[str, ...]) -> None:
     """Prints what --help prints: of eventlog, or of a command.
 
     Example: eventlog help decode gbase

@@ -14,8 +14,8 @@ import click
 
 from eventlog.cli.tables import Page, folded, table
 from eventlog.core.errors import EX_DATA, OK
-from eventlog.core.plural import counted
-from eventlog.core.secrets import masked, shown, visible
+from eventlog.core.plural import count_words
+from eventlog.core.secrets import make_readable, mask_secrets, visible
 
 BLOCK_ROWS: Final = 500
 """Lines that are written at once."""
@@ -61,12 +61,12 @@ def say(sentence: str, *, err: bool = False, link: str | Path | None = None) -> 
     There a terminal opens what it links to, which it names.
     """
     if err:
-        line = shown(sentence)
+        line = make_readable(sentence)
         if link is not None:
-            line = line.replace(shown(str(link)), linked(shown(str(link)), link, err=True), 1)
+            line = line.replace(make_readable(str(link)), linked(make_readable(str(link)), link, err=True), 1)
         click.echo(line, err=True)
     else:
-        show_sentence(masked(sentence))
+        show_sentence(mask_secrets(sentence))
 
 
 def show_sentence(sentence: str, *, indent: int = 0) -> None:
@@ -207,7 +207,7 @@ def show_dump(
     elif point is not None:
         click.echo(point.text)
     if not as_json:
-        click.echo(f"{counted(count, *words)}, {damaged:,} of them damaged.")
+        click.echo(f"{count_words(count, *words)}, {damaged:,} of them damaged.")
     if damaged:
         return EX_DATA
     return OK

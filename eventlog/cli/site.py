@@ -147,12 +147,12 @@ class Site:
 
     def log_of_triggers(self) -> Log:
         """The log under the schema that its triggers name, for what works on rows as they do."""
-        from eventlog.capture.track import located
+        from eventlog.capture.track import locate_log
         from eventlog.sql.log import Log
 
         engine = self.engine()
         with engine.connect() as connection:
-            names = located(connection, self.names(engine))
+            names = locate_log(connection, self.names(engine))
         log = Log(engine, names)
         log.check()
         return log

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eventlog.compare.known import Recognition
 from eventlog.compare.pace import Pace
-from eventlog.compare.ranges import RANGE_ROWS, Digests, Range, asked, differing, slices, stretch
+from eventlog.compare.ranges import RANGE_ROWS, Digests, Range, differing, slices, split_buckets, stretch
 from eventlog.compare.sides import (
     Compared,
     ComparedSide,
@@ -139,7 +139,7 @@ class Comparison:
         if self._known is not None and self._known.fits((after, cut)):
             return cut
         with self._source.snapshot() as source:
-            upto = source.bound(after, RANGE_ROWS)
+            upto = source.find_bound(after, RANGE_ROWS)
         if upto is None or (cut is not None and upto > cut):
             return cut
         return upto
@@ -149,7 +149,7 @@ class Comparison:
         with self._source.snapshot() as source, self._target.snapshot() as target:
             totals = self._totals(source, part)
             known = self._known
-            if totals is not None and known is not None and known.recognised(part, totals):
+            if totals is not None and known is not None and known.recognises(part, totals):
                 self._count(totals.rows)
                 return []
             # Both databases work at the same time.
@@ -162,7 +162,7 @@ class Comparison:
             buckets = differing(here, there)
             pieces: Iterable[Sequence[int] | None] = ()
             if buckets:
-                pieces = asked(buckets, part.buckets, len(here.keys() | there.keys()))
+                pieces = split_buckets(buckets, part.buckets, len(here.keys() | there.keys()))
             for piece in pieces:
                 listing = pool.submit(source.hashes, part, piece)
                 others: Hashes = target.hashes(part, piece)

@@ -20,7 +20,7 @@ Ends = tuple[int | None, int | None]
 class KnownRanges(Protocol):
     """What is known of the ranges of one table."""
 
-    def known(self) -> dict[Ends, Totals]:
+    def read_known(self) -> dict[Ends, Totals]:
         """Read all known ranges."""
 
     def keep(self, ends: Ends, totals: Totals) -> None:
@@ -32,7 +32,7 @@ class Recognition:
 
     def __init__(self, ranges: KnownRanges) -> None:
         self._ranges = ranges
-        self._known = ranges.known()
+        self._known = ranges.read_known()
 
     @property
     def cuts(self) -> list[int]:
@@ -44,7 +44,7 @@ class Recognition:
         totals = self._known.get(ends)
         return totals is not None and totals.rows <= 2 * RANGE_ROWS
 
-    def recognised(self, part: Range, totals: Totals) -> bool:
+    def recognises(self, part: Range, totals: Totals) -> bool:
         return self._known.get((part.after, part.upto)) == totals
 
     def keep(self, part: Range, totals: Totals) -> None:

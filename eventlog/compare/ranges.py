@@ -91,7 +91,7 @@ def differing(left: Digests, right: Digests) -> list[int]:
     return sorted(bucket for bucket in buckets if left.get(bucket) != right.get(bucket))
 
 
-def asked(buckets: Sequence[int], of: int, there: int) -> Iterator[Sequence[int] | None]:
+def split_buckets(buckets: Sequence[int], of: int, there: int) -> Iterator[Sequence[int] | None]:
     """Yield the differing buckets in portions for one query each; None for all, where most of those that
     are there differ.
 

@@ -54,7 +54,7 @@ class RowTexts:
             return first
         return None
 
-    def kept(self, row: Sequence[Any]) -> KeptRow:
+    def keep_row(self, row: Sequence[Any]) -> KeptRow:
         """Convert a row to its stored form."""
         values = [read_cell(read, cell) for read, cell in zip(self._reads, row, strict=True)]
         plain_texts = [plain_text(value) for value in values]

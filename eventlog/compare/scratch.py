@@ -76,7 +76,7 @@ class ScratchSide:
         """Write rows in a transaction that has begun."""
         statement = _COUNT if counted else _WRITE
         remaining = iter(rows)
-        while batch := [self._row.kept(row) for row in islice(remaining, WRITTEN_ROWS)]:
+        while batch := [self._row.keep_row(row) for row in islice(remaining, WRITTEN_ROWS)]:
             self._database.executemany(statement, batch)
 
     def change(self, key: Sequence[Any], values: Mapping[int, Any] | None, *, whole: bool) -> None:
@@ -92,7 +92,7 @@ class ScratchSide:
             cells = self._former_cells(key_text)
         for index, value in values.items():
             cells[index] = value
-        self._database.execute(_WRITE, self._row.kept([*key, *cells]))
+        self._database.execute(_WRITE, self._row.keep_row([*key, *cells]))
 
     def move(self, former: Sequence[Any], key: Sequence[Any]) -> None:
         """Gives a row another key; whatever stands under that goes."""
@@ -113,7 +113,7 @@ class ScratchSide:
         noted = (json.dumps(self.key(key)), text)
         self._database.execute("INSERT OR REPLACE INTO noted (key, text) VALUES (?, ?)", noted)
 
-    def noted(self, key: Key) -> str | None:
+    def find_note(self, key: Key) -> str | None:
         """Read the text kept with a key."""
         query = "SELECT text FROM noted WHERE key = ?"
         row = self._database.execute(query, (json.dumps(key),)).fetchone()
@@ -121,7 +121,7 @@ class ScratchSide:
             return None
         return str(row[0])
 
-    def doubled(self) -> Key | None:
+    def find_doubled_key(self) -> Key | None:
         """Find a key that was written several times."""
         query = "SELECT key FROM held WHERE times > 1 ORDER BY key LIMIT 1"
         row = self._database.execute(query).fetchone()
@@ -173,7 +173,7 @@ class ScratchSnapshot:
     def count(self) -> int:
         return int(self._database.execute("SELECT count(*) FROM held").fetchone()[0])
 
-    def bound(self, after: int | None, rows: int) -> int | None:
+    def find_bound(self, after: int | None, rows: int) -> int | None:
         condition = "" if after is None else f"WHERE first > {after}"
         query = f"SELECT first FROM held {condition} ORDER BY first LIMIT 1 OFFSET {rows - 1}"
         row = self._database.execute(query).fetchone()

@@ -54,7 +54,7 @@ class Snapshot(Protocol):
     def count(self) -> int:
         """Count the rows."""
 
-    def bound(self, after: int | None, rows: int) -> int | None:
+    def find_bound(self, after: int | None, rows: int) -> int | None:
         """Find the first key column of the row so many rows behind the ones up to `after`; None where there
         are not so many.
         """

@@ -42,12 +42,12 @@ class StreamedSide:
             self._scratch = None
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        return self.filled().snapshot()
+        return self.fill().snapshot()
 
     def rows(self, keys: Sequence[Key]) -> Rows:
-        return self.filled().rows(keys)
+        return self.fill().rows(keys)
 
-    def filled(self) -> ScratchSide:
+    def fill(self) -> ScratchSide:
         """Return the temporary file with all rows; fill it the first time."""
         if self._scratch is None:
             scratch = ScratchSide(self._compared)

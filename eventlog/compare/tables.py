@@ -32,7 +32,7 @@ from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import EXACT_TYPES, Category, bare_type, category, type_name
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import qlik_type
-from eventlog.sql.access import fetched, in_text, moment, transaction
+from eventlog.sql.access import fetch, in_text, moment, transaction
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Question, value_text
 
@@ -63,7 +63,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     def stands(self, dialect: Dialect) -> str:
         """Write the source of its rows, for FROM."""
         if self.query is None:
-            return dialect.qualified(self.table.schema, self.table.name)
+            return dialect.qualify(self.table.schema, self.table.name)
         return as_table(self.query)
 
 
@@ -114,10 +114,10 @@ class TableSide:
         rows: Rows = {}
         # To SQL a NULL equals nothing, so no row has such a key.
         for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
-            rows |= self._looked_up(connection, batch)
+            rows |= self._look_up(connection, batch)
         return rows
 
-    def _looked_up(self, connection: Connection, keys: Sequence[Key]) -> Rows:
+    def _look_up(self, connection: Connection, keys: Sequence[Key]) -> Rows:
         columns, width = self._selection.columns, self._width
         question = Question(
             schema=self._selection.table.schema,
@@ -181,31 +181,31 @@ class TableSnapshot:
         self.rows = rows
 
     def count(self) -> int:
-        return int(self._fetched(self._sql.made("compare_count", None), {})[0][0])
+        return int(self._fetch(self._sql.make_query("compare_count", None), {})[0][0])
 
-    def bound(self, after: int | None, rows: int) -> int | None:
-        query = self._sql.made("compare_bound", Range(after=after, buckets=1))
-        answer = self._fetched(query, {"skip": rows - 1} | _bounds(after, None))
+    def find_bound(self, after: int | None, rows: int) -> int | None:
+        query = self._sql.make_query("compare_bound", Range(after=after, buckets=1))
+        answer = self._fetch(query, {"skip": rows - 1} | _bounds(after, None))
         # There are not so many rows, or that one has a NULL there.
         if not answer or answer[0][0] is None:
             return None
         return int(answer[0][0])
 
     def digests(self, part: Range) -> Digests:
-        query = self._sql.made("compare_buckets", part)
-        return digests(self._fetched(query, _bounds(part.after, part.upto)))
+        query = self._sql.make_query("compare_buckets", part)
+        return digests(self._fetch(query, _bounds(part.after, part.upto)))
 
     def totals(self, part: Range) -> Totals:
         """Sum up the whole range as two numbers."""
-        query = self._sql.made("compare_totals", replace(part, native=self._sql.native), quick=True)
-        [(rows, high, low)] = self._fetched(query, _bounds(part.after, part.upto))
+        query = self._sql.make_query("compare_totals", replace(part, native=self._sql.native), quick=True)
+        [(rows, high, low)] = self._fetch(query, _bounds(part.after, part.upto))
         return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         hashes: Hashes = {}
         width = self._width
-        query = self._sql.made("compare_rows", part, buckets)
-        for row in self._fetched(query, _bounds(part.after, part.upto)):
+        query = self._sql.make_query("compare_rows", part, buckets)
+        for row in self._fetch(query, _bounds(part.after, part.upto)):
             key = self._key(row[:width])
             # A view, or a table whose key nobody enforces, may have it several times.
             count, total = hashes.get(key, (0, 0))
@@ -213,10 +213,10 @@ class TableSnapshot:
         return hashes
 
     def top(self, column: str) -> Any:
-        return self._fetched(self._sql.of_column("compare_top", column), {})[0][0]
+        return self._fetch(self._sql.of_column("compare_top", column), {})[0][0]
 
     def since(self, column: str, value: Any) -> list[Key]:
-        rows = self._fetched(self._sql.of_column("compare_since", column), {"since": value})
+        rows = self._fetch(self._sql.of_column("compare_since", column), {"since": value})
         return [self._key(row) for row in rows]
 
     def _key(self, cells: Sequence[Any]) -> Key:
@@ -226,8 +226,8 @@ class TableSnapshot:
             key[number] = plain_text(read_cell(read, cells[number]))
         return tuple(key)
 
-    def _fetched(self, query: TextClause, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return fetched(self._connection, query, parameters)
+    def _fetch(self, query: TextClause, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return fetch(self._connection, query, parameters)
 
 
 class _Statements:
@@ -236,16 +236,16 @@ class _Statements:
     def __init__(self, dialect: Dialect, selection: Selection, compared: Compared) -> None:
         self._dialect = dialect
         table, width = selection.table, len(compared.key)
-        row = dialect.quoted(table.name)
-        names = [f"{row}.{dialect.quoted(column.name)}" for column in selection.columns]
+        row = dialect.quote(table.name)
+        names = [f"{row}.{dialect.quote(column.name)}" for column in selection.columns]
         both = list(zip(names, selection.columns, compared.types, strict=True))
         texts = [canonical_sql(dialect, name, column, wanted) for name, column, wanted in both]
         self.native = offers(dialect, "compare_native")
         self._first = names[0]
         self._called = row
-        self._key = _joined(dialect, texts[:width])
+        self._key = _join_texts(dialect, texts[:width])
         self._when = selection.when
-        self._row = _joined(dialect, texts)
+        self._row = _join_texts(dialect, texts)
         quick = []
         for number, (name, column, sql) in enumerate(zip(names, selection.columns, texts, strict=True), 1):
             quick.append(_quick_sql(dialect, name, column, sql, number))
@@ -256,7 +256,7 @@ class _Statements:
             "first": in_text(names[0]),
             "keys": in_text(", ".join([_key_sql(dialect, *part) for part in both[:width]])),
         }
-        selected = [dialect.lookup.selected(dialect, name, column) for name, column, _ in both]
+        selected = [dialect.lookup.select_value(dialect, name, column) for name, column, _ in both]
         self._values = {
             "keys": ", ".join(selected[:width]),
             "values": ", ".join(selected[width:]) or "NULL",
@@ -270,11 +270,11 @@ class _Statements:
 
     def of_column(self, query: str, column: str) -> TextClause:
         """Make a query about a column, as the table calls it."""
-        name = in_text(f"{self._called}.{self._dialect.quoted(column)}")
+        name = in_text(f"{self._called}.{self._dialect.quote(column)}")
         holes = self._holes | {"within": self._within(None, None), "column": name}
         return text(statement(self._dialect, query, **holes))
 
-    def made(
+    def make_query(
         self,
         query: str,
         part: Range | None,
@@ -395,7 +395,7 @@ def _key_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
     return canonical_sql(dialect, name, column, wanted)
 
 
-def _joined(dialect: Dialect, texts: Sequence[str]) -> str:
+def _join_texts(dialect: Dialect, texts: Sequence[str]) -> str:
     null, between = dialect.literal(NULL), dialect.literal(BETWEEN)
     before, glue, after = dialect.concat
     parts = [part for sql in texts for part in (between, f"COALESCE({sql}, {null})")][1:]

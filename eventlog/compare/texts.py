@@ -83,9 +83,9 @@ def plain_text(value: Any) -> str | None:
     if isinstance(value, dt.datetime):
         if value.tzinfo:
             value = value.astimezone(dt.UTC)
-        return _trimmed(value.replace(tzinfo=None).isoformat(" "))
+        return _trim_zeros(value.replace(tzinfo=None).isoformat(" "))
     if isinstance(value, dt.time):
-        return _trimmed(value.isoformat())
+        return _trim_zeros(value.isoformat())
     return str(value)
 
 
@@ -125,7 +125,7 @@ def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:
     except ExpressionError:
         # MariaDB's times go beyond a day, and have as many noughts at their end as the column says.
         if isinstance(cell, str) and _is_span(cell):
-            return _trimmed(cell)
+            return _trim_zeros(cell)
         return cell
 
 
@@ -154,7 +154,7 @@ def _decimal(value: Decimal) -> str:
             return "NaN"
         return "-Infinity" if value.is_signed() else "Infinity"
     # Databases differ in how many noughts they write behind a point.
-    text = _trimmed(format(value, "f"))
+    text = _trim_zeros(format(value, "f"))
     if text == "-0":
         return "0"
     return text
@@ -181,7 +181,7 @@ def _float(value: float) -> str:
     return f"{digits}e{exponent.removeprefix('+')}"
 
 
-def _trimmed(text: str) -> str:
+def _trim_zeros(text: str) -> str:
     if "." not in text:
         return text
     return text.rstrip("0").rstrip(".")

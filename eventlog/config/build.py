@@ -38,9 +38,9 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     they stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's
     own tables never.
     """
-    from eventlog.capture.installed import tracked
-    from eventlog.capture.track import located
-    from eventlog.sql.history import counted
+    from eventlog.capture.installed import list_tracked
+    from eventlog.capture.track import locate_log
+    from eventlog.sql.history import number_tables
     from eventlog.sql.reflect import reflect
 
     source = config.source
@@ -49,8 +49,8 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     # Without a transaction: what is computed between two statements may take longer than one may be
     # idle.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        located_names = located(connection, names)
-        classes = counted(connection, located_names, tracked(connection, located_names))
+        located_names = locate_log(connection, names)
+        classes = number_tables(connection, located_names, list_tracked(connection, located_names))
         catalog = reflect(connection, source.tables or None, schema)
     if source.tables:
         asked = {(table.schema, table.name) for table in catalog}
@@ -86,15 +86,15 @@ def decider_of(
     """Make the rules, with a log's tables as they look now; `looks` are those of the former decider."""
     from eventlog.core.rules import Round
     from eventlog.publisher.decide import Decider
-    from eventlog.sql.connect import read_back_engine
+    from eventlog.sql.connect import connect_for_read_back
     from eventlog.sql.history import history_stamp
     from eventlog.sql.rows import SqlRowReader, column_stamps
 
     source = config.source
     limits = (source.statement_timeout, source.lock_timeout, config.publisher.read_back_timeout)
-    reading = read_back_engine(engine, source.reader, *limits)
+    reading = connect_for_read_back(engine, source.reader, *limits)
     # Before the tables are read: what changes in between counts as new at the next look.
-    tracked, stamp = tracked_of(engine, names), history_stamp(engine, names)
+    tracked, stamp = read_track_stamp(engine, names), history_stamp(engine, names)
     catalog = with_definitions(engine, names, catalog_of(engine, names, config))
     asked = step_needs_of(config, catalog)
     round_ = Round(
@@ -126,7 +126,7 @@ def consumer_settings_of(config: Config) -> ConsumerSettings:
     )
 
 
-def tracked_of(engine: Engine, names: LogNames) -> str | None:
+def read_track_stamp(engine: Engine, names: LogNames) -> str | None:
     """Read a text that changes each time that tables are tracked; to be read before they are looked at."""
     from eventlog.sql.log import Log
 

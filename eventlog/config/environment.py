@@ -38,9 +38,9 @@ def with_environment(
         if section in SEVERAL:
             table = settings.setdefault(section, [{}])[0]
         else:
-            table = _opened(settings, section)
+            table = _open_table(settings, section)
         for group in path[:-1]:
-            table = _opened(table, group)
+            table = _open_table(table, group)
         table[path[-1]] = value
 
 
@@ -57,22 +57,22 @@ def settings_in(
             yield name, section, path, _read(text, types_of(kinds, path[-1]))
 
 
-def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
+def fit_value(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
     """Convert a value for a key of one of these types; leave one that fits none, to be refused."""
     if isinstance(value, str):
-        return _meant(value, kinds, key)
+        return _read_word(value, kinds, key)
     if isinstance(value, list):
         lists = [get_args(kind) for kind in kinds if get_origin(kind) is tuple]
         inner = [kind for members_of_list in lists for kind in members_of_list]
         # `tuple[str, ...]`: the dots are a member too.
         known = members([kind for kind in inner if kind is not Ellipsis])
-        return [fitted(item, known) for item in value]
+        return [fit_value(item, known) for item in value]
     if isinstance(value, Mapping):
-        return {name: fitted(inner, types_of(kinds, name), name) for name, inner in value.items()}
+        return {name: fit_value(inner, types_of(kinds, name), name) for name, inner in value.items()}
     return value
 
 
-def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:
+def _open_table(settings: dict[str, Any], group: str) -> dict[str, Any]:
     # What stands there otherwise is refused later, with what the key takes.
     if not isinstance(settings.get(group), dict):
         settings[group] = {}
@@ -98,7 +98,7 @@ def _read(text: str, kinds: Sequence[Any]) -> Any:
     return value
 
 
-def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
+def _read_word(text: str, kinds: Sequence[Any], key: str) -> Any:
     word = text.strip().lower()
     if bool in kinds and word in WORDS:
         return WORDS[word]

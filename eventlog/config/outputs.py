@@ -54,7 +54,7 @@ def whole_kind(sink: str) -> type[OutputKeys]:
     chosen = next(field for field in fields_of(kind) if field.encode_name == "format")
     if chosen.type is not str:
         return kind
-    return derived(kind, [("format", Literal[known], chosen.default)], sink)
+    return derive_type(kind, [("format", Literal[known], chosen.default)], sink)
 
 
 @cache
@@ -76,7 +76,7 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
             tables[table_of(format_name)] = settings
     step: Any = reduce(or_, steps_plugin().steps)
     keys_of_formats = [own_key(table, settings) for table, settings in tables.items()]
-    return derived(plugin.settings, [("steps", tuple[step, ...], ()), *keys_of_formats], sink)
+    return derive_type(plugin.settings, [("steps", tuple[step, ...], ()), *keys_of_formats], sink)
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
@@ -86,7 +86,7 @@ def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
     return table, settings, settings()
 
 
-def filled(table: Any, settings: type[Struct], key: str) -> Any:
+def fill_table(table: Any, settings: type[Struct], key: str) -> Any:
     """Return the table with its defaults; raise ConfigError where one must be written."""
     if table is not None:
         return table
@@ -97,7 +97,7 @@ def filled(table: Any, settings: type[Struct], key: str) -> Any:
     return settings()
 
 
-def derived(base: type[Keys], fields: Sequence[tuple[str, Any, Any]], sink: str | None = None) -> type[Keys]:
+def derive_type(base: type[Keys], fields: Sequence[tuple[str, Any, Any]], sink: str | None = None) -> type[Keys]:
     """Add keys to a type under the same name; to that of an output under the name of its sink."""
     made: Any = defstruct(
         base.__name__,
@@ -137,7 +137,7 @@ def own_table(output: OutputKeys) -> Any:
     if settings is None:
         return None
     table = table_of(output.format)
-    return filled(getattr(output, table, None), settings, f"output.{table}")
+    return fill_table(getattr(output, table, None), settings, f"output.{table}")
 
 
 def plugin_of(output: OutputKeys) -> SinkPlugin:

@@ -21,12 +21,12 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
-from eventlog.config.environment import SEVERAL, fields_of, fitted, settings_in, types_of, with_environment
+from eventlog.config.environment import SEVERAL, fields_of, fit_value, settings_in, types_of, with_environment
 from eventlog.config.outputs import (
     OutputConfig,
     as_declared,
-    derived,
-    filled,
+    derive_type,
+    fill_table,
     formats_of,
     kinds_of,
     own_key,
@@ -94,7 +94,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     def table(self, kind: str) -> Any:
         """Return the table of a kind of source with its defaults."""
         table = table_of(kind)
-        return filled(getattr(self, table, None), source_named(kind).settings, f"source.{table}")
+        return fill_table(getattr(self, table, None), source_named(kind).settings, f"source.{table}")
 
     @property
     def marks(self) -> str:
@@ -197,7 +197,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def table(self, name: str) -> Any:
         """Return the table of a capability with its defaults."""
-        return filled(self.tables.get(name), table_named(name).settings, name)
+        return fill_table(self.tables.get(name), table_named(name).settings, name)
 
     def sections(self) -> Iterator[tuple[str, Any]]:
         """Yield every section, those of capabilities as far as somebody wrote one."""
@@ -244,9 +244,9 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
     own = tuple(name for name in sections if name not in CORE_SECTIONS)
-    kind = typed_config(sections["output"], *sections["source"], own, sections["policy"])
+    kind = make_config_type(sections["output"], *sections["source"], own, sections["policy"])
     try:
-        given = fitted(with_secrets(settings, environment), (kind,))
+        given = fit_value(with_secrets(settings, environment), (kind,))
         typed: Any = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         for variable, section, keys, _ in settings_in(environment, sections):
@@ -276,7 +276,7 @@ def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
     own = {table_of(name): source_named(name).settings for name in tables}
     if not own:
         return SourceConfig
-    return derived(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
+    return derive_type(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
 
 
 def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
@@ -295,7 +295,7 @@ _of_a_source = re.compile(r"EVENTLOG_SOURCE__([^_].*?)(?:__|$)").match
 
 
 @cache
-def typed_config(
+def make_config_type(
     kinds: tuple[type[Struct], ...],
     source: type[Struct],
     tables: tuple[str, ...],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.core.secrets import secret_paths, shown_path
+from eventlog.core.secrets import format_path, secret_paths
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -49,7 +49,7 @@ def known_secrets(config: Config) -> KnownSecrets:
     weak = {secret for _, secret in secrets if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
     return KnownSecrets(
         words=tuple(dict.fromkeys(secret for _, secret in secrets if secret not in weak)),
-        weak=tuple(dict.fromkeys(shown_path(path) for path, secret in secrets if secret in weak)),
+        weak=tuple(dict.fromkeys(format_path(path) for path, secret in secrets if secret in weak)),
     )
 
 

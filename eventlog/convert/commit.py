@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.folders import OUTCOMES_FILE, cannot_write
 from eventlog.core.errors import SinkError, UsageError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.durable_files import PART, flush, make_folder, protect, write_file
 
 SUCCESS = "_SUCCESS"
@@ -89,15 +89,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     @property
     def line(self) -> str:
         """What the conversion did, in a line."""
-        rows = counted(self.rows - self.duplicates, "row")
-        changes, parts = counted(self.changes, "change"), counted(self.parts, "part")
+        rows = count_words(self.rows - self.duplicates, "row")
+        changes, parts = count_words(self.changes, "change"), count_words(self.parts, "part")
         statuses = ", ".join(f"{status} {count}" for status, count in self.statuses.items())
         line = f"{rows}, {changes}, {parts} ({statuses or 'nothing'})"
         if self.duplicates:
-            line += f"; {counted(self.duplicates, 'duplicate')} left out"
+            line += f"; {count_words(self.duplicates, 'duplicate')} left out"
         if self.left:
             reasons = ", ".join(f"{why} {count}" for why, count in self.left.items())
-            line += f"; {counted(sum(self.left.values()), 'row')} left waiting ({reasons})"
+            line += f"; {count_words(sum(self.left.values()), 'row')} left waiting ({reasons})"
         if self.bad:
             line += f"; {self.bad} bad: see outcomes.parquet"
         return f"{line}."

@@ -27,7 +27,7 @@ from eventlog.convert.settings import (
 )
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.rules.definitions import DefinitionSpan
-from eventlog.core.rules.meaning import ended
+from eventlog.core.rules.meaning import end_event
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
 from eventlog.sql.names import TRANSACTION
@@ -285,7 +285,7 @@ def with_transaction(schema: pa.Schema) -> pa.Schema:
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
     """The outcomes of the events whose changes cannot be written."""
-    return {position: ended(position, refusal) for refusal in refused for position in refusal.positions}
+    return {position: end_event(position, refusal) for refusal in refused for position in refusal.positions}
 
 
 def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:

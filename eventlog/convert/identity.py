@@ -21,7 +21,7 @@ from eventlog.convert.settings import Conversion, FilesInput, LogInput, Snapshot
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Status
 from eventlog.core.schema_file import catalog_to_json
-from eventlog.core.secrets import is_secret, masked
+from eventlog.core.secrets import is_secret, mask_secrets
 
 
 def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
@@ -138,5 +138,5 @@ def _without_secrets(value: Any) -> Any:
         return [_without_secrets(item) for item in value]
     if isinstance(value, str):
         # A password may stand in the middle of a URL.
-        return masked(value)
+        return mask_secrets(value)
     return value

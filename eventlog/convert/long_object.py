@@ -16,7 +16,7 @@ from typing import Final, overload
 from msgspec.structs import replace
 
 from eventlog.core.model import Change, Event, Outcome, Position, ReadBack, Refusal, Row, RowId, Unreadable
-from eventlog.core.rules.coalesce import NetEdits, cancelled, coalesce
+from eventlog.core.rules.coalesce import NetEdits, coalesce, make_cancelled
 from eventlog.core.rules.lifetimes import (
     BACK,
     DELETE_ROW,
@@ -24,15 +24,15 @@ from eventlog.core.rules.lifetimes import (
     Lifetime,
     Unfinished,
     as_created,
-    asked_for,
     ending,
+    find_read_back,
     inserts,
     join,
     lifetimes,
 )
-from eventlog.core.rules.meaning import ended
+from eventlog.core.rules.meaning import end_event
 from eventlog.core.rules.prefer import prefer
-from eventlog.core.rules.round import Round, beside_of, looked, row_back_of
+from eventlog.core.rules.round import Round, add_looked_up, beside_of, row_back_of
 from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.without_key import whole_row_changes
 
@@ -106,7 +106,7 @@ class LongObject:
     @property
     def asked(self) -> frozenset[str] | None:
         """The attributes that must be read back; None where there are none."""
-        return asked_for(self.subject, Lifetime([*self._winners.values()]))
+        return find_read_back(self.subject, Lifetime([*self._winners.values()]))
 
     def take(self, screened: Screened, events: list[Event], read_back: ReadBack | None) -> Iterator[Outcome]:
         """Writes the changes that are certain after a piece, with the outcomes of their events."""
@@ -150,7 +150,7 @@ class LongObject:
         else:
             changes = coalesce(screened, self.subject, events, row, self._net, over=over)
             yield from self._write(self._begin(changes, row))
-            yield from map(cancelled, chain.from_iterable(self._net.cancelled))
+            yield from map(make_cancelled, chain.from_iterable(self._net.cancelled))
             self._net.cancelled = []
         if over:
             self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions)
@@ -169,7 +169,7 @@ class LongObject:
         for change in changes:
             refusal = self._tell(change)
             for position in change.positions:
-                yield ended(position, refusal)
+                yield end_event(position, refusal)
 
 
 def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
@@ -227,7 +227,7 @@ def _completing(round_: Round, tell: Tell) -> Tell:
             change = replace(change, beside=beside_of(row, columns))
         while round_.looks is not None and (places := round_.looks(change)):
             asked = {row: frozenset([name]) for row, name in places.values()}
-            change = looked(change, places, round_.read_back(asked))
+            change = add_looked_up(change, places, round_.read_back(asked))
         return tell(change)
 
     return complete

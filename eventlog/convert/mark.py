@@ -31,7 +31,7 @@ from eventlog.convert.settings import Conversion, LogInput
 from eventlog.convert.withheld import NOTHING, Withheld, has_holds, withheld_by
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Marked(Struct, frozen=True, kw_only=True):
         """What is not as one expects of rows that were marked."""
         if self.left:
             why = "somebody holds them, or an output waits for them"
-            yield f"{counted(self.left, 'row')} of DEST stay N: {why}."
+            yield f"{count_words(self.left, 'row')} of DEST stay N: {why}."
         for name in self.kept_for:
             yield f"{name} is paused, or was, and gets the rows too; they stay N until then."
         if self.rows and self.passed:
@@ -203,7 +203,7 @@ class Marking:
     def _mark(self) -> int:
         marked = 0
         with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
-            for number, records in self._journal.reserved().items():
+            for number, records in self._journal.list_reserved().items():
                 # A batch may be empty when all of its rows have gone; then nothing is read for it.
                 last = -(2**63)
                 if records:

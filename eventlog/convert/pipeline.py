@@ -28,7 +28,7 @@ from eventlog.convert.tasks import Compare, DecidedBucket, DecidedRows, conteste
 from eventlog.convert.transactions import unknown_transactions
 from eventlog.convert.work import SharedTally, Task
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, last_number, produce
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.core.schema import Table
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
     if damage is not None:
         missing.append(f"{damage} Everything before it is converted.")
     if lost:
-        records = f"{counted(lost, 'record')} that could not be understood"
+        records = f"{count_words(lost, 'record')} that could not be understood"
         missing.append(f"Left out: {records}. The others are converted.")
     summary = summary_of(rows, pieces)
     return replace(summary, notes=notes, damage=" ".join(missing) or None)

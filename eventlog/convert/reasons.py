@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ class BadRows(Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def sentence(self) -> str:
-        return f"{counted(self.rows, 'row')} ended as E, {self.reason}: {self.note or 'without a note.'}"
+        return f"{count_words(self.rows, 'row')} ended as E, {self.reason}: {self.note or 'without a note.'}"
 
 
 def foreseen(conversion: Conversion) -> str | None:
@@ -65,7 +65,7 @@ def foreseen(conversion: Conversion) -> str | None:
     if not asking:
         return None
     return (
-        f"{asking:,} of the first {counted(len(kinds), 'row')} must be read back from their tables."
+        f"{asking:,} of the first {count_words(len(kinds), 'row')} must be read back from their tables."
         " Without --database URL or --snapshot DIR such rows end as E."
     )
 

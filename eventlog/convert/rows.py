@@ -14,7 +14,7 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.core.errors import shortened
+from eventlog.core.errors import shorten
 from eventlog.core.model import Event, RowId, Transaction
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Identities
@@ -312,7 +312,7 @@ def _read(value: Any, name: str, index: int, problems: dict[int, str]) -> int | 
         return None
     # Without a record_id nothing else can be said of the row.
     if name == "record_id" or index not in problems:
-        problems[index] = f"{name} is {shortened(text)!r}; only {MEANT[name]}."
+        problems[index] = f"{name} is {shorten(text)!r}; only {MEANT[name]}."
     return None
 
 

@@ -35,8 +35,8 @@ from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.tasks import DecidedBucket
 from eventlog.convert.work import advance
 from eventlog.core.errors import DamageError, DataError, SourceError
-from eventlog.core.model import Image, Outcome, Position, written
-from eventlog.core.plural import counted
+from eventlog.core.model import Image, Outcome, Position, format_position
+from eventlog.core.plural import count_words
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.gbase.files import Split, splits
 from eventlog.sources.gbase.settings import GBaseSettings
@@ -228,7 +228,7 @@ class PieceReading:
         self.counted.update(f"{outcome.status.value} {outcome.reason.value}" for outcome in outcomes)
         columns = [
             pa.array([numbers[outcome.position] for outcome in outcomes]),
-            pa.array([written(outcome.position) for outcome in outcomes]),
+            pa.array([format_position(outcome.position) for outcome in outcomes]),
             pa.array([outcome.status.value for outcome in outcomes]),
             pa.array([outcome.reason.value for outcome in outcomes]),
             pa.array([outcome.note for outcome in outcomes]),
@@ -290,5 +290,5 @@ def _queue(
         while some := list(islice(images, 10_000)):
             yield ImageBatch(images=some, catalog=committed.catalog)
         if committed.pending:
-            transactions = counted(committed.pending, "open transaction")
+            transactions = count_words(committed.pending, "open transaction")
             report(f"The queue ends with {transactions}: left out.")

@@ -134,7 +134,7 @@ def refuse_unread_policies(order: Order, file: Path) -> None:
 
 
 def _placed(steps: Steps, target: TargetOrder, config: Config) -> Steps:
-    from eventlog.policies.steps import placed
+    from eventlog.policies.steps import place_steps
 
     form = target_of(target, config)
     # Topics that hold something else than changes, into which no step may send any.
@@ -143,7 +143,7 @@ def _placed(steps: Steps, target: TargetOrder, config: Config) -> Steps:
         taken.append(form.settings.metadata_topic)
     if isinstance(form, SentMessages):
         taken.append(form.into.marks_topic)
-    return placed(steps, PLACES[target.to], target.to, tuple(taken))
+    return place_steps(steps, PLACES[target.to], target.to, tuple(taken))
 
 
 def _nearest_first(target: TargetOrder, config: Config) -> list[OutputConfig]:
@@ -197,7 +197,7 @@ def _tables(target: TargetOrder, config: Config) -> TableFiles | SentTables:
         settings = [*written, *sent, ChangeTableSettings()][0]
         known_files = [*files, FilesOutput(path="", task=OWN_TASK)][0]
         form = msgspec.convert(target.file_format or known_files.file_format, RowFormat)
-        row_files = known_files.row_files.chosen(form)
+        row_files = known_files.row_files.choose_files(form)
         return TableFiles(settings=settings, files=row_files, task=known_files.task)
     settings = [*sent, *written, ChangeTableSettings()][0]
     known: DatabaseSettings = DatabaseSettings(url="", task=OWN_TASK)

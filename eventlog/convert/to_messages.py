@@ -31,7 +31,7 @@ from eventlog.convert.settings import MessageFiles, SentMessages
 from eventlog.convert.transactions import LAST, PLACE
 from eventlog.convert.writing import OpenFiles
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import written as position_text
+from eventlog.core.model import format_position as position_text
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.document import MessagesDocument
@@ -103,7 +103,7 @@ class PackedMessages:
         def cells(written: WrittenMessage) -> tuple[object, ...]:
             table = written.table.shape.table
             number = number_of[table.schema, table.name]
-            pieces = (written.head, written.tail) if self._open else written.closed()
+            pieces = (written.head, written.tail) if self._open else written.close()
             row = (written.stamp, number, *pieces, written.route)
             if has_key:
                 return (*row, written.key, written.deleted)
@@ -149,7 +149,7 @@ class PackedMessages:
             if tail is None or mark is None:
                 pieces.append((head, tail))
             else:
-                pieces.append(self._table(table).closed(head, tail, ordinal, last))
+                pieces.append(self._table(table).close(head, tail, ordinal, last))
         return tuple(zip(*pieces, strict=True))  # type: ignore[return-value]  # pairs: two columns
 
     def _table(self, number: int) -> TableRenderer:

@@ -13,7 +13,7 @@ from eventlog.convert.forms import PART, TOGETHER, TOLD
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Position
-from eventlog.core.plural import counted as plural
+from eventlog.core.plural import count_words as plural
 from eventlog.sql.names import TRANSACTION
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     Those of a full load, which have no `tail`, are not counted.
     """
-    from eventlog.core.counting import counted
+    from eventlog.core.counting import count_written
 
     so_far: TransactionCounts = {}
     for batch in batches:
         marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOLD).to_pylist()
         is_change = batch.column("tail").is_valid().to_pylist()
         rows = [_Row(mark if counts_here else None) for mark, counts_here in zip(marks, is_change, strict=True)]
-        numbered, so_far = counted(rows, so_far, _going_on(rows, counts, so_far))
+        numbered, so_far = count_written(rows, so_far, _going_on(rows, counts, so_far))
         places = pa.array([row.ordinal for row in numbered], pa.int64())
         lasts = pa.array([row.last for row in numbered], pa.bool_())
         yield batch.append_column(PLACE, places).append_column(LAST, lasts)

@@ -31,7 +31,7 @@ UNKNOWN_TABLE: Final = ""
 Written = TypeVar("Written", bound=Countable)
 
 
-def counted(
+def count_written(
     written: Sequence[Written],
     before: TransactionCounts,
     going_on: Collection[int],
@@ -42,9 +42,9 @@ def counted(
     Transactions that are `going_on` have no last change here. Changes with a `collection` are counted
     in each of these too.
     """
-    number_of = _numbered
+    number_of = _number_change
     if written and hasattr(written[0], "collection"):
-        number_of = _numbered_by_table
+        number_of = _number_by_table
     # Later ones overwrite earlier ones: what stays is the last place of each transaction.
     lasts = {change.transaction: index for index, change in enumerate(written)}
     counts = dict(before)
@@ -70,12 +70,12 @@ def total_of(count: Count) -> int:
     return count if isinstance(count, int) else sum(count.values())
 
 
-def _numbered(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
+def _number_change(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
     number = total_of(former) + 1
     return number, change.counted(number, last)
 
 
-def _numbered_by_table(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
+def _number_by_table(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
     # An output whose format did not count by table until now has one number.
     if isinstance(former, int):
         tables = {UNKNOWN_TABLE: former} if former else {}
@@ -95,7 +95,7 @@ def counts_after(before: TransactionCounts, cut: Iterable[CutTransaction]) -> di
     return counts
 
 
-def left_over(
+def find_left_over(
     changes: Iterable[Change], written_by_output: Sequence[Sequence[Countable]], going_on: Collection[int]
 ) -> list[Change]:
     """Find the changes left for the next batch: of each transaction that goes on the last published one.

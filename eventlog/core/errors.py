@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import make_readable
 
 OK: Final = 0
 EX_USAGE: Final = 64
@@ -27,8 +27,8 @@ class EventlogError(Exception):
     exit_code: int = 70
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
-        self.message = shown(message or str(self.__doc__))
-        self.hint = None if hint is None else shown(hint)
+        self.message = make_readable(message or str(self.__doc__))
+        self.hint = None if hint is None else make_readable(hint)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class KeySyntaxError(DataError):
     def __init__(self, problem: str, *, text: str, column: int) -> None:
         self.text = text
         self.column = column
-        super().__init__(f"table_key {shortened(text)!r}, column {column}: {problem}.")
+        super().__init__(f"table_key {shorten(text)!r}, column {column}: {problem}.")
 
 
 class XmlError(DataError):
@@ -156,16 +156,16 @@ def without_promise(message: str) -> str:
 def value_shown(value: object) -> str:
     """Format a value for a message: short, and safe for a log or a database."""
     if isinstance(value, str):
-        return repr(shortened(value))
+        return repr(shorten(value))
     if isinstance(value, bytes | bytearray | memoryview):
         return f"binary data ({memoryview(value).nbytes} bytes)"
     try:
-        return shortened(repr(value))
+        return shorten(repr(value))
     except ValueError:  # Python does not write integers of more than 4300 digits
         return "a number of thousands of digits"
 
 
-def shortened(text: str, limit: int = 80) -> str:
+def shorten(text: str, limit: int = 80) -> str:
     """Cut text to its beginning and note how much is left out: no message repeats a value of 10 MB."""
     if len(text) <= limit:
         return text

@@ -60,7 +60,7 @@ class Kind(IntEnum):
     UPDATE_FIELD_BACK = 8
 
 
-def refreshed_for(perpetrator: str | None) -> str:
+def find_refreshed_output(perpetrator: str | None) -> str:
     """Return the one output addressed by a row of `eventlog refresh`; an empty text for every other row."""
     if perpetrator is None or not perpetrator.startswith(REFRESH_FOR):
         return ""
@@ -299,12 +299,12 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
         """Return the number of its event, or lowest-highest. Unique: an event is in one change only."""
         positions = self.positions
         if len(positions) == 1:
-            return written(positions[0])
+            return format_position(positions[0])
         ordered = sorted(positions) if len(positions) < FEW_NUMBERS else (min(positions), max(positions))
         low, high = ordered[0], ordered[-1]
         if len(low) == 1 == len(high):
             return f"{low[0]}-{high[0]}"
-        return f"{written(low)}-{written(high)}"
+        return f"{format_position(low)}-{format_position(high)}"
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
@@ -418,7 +418,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
         return Reason.ALTERED if self.partial else Reason.REFUSED
 
 
-def written(position: Position) -> str:
+def format_position(position: Position) -> str:
     """Write a position for people: the record_id, or the numbers joined by dots."""
     if len(position) == 1:
         return str(position[0])

@@ -177,7 +177,7 @@ class StepNeeds(NamedTuple):
     looks: Callable[[Change], Mapping[str, Any]] | None = None
     faults: Mapping[str, ConfigError] = {}  # a tuple's, and never written to
 
-    def checked(self) -> StepNeeds:
+    def check(self) -> StepNeeds:
         """Return self; raise ConfigError where an output is at fault."""
         for fault in self.faults.values():
             raise fault

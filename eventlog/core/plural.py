@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def counted(count: int, word: str = "row", words: str | None = None) -> str:
+def count_words(count: int, word: str = "row", words: str | None = None) -> str:
     """Write a number with its word: 1 row, 2 rows. `words` is the plural where an s does not make it; it
     may include a verb.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 
 class LastProof(Struct, frozen=True, kw_only=True):
@@ -59,5 +59,5 @@ class LastProof(Struct, frozen=True, kw_only=True):
         if self.equal:
             return "equal"
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.by_kind.items() if count)
-        objects = counted(self.differing, "object differs", "objects differ")
+        objects = count_words(self.differing, "object differs", "objects differ")
         return f"{'at least ' if self.more else ''}{objects} ({kinds})"

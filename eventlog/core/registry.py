@@ -84,62 +84,62 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 def names(group: Group) -> list[str]:
     """List the names on offer in order, loading nothing."""
-    return sorted(_offered(group))
+    return sorted(_list_offers(group))
 
 
 def offers(group: Group) -> list[Offer]:
     """List all offers, usable or not."""
-    return [offer for _, offer in sorted(_offered(group).items())]
+    return [offer for _, offer in sorted(_list_offers(group).items())]
 
 
 def sink_named(name: str) -> SinkPlugin:
-    plugin: SinkPlugin = _named("sinks", name)
+    plugin: SinkPlugin = _load_named("sinks", name)
     return plugin
 
 
 def format_named(name: str) -> FormatPlugin:
-    plugin: FormatPlugin = _named("formats", name)
+    plugin: FormatPlugin = _load_named("formats", name)
     return plugin
 
 
 def source_named(name: str) -> SourcePlugin:
-    plugin: SourcePlugin = _named("sources", name)
+    plugin: SourcePlugin = _load_named("sources", name)
     return plugin
 
 
 def database_named(name: str) -> Any:
     """Load a dialect by name, a type of `eventlog.sql` above this folder."""
-    return _named("databases", name)
+    return _load_named("databases", name)
 
 
 def table_named(name: str) -> TablePlugin:
-    plugin: TablePlugin = _named("tables", name)
+    plugin: TablePlugin = _load_named("tables", name)
     return plugin
 
 
 def steps_plugin() -> StepsPlugin:
     """Load the plug-in that applies the steps of outputs."""
-    plugin: StepsPlugin = _named("steps", "policies")
+    plugin: StepsPlugin = _load_named("steps", "policies")
     return plugin
 
 
 def streams_plugin() -> StreamsPlugin:
     """Load the plug-in that publishes a change stream."""
-    plugin: StreamsPlugin = _named("streams", "captured")
+    plugin: StreamsPlugin = _load_named("streams", "captured")
     return plugin
 
 
 def problem(offer: Offer) -> str | None:
     """Explain why an offer is unusable; load it to find out. None if it works."""
     try:
-        loaded(offer)
+        load_offer(offer)
     except ConfigError as error:
         return error.message
     return None
 
 
 @cache
-def loaded(offer: Offer) -> Any:
+def load_offer(offer: Offer) -> Any:
     """Load the offered value; raise ConfigError naming the package at fault and the cause."""
     if len(offer.points) > 1:
         others = sorted({point.package for point in offer.points} - {offer.package})
@@ -160,7 +160,7 @@ def loaded(offer: Offer) -> Any:
     return value
 
 
-def outdated(what: str) -> ConfigError:
+def make_outdated_error(what: str) -> ConfigError:
     """Make the error for eventlog's own entry points being of another version, or of none."""
     problem = f"The package {DISTRIBUTION} that is installed offers no {what}"
     return ConfigError(f"{problem}: it is older than this code, or not whole.", hint="Install it again.")
@@ -169,35 +169,35 @@ def outdated(what: str) -> ConfigError:
 def forget() -> None:
     """Looks anew the next time, where packages came or went meanwhile."""
     # What was loaded goes too, for a package may have come back as another version.
-    _installed.cache_clear()
-    _offered.cache_clear()
-    loaded.cache_clear()
+    _list_entry_points.cache_clear()
+    _list_offers.cache_clear()
+    load_offer.cache_clear()
 
 
-def _named(group: Group, name: str) -> Any:
-    known = _offered(group)
+def _load_named(group: Group, name: str) -> Any:
+    known = _list_offers(group)
     if name not in known:
         raise ConfigError(f"There is no {GROUPS[group][0]} {name}.", hint=did_you_mean(name, known))
-    return loaded(known[name])
+    return load_offer(known[name])
 
 
 @cache
-def _installed() -> tuple[OfferedValue, ...]:
+def _list_entry_points() -> tuple[OfferedValue, ...]:
     from eventlog.core.points import read_points
 
     return tuple(read_points())
 
 
 @cache
-def _offered(group: Group) -> Mapping[str, Offer]:
+def _list_offers(group: Group) -> Mapping[str, Offer]:
     points: dict[str, list[OfferedValue]] = {}
-    for point in _installed():
+    for point in _list_entry_points():
         if point.group == f"eventlog.{group}":
             points.setdefault(point.name, []).append(point)
     modules = [point.module for several in points.values() for point in several]
     # In every group eventlog itself offers something, but for functions of policies.
     if group != "policies" and not any(module.startswith("eventlog.") for module in modules):
-        raise outdated(group)
+        raise make_outdated_error(group)
     offered = {}
     for name, several in points.items():
         standing = several

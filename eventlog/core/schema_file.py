@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError
 from eventlog.core.file_forms import tell_form
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
 from eventlog.core.schema import Catalog, Table
 
@@ -105,6 +105,6 @@ def _check(table: Table, origin: str) -> None:
         if table.key and len(child.parent_key) != len(table.key):
             raise DataError(
                 f"{origin}: the child table {child.name} holds"
-                f" {counted(len(child.parent_key), 'key column')} of its parent {table.name},"
+                f" {count_words(len(child.parent_key), 'key column')} of its parent {table.name},"
                 f" whose key has {len(table.key)}; parent_key lists one for each."
             )

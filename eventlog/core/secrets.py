@@ -1,7 +1,7 @@
 """What may be read anywhere: texts without secrets, and without what a terminal would obey.
 
-`masked` is the one place where a secret is taken out of a text, `visible` the one where a text of
-others loses its hold on a terminal; `shown` does both. Errors, the journal, notes, marks and the
+`mask_secrets` is the one place where a secret is taken out of a text, `visible` the one where a text of
+others loses its hold on a terminal; `make_readable` does both. Errors, the journal, notes, marks and the
 page go through them. Settings that may hold secrets do not print their texts.
 """
 
@@ -84,7 +84,7 @@ _obeyed = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
-def masked(text: str, secrets: Collection[str] = ()) -> str:
+def mask_secrets(text: str, secrets: Collection[str] = ()) -> str:
     """Hide secrets in text: those given, as whole words, and those in URLs and behind names."""
     known = _whole_words(tuple(secrets))
     if known is not None:
@@ -123,18 +123,18 @@ def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
     return pattern.sub(lambda character: character[0].encode("unicode_escape").decode(), text)
 
 
-def shown(text: str) -> str:
+def make_readable(text: str) -> str:
     """Make text fit to be read anywhere: without secrets, and nothing that a terminal obeys."""
-    return visible(masked(text))
+    return visible(mask_secrets(text))
 
 
 def is_secret(name: str) -> bool:
     """Return True if this name stands for a secret, however it is spelled."""
-    plain = _word_signs.sub("", decoded(name).casefold())
+    plain = _word_signs.sub("", decode_percents(name).casefold())
     return plain in SECRET_NAMES or any(part in plain for part in SECRET_PARTS)
 
 
-def named_secrets(text: str) -> Iterator[tuple[int, int]]:
+def find_named_secrets(text: str) -> Iterator[tuple[int, int]]:
     """Yield the places of secrets behind their names: in a URL's query, in words of a driver, in JSON."""
     at = 0
     for name in _named.finditer(text):
@@ -147,7 +147,7 @@ def named_secrets(text: str) -> Iterator[tuple[int, int]]:
             yield value.span()
 
 
-def decoded(text: str) -> str:
+def decode_percents(text: str) -> str:
     """Resolve percent signs."""
     # Byte by byte, for one character may be written as several codes.
     codes = _codes.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), text)
@@ -163,7 +163,7 @@ def _hide(text: str) -> str:
     text = _scott_tiger.sub(rf"\1/{HIDDEN}@", text)
     kept: list[str] = []
     at = 0
-    for begin, end in named_secrets(text):
+    for begin, end in find_named_secrets(text):
         kept += (text[at:begin], HIDDEN)
         at = end
     return "".join((*kept, text[at:]))
@@ -177,7 +177,7 @@ def _without_user(word: re.Match[str]) -> str:
 
 def _without_inner(parameter: re.Match[str]) -> str:
     """Hide secrets in a URL's parameter: its value may be a connection too, as `odbc_connect` is."""
-    value = decoded(parameter["value"])
+    value = decode_percents(parameter["value"])
     if _hide(value) == value:
         return parameter[0]
     return f"{parameter['name']}={HIDDEN}"
@@ -293,7 +293,7 @@ def secret_paths(settings: object, path: SettingPath = (), name: str = "") -> It
         yield from ((path, secret) for secret in secrets)
 
 
-def shown_path(path: SettingPath) -> str:
+def format_path(path: SettingPath) -> str:
     """Write a path as errors do: output[0].path."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
@@ -311,8 +311,8 @@ def secrets_of(text: str) -> Iterator[str]:
                 value, is_password = value.partition(":")[2], True
             if value and (is_password or len(value) >= LIKELY_SECRET_CHARACTERS):
                 secrets += (value, value.replace("+", " "))
-    for begin, end in named_secrets(text):
+    for begin, end in find_named_secrets(text):
         # A connection string of ODBC ends a value with a semicolon, which other values may hold.
         secrets += (text[begin:end], text[begin:end].partition(";")[0])
     for secret in secrets:
-        yield from dict.fromkeys((secret, decoded(secret)))
+        yield from dict.fromkeys((secret, decode_percents(secret)))

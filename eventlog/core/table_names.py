@@ -14,7 +14,7 @@ _pair = re.compile(rf"(?:(?P<schema>{_part})\.)?(?P<table>{_part})")
 @lru_cache(maxsize=4096)
 def write_name(schema: str | None, name: str) -> str:
     """Write the pair as one text."""
-    return f"{_written(schema)}.{_written(name)}" if schema else _written(name)
+    return f"{_write_part(schema)}.{_write_part(name)}" if schema else _write_part(name)
 
 
 def read_name(text: str) -> tuple[str, str]:
@@ -28,7 +28,7 @@ def read_name(text: str) -> tuple[str, str]:
     return _read(match["schema"] or ""), _read(match["table"])
 
 
-def _written(part: str) -> str:
+def _write_part(part: str) -> str:
     if "." not in part and '"' not in part:
         return part
     return '"' + part.replace('"', '""') + '"'

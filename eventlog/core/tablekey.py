@@ -84,10 +84,10 @@ def parse(text: str) -> TableKey:
 
 def format_parts(parts: Iterable[tuple[str, str]]) -> str:
     """Writes columns and values as a key, quoting only where the grammar asks for it."""
-    return "+".join([f"{name}={quoted(value)}" for name, value in parts])
+    return "+".join([f"{name}={quote_value(value)}" for name, value in parts])
 
 
-def quoted(value: str) -> str:
+def quote_value(value: str) -> str:
     """Quote a value for a key, only where quotes are required."""
     # The backslash first, or those that are put before quotes would be doubled too.
     if _needs_quotes(value) is None:
@@ -95,7 +95,7 @@ def quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]) -> str | None:
+def arrange_key(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]) -> str | None:
     """Write the canonical key with the columns called and ordered as the values of `names`, whose keys
     are folded.
 

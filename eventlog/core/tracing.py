@@ -50,7 +50,7 @@ def switch(begin: Begin | None) -> None:
     _begin = begin
 
 
-def timed(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
+def time_read(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
     """Run a read and note its begin and end; None in place of these while traces are off."""
     if _begin is None:
         return read(), None
@@ -93,7 +93,7 @@ def step(parent: Span | None, name: str, **attributes: str | int) -> AbstractCon
 
 @contextmanager
 def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Iterator[None]:
-    span = parent.child(name, time_ns(), _named(attributes))
+    span = parent.child(name, time_ns(), _name_attributes(attributes))
     token = _headers.set(span.headers())
     failure: BaseException | None = None
     try:
@@ -109,10 +109,10 @@ def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Itera
 def end(span: Span | None, failure: BaseException | None = None, **attributes: str | int) -> None:
     """End a batch's span, also when its result is dropped."""
     if span is not None:
-        span.end(time_ns(), failure, _named(attributes))
+        span.end(time_ns(), failure, _name_attributes(attributes))
 
 
-def _named(attributes: Mapping[str, str | int]) -> Mapping[str, str | int]:
+def _name_attributes(attributes: Mapping[str, str | int]) -> Mapping[str, str | int]:
     return {f"eventlog.{key}": entry for key, entry in attributes.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from structlog.stdlib import BoundLogger
 
 from eventlog.core.plugins import BackgroundWork
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import make_readable
 
 STOP_SECONDS: Final = 5.0
 """So long the end of work is waited for; what takes longer ends by itself and may keep nothing any more."""
@@ -45,4 +45,4 @@ class Background:
         try:
             work.run()
         except Exception as error:  # noqa: BLE001  # work in the background ends no publisher
-            self._journal.error("background_failed", error=shown(f"{type(error).__name__}: {error}"))
+            self._journal.error("background_failed", error=make_readable(f"{type(error).__name__}: {error}"))

@@ -11,7 +11,7 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import name_of
 from eventlog.config.settings import Config
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.daemon.lines import Line
 from eventlog.daemon.post import Post
 from eventlog.sources.log.flow import OutputLag, Resumed
@@ -63,7 +63,7 @@ class MostBehindWatch:
         self._next_look = 0.0
         self._waited_for: str | None = None
 
-    def waited_for(self, lines: Sequence[Line]) -> str | None:
+    def find_awaited_output(self, lines: Sequence[Line]) -> str | None:
         """Find the output too far behind, so that the others wait; pause it here if it is to be paused then."""
         if not self._most or len(lines) == 1:
             return None
@@ -80,7 +80,7 @@ class MostBehindWatch:
                 if lag.resumed is not None:
                     self._post.caught_up(name)
             elif most.is_paused_at(lag):
-                self._post.pause(name, f"it was {counted(lag.rows, 'row')} behind.")
+                self._post.pause(name, f"it was {count_words(lag.rows, 'row')} behind.")
                 self._journal.error("output_paused", output=name, rows=lag.rows, seconds=lag.seconds)
             elif not most.pause:
                 if former != name:

@@ -73,7 +73,7 @@ class Line:
                 # What an output took before it failed counts in the figures.
                 done = self.consumer.so_far()
                 done = replace(done, complaint=str(error), seconds=monotonic() - began)
-                self._vitals.delivered(self.name, done, failed=True)
+                self._vitals.note_turn(self.name, done, failed=True)
                 raise
             else:
                 if turn.stale is None:
@@ -87,7 +87,7 @@ class Line:
             self.consumer.decider = self._look_again(decider)
         turn = replace(turn, seconds=monotonic() - began)
         if turn.documents or turn.complaint is not None:
-            self._vitals.delivered(self.name, turn)
+            self._vitals.note_turn(self.name, turn)
         self.rests = not turn.moved
         self.is_paused = turn.paused
         self.later_at = None if turn.later is None else monotonic() + turn.later

@@ -20,7 +20,7 @@ import msgspec
 import structlog
 from structlog.stdlib import BoundLogger
 
-from eventlog.core.secrets import masked, visible
+from eventlog.core.secrets import mask_secrets, visible
 
 Style = Literal["console", "json"]
 
@@ -40,7 +40,7 @@ def journal(
 
     def hide(_logger: Any, _method: str, record: _Record) -> _Record:
         return {
-            name: value if name in OURS else _hidden(value, secrets, raw=style == "json")
+            name: value if name in OURS else _hide_secrets(value, secrets, raw=style == "json")
             for name, value in record.items()
         }
 
@@ -84,7 +84,7 @@ def library_journal() -> BoundLogger:
     """Make a log for users of the library: the standard logger `eventlog`, configured by them."""
 
     def discreet(_logger: Any, _method: str, record: _Record) -> _Record:
-        return {name: _hidden(value, (), raw=False) for name, value in record.items()}
+        return {name: _hide_secrets(value, (), raw=False) for name, value in record.items()}
 
     logger = structlog.wrap_logger(
         logging.getLogger("eventlog"),
@@ -145,7 +145,7 @@ def recorded_in_detail(journal: BoundLogger) -> Iterator[None]:
 
 
 @contextmanager
-def recorded_by_journal(journal: BoundLogger) -> Iterator[None]:
+def log_library_warnings(journal: BoundLogger) -> Iterator[None]:
     """Turn Python's own prints into records: warnings, errors of threads and unraisable ones."""
 
     def warned(message: Warning | str, category: type[Warning], *_: object) -> None:
@@ -165,13 +165,13 @@ def recorded_by_journal(journal: BoundLogger) -> Iterator[None]:
         warnings.showwarning, threading.excepthook, sys.unraisablehook = former
 
 
-def _hidden(value: Any, secrets: Collection[str], *, raw: bool) -> Any:
+def _hide_secrets(value: Any, secrets: Collection[str], *, raw: bool) -> Any:
     """Hide secrets in a value; in JSON the rest is kept as it is, for there its writing is made harmless."""
     if isinstance(value, bool | int | float | None):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _hidden(inner, secrets, raw=raw) for key, inner in value.items()}
+        return {str(key): _hide_secrets(inner, secrets, raw=raw) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_hidden(inner, secrets, raw=raw) for inner in value]
-    text = masked(str(value), secrets)
+        return [_hide_secrets(inner, secrets, raw=raw) for inner in value]
+    text = mask_secrets(str(value), secrets)
     return text if raw else visible(text)

@@ -18,9 +18,9 @@ from eventlog.capture.schema_watch import SchemaWatch
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
 from eventlog.config.settings import Config
 from eventlog.core import tracing
-from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
+from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorten
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
-from eventlog.core.registry import loaded, offers, streams_plugin
+from eventlog.core.registry import load_offer, offers, streams_plugin
 from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
 from eventlog.daemon.rest import Wakeup
@@ -38,7 +38,7 @@ from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import HOLDING, RESUMED, SERVED, TRY_NOW, Marks, as_text
 from eventlog.sql.access import find_losses, in_our_words, verbatim
-from eventlog.sql.connect import connect, limit_sessions, shown_url
+from eventlog.sql.connect import connect, limit_sessions, make_readable_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 
@@ -88,7 +88,7 @@ class Post:
             raise
         log = Log(engine, names)
         self._vitals, self._records = vitals, records
-        self._work_on(config, log, f"event log {log.name}", shown_url(engine.url))
+        self._work_on(config, log, f"event log {log.name}", make_readable_url(engine.url))
         settings = config.publisher
         self._statements = settings.post_poll_statements
         self.wakeup = Wakeup(log, due=settings.handle_future_events) if settings.wake_up else None
@@ -110,7 +110,7 @@ class Post:
         self._schema = SchemaWatch(
             self.lock.log,
             follow=settings.follow,
-            looked=self._vitals.looked,
+            looked=self._vitals.note_triggers,
             journal=self._records,
         )
         self._next_look = self._next_sweep = 0.0
@@ -184,13 +184,13 @@ class Post:
             self._traces.end()
         self._traces = None
 
-    def guarded(self) -> AbstractContextManager[None]:
+    def guard(self) -> AbstractContextManager[None]:
         """Tells in our words what goes wrong inside, where it is no transaction, which does so by itself."""
         return in_our_words(self.engine, f"The {self.name}")
 
     def lines(self, outputs: Sequence[Output]) -> list[Line]:
         """Make the lines of work, with the tables as they look now; to be called with the lock."""
-        with self.guarded():
+        with self.guard():
             self.lock.log.check()
             decider = self._new_decider()
             self.journal = self._new_journal(decider)
@@ -217,16 +217,16 @@ class Post:
                 decider,
                 settings,
                 confirm=self.lock.confirm_lease,
-                pulse=self._vitals.moved,
+                pulse=self._vitals.note_alive,
                 traces=self._traces,
                 given=self._given,
             )
-            self._lines.append(Line(consumer, self._vitals, self._looked_again))
+            self._lines.append(Line(consumer, self._vitals, self._look_again))
         return self._lines
 
     def _report_others(self, names: Sequence[str]) -> None:
         """Log the places that this publisher does not serve: conversions, and outputs that somebody has paused."""
-        with self._served().reading() as view:
+        with self._require_journal().reading() as view:
             others = [row for row in view.memory.outputs.values() if row.name not in names]
         for row in others:
             if row.is_conversion:
@@ -261,9 +261,9 @@ class Post:
 
     def pause(self, name: str, why: str) -> None:
         """Lets nothing go to an output until somebody resumes it."""
-        self._served().pause(name, write_pause(BY_PUBLISHER, why))
+        self._require_journal().pause(name, write_pause(BY_PUBLISHER, why))
 
-    def wanted_now(self, names: Sequence[str]) -> Sequence[str]:
+    def list_wanted_now(self, names: Sequence[str]) -> Sequence[str]:
         """Return the outputs among these that somebody wants to be tried at once; each is reported once."""
         marks = Marks(self.lock.log)
         with self.lock.log.transaction() as connection:
@@ -280,11 +280,11 @@ class Post:
             self.lock.assure(connection)
             Marks(self.lock.log).clear(connection, f"{RESUMED}{name}")
 
-    def _served(self) -> Journal:
+    def _require_journal(self) -> Journal:
         assert self.journal is not None
         return self.journal
 
-    def _looked_again(self, former: Decider) -> Decider:
+    def _look_again(self, former: Decider) -> Decider:
         """Look at the tables again, unless another line has looked since."""
         with self._looking:
             if self._decider is former:
@@ -309,7 +309,7 @@ class Post:
     def _see_tables(self) -> None:
         self.lock.log.check()
         self._decider = self._new_decider(self._decider.looks)
-        self._served().look(self._decider.round.catalog)
+        self._require_journal().look(self._decider.round.catalog)
 
     def follow_tables(self) -> None:
         """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
@@ -326,7 +326,7 @@ class Post:
                     line.consumer.decider = self._decider
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
-    def finished(self, report: Report) -> None:
+    def finish_turn(self, report: Report) -> None:
         """Finish a turn: enter figures and, where documents went out, run the post-poll statements."""
         self._ledger.settled += report.settled
         if not report.documents:
@@ -340,7 +340,7 @@ class Post:
                 if error.may_pass:
                     raise
                 # It stops nobody: the rows are settled.
-                text = shortened(statement)
+                text = shorten(statement)
                 self._records.error("post_poll_failed", statement=text, error=str(error))
 
     def idle(self) -> None:
@@ -357,7 +357,7 @@ class Post:
             vitals=self._vitals,
             mark=self.lock.mark,
         )
-        plugins = [loaded(offer) for offer in offers("background")]
+        plugins = [load_offer(offer) for offer in offers("background")]
         return [plugin.build(order) for plugin in plugins if plugin.wanted(self._config)]
 
     def _close_wakeup(self) -> None:

@@ -47,7 +47,7 @@ ALL_LOOPBACK: Final = (
 """Why nothing comes out where every row was made so."""
 
 
-def ignored_settings(config: Config) -> Iterator[tuple[str, str]]:
+def list_ignored_settings(config: Config) -> Iterator[tuple[str, str]]:
     """Settings that somebody has made and that do nothing, each with the reason."""
     for output in config.output:
         ignored = format_named(output.format).ignored
@@ -80,7 +80,7 @@ class Publisher:
             raise
         self.vitals.serves([output.name for output in self._outputs])
         settings = config.publisher
-        self._rest = CycleWait(settings, self.post.wakeup, self.stopped, self.vitals.moved)
+        self._rest = CycleWait(settings, self.post.wakeup, self.stopped, self.vitals.note_alive)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._lines: list[Line] = []
         self._background = Background(self.journal)
@@ -92,7 +92,7 @@ class Publisher:
         self._worked = self._has_published = False
         """Whether turns have found rows, and published something of them, since it waited last."""
         self._warned_loopback = False
-        for setting, why in ignored_settings(config):
+        for setting, why in list_ignored_settings(config):
             self.journal.warning("setting_ignored", setting=setting, why=why)
 
     @classmethod
@@ -127,7 +127,7 @@ class Publisher:
     def run_once(self) -> Report:
         """Gives each output one turn. OccupiedError while somebody else publishes."""
         if not self._take():
-            raise self._occupied()
+            raise self._make_occupied_error()
         self._begin()
         reports, troubles = [], list[MachineError]()
         for line in self._lines:
@@ -188,7 +188,7 @@ class Publisher:
             if self._take():
                 return True
             if monotonic() >= end:
-                raise self._occupied()
+                raise self._make_occupied_error()
             self.stopped.wait(STANDBY_SECONDS / 4)
         return False
 
@@ -201,7 +201,7 @@ class Publisher:
             self._let_go()
             raise
 
-    def _occupied(self) -> OccupiedError:
+    def _make_occupied_error(self) -> OccupiedError:
         message = f"Another publisher works on the {self.post.name}."
         return OccupiedError(message, hint="Stop it, or let it do this.")
 
@@ -240,7 +240,7 @@ class Publisher:
                     self.post.stand_by()
                     # Who is on standby has reached the database: nothing else is known to be wrong.
                     if self._failures.count:
-                        self._recovered()
+                        self._log_recovery()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 if not had_lock:
@@ -284,9 +284,9 @@ class Publisher:
         self._at_work.begin(self._lines, tenure)
         while (finished := self._at_work.next(self._lines, tenure)) is not None:
             line, outcome = finished
-            self.vitals.moved()
+            self.vitals.note_alive()
             self._hold_up()
-            if self._asked():
+            if self._is_asked_now():
                 self._at_work.begin(self._lines, tenure)
             if isinstance(outcome, MachineError):
                 self._fail(line, outcome)
@@ -299,7 +299,7 @@ class Publisher:
 
     def _hold_up(self) -> None:
         """Lets all others wait where an output is further behind than it may be."""
-        waited_for = self._behind.waited_for(self._lines)
+        waited_for = self._behind.find_awaited_output(self._lines)
         for line in self._lines:
             line.held_up = waited_for is not None and line.name != waited_for
 
@@ -339,7 +339,7 @@ class Publisher:
         """Pauses an output that no other try mends; raises where none has ever worked here."""
         if len(self._lines) == 1 and not line.has_worked:
             raise error
-        self.vitals.failed(error)
+        self.vitals.note_failure(error)
         self.post.pause(line.name, str(error))
         line.trouble, line.is_paused, line.is_behind = None, True, True
         self.journal.error("output_paused", output=line.name, why=str(error))
@@ -347,7 +347,7 @@ class Publisher:
     def _finish(self, line: Line, report: Report) -> None:
         """Finish a turn: enter it, and run the statements of an active one."""
         if self._failures.count:
-            self._recovered()
+            self._log_recovery()
         line.trouble, line.failures.count, line.has_worked = None, 0, True
         if len(self._lines) > 1:
             # It is logged when an output is no longer with the others, and when it is again.
@@ -357,7 +357,7 @@ class Publisher:
             elif line.is_behind and not (report.moved or report.paused or report.later is not None):
                 line.is_behind = False
                 self.journal.info("output_in_step", output=line.name)
-        self.vitals.finished(report)
+        self.vitals.note_cycle(report)
         if report.events or report.documents:
             self._worked = True
             facts: dict[str, object] = {}
@@ -382,14 +382,14 @@ class Publisher:
         for table in report.readable:
             self.journal.info("table_read", table=table)
         self._has_published = self._has_published or report.documents > 0
-        self.post.finished(report)
+        self.post.finish_turn(report)
 
     def _idle(self) -> None:
         """Waits for the next turn, and lets the heart beat meanwhile."""
         if self._worked:
-            self._rest.worked()
+            self._rest.note_work()
         if self._has_published:
-            self._heartbeat.put_off()
+            self._heartbeat.postpone()
         self._worked = self._has_published = False
         self.post.idle()
         if self.post.sweep() or self.post.more:
@@ -421,9 +421,9 @@ class Publisher:
         if lines and self._heartbeat.beat(self.post.confirm, failed, busy):
             self.vitals.beat()
             self.journal.info("heartbeat")
-        return self._at_work.anything_finished or self._asked()
+        return self._at_work.anything_finished or self._is_asked_now()
 
-    def _asked(self) -> bool:
+    def _is_asked_now(self) -> bool:
         """Return True if somebody wants a waiting output tried at once."""
         lines = self._lines
         waiting = [line for line in lines if line.trouble is not None or line.later_at is not None]
@@ -433,14 +433,14 @@ class Publisher:
         wanted: Sequence[str] = ()
         # A log that is away says so when it is read.
         with suppress(MachineError):
-            wanted = self.post.wanted_now([line.name for line in waiting])
+            wanted = self.post.list_wanted_now([line.name for line in waiting])
         for line in waiting:
             if line.name in wanted:
                 line.again_at = 0.0
                 self.journal.info("output_tried", output=line.name)
         return bool(wanted)
 
-    def _recovered(self) -> None:
+    def _log_recovery(self) -> None:
         self.journal.info("recovered", after=self._failures.count)
         self._failures.count = 0
 
@@ -451,7 +451,7 @@ class Publisher:
             self._let_go()
             return
         if not error.may_pass:
-            self.vitals.failed(error)
+            self.vitals.note_failure(error)
             raise error
         seconds = self._failures.tell(error, self.vitals, self.journal)
         # The target is at fault, and the log's connections are as good as before.
@@ -461,12 +461,12 @@ class Publisher:
                 self.post.idle()
         else:
             self._let_go()
-        self._rest.for_seconds(seconds, self._asked)
+        self._rest.for_seconds(seconds, self._is_asked_now)
 
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
         self._background.end()
-        self.vitals.proved(())
+        self.vitals.note_proofs(())
         self._end_lines()
         self.post.drop()
 

@@ -54,7 +54,7 @@ class Failures:
     def tell(self, error: MachineError, vitals: PublisherHealth, journal: BoundLogger) -> float:
         """Says that nothing goes on after one more; the seconds to wait."""
         seconds = self.another()
-        vitals.failed(error)
+        vitals.note_failure(error)
         journal.warning("failed", error=str(error), attempt=self.count, again_in=round(seconds, 1))
         return seconds
 
@@ -88,7 +88,7 @@ class CycleWait:
         """Return True if cycles only begin at times of day."""
         return bool(self._table.times)
 
-    def worked(self) -> None:
+    def note_work(self) -> None:
         """Note a cycle that found rows."""
         if self._wakeup is not None:
             self._wakeup.note_work()
@@ -151,7 +151,7 @@ class Heartbeat:
         self._seconds = seconds if self._outputs else 0.0
         self._last = monotonic()
 
-    def put_off(self) -> None:
+    def postpone(self) -> None:
         """Note a published document."""
         self._last = monotonic()
 
@@ -170,7 +170,7 @@ class Heartbeat:
             return False
         confirm()
         # First: a failure is no reason to beat again at once.
-        self.put_off()
+        self.postpone()
         beaten = False
         for output in self._outputs:
             document = output.format.heartbeat()
@@ -211,7 +211,7 @@ class Wakeup:
         self._channel: str | None = None
         """What makes a session listen on the channel of the log; None where there are no channels."""
         if offers(log.dialect, "listen"):
-            channel = log.dialect.quoted(log.dialect.shortened(log.names.table))
+            channel = log.dialect.quote(log.dialect.shorten_name(log.names.table))
             self._channel = statement(log.dialect, "listen", channel=channel)
         self.seen: JournalReader | None = None
         self._session: Connection | None = None
@@ -268,8 +268,8 @@ class Wakeup:
     def _anything(self) -> bool:
         with self._words():
             if self.seen is not None and self.seen.known:
-                return self.seen.anything(self._opened())
-            return bool(self._log.rows(self._opened(), self._log.query("anything_waiting", among=self._among)))
+                return self.seen.anything(self._open_session())
+            return bool(self._log.rows(self._open_session(), self._log.query("anything_waiting", among=self._among)))
 
     def _pause(self, seconds: float, stopped: Flag) -> bool:
         """Pause; return True if somebody notified meanwhile. Anybody who may connect can, all the time."""
@@ -281,7 +281,7 @@ class Wakeup:
     def _heard(self, seconds: float, channel: str) -> bool:
         """Listen to the server for so long; return True if it said something: the next look reads it."""
         with self._words():
-            session = self._opened()
+            session = self._open_session()
             if IS_POOLED in session.info:
                 self._channel = None  # whose session would hear it?
                 select([], [], [], seconds)
@@ -295,7 +295,7 @@ class Wakeup:
             # The driver's own waiting spins for the last millisecond: most of what idling costs.
             return bool(select([driver.fileno()], [], [], seconds)[0])
 
-    def _opened(self) -> Connection:
+    def _open_session(self) -> Connection:
         """Return the session; queries in it cost no transaction."""
         if self._session is None:
             self._session = self._log.engine.connect().execution_options(isolation_level="AUTOCOMMIT")

@@ -57,7 +57,7 @@ class OtelSpan(Struct, frozen=True, eq=False):
 
 
 @contextmanager
-def traced(log: str, processor: SpanProcessor | None = None) -> Iterator[None]:
+def switch_on_traces(log: str, processor: SpanProcessor | None = None) -> Iterator[None]:
     """Switches traces on while the block runs; without a processor spans are sent by OTLP over HTTP."""
     resource = Resource.create({"service.version": VERSION, "eventlog.log": log})
     # OpenTelemetry puts this name where nobody has set one.

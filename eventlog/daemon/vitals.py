@@ -22,13 +22,13 @@ from eventlog.core.errors import SinkError, SourceError
 from eventlog.core.model import Captured, Status
 from eventlog.core.proofs import LastProof
 from eventlog.core.rules.times import moment
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import make_readable
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.delivery.report import Report
 from eventlog.publisher.books import Turn
 from eventlog.publisher.flow import read_flow
 from eventlog.publisher.reader import JournalReader
-from eventlog.sources.log.flow import Flow, Pace, Polling, quickened
+from eventlog.sources.log.flow import Flow, Pace, Polling, count_settled
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
 from eventlog.sql.log import Log
@@ -126,7 +126,7 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
     """The last proof of each table, as far as this publisher compares them."""
 
 
-def seen_by_itself(flow: Flow, reading: VitalsReading) -> Flow:
+def adjust_own_flow(flow: Flow, reading: VitalsReading) -> Flow:
     """Adjust a flow to the knowledge of the publishing process: it has the lock, whatever the mark says.
 
     The mark may have been read before it took the lock, and on a busy machine it is renewed late.
@@ -158,7 +158,7 @@ class PublisherHealth:
         with self._lock:
             return monotonic() - self._moved < SILENCE_SECONDS
 
-    def moved(self) -> None:
+    def note_alive(self) -> None:
         """Note that the loop is alive."""
         with self._lock:
             self._moved = monotonic()
@@ -173,20 +173,20 @@ class PublisherHealth:
         """Note its view while it stands by."""
         self._change(standby=standby)
 
-    def measured(self, flow: Flow) -> None:
+    def note_flow(self, flow: Flow) -> None:
         """Note the waiting rows by cause, and for how long they wait."""
         self._change(flow=flow)
 
-    def looked(self, triggers: Mapping[str, int], failing: int) -> None:
+    def note_triggers(self, triggers: Mapping[str, int], failing: int) -> None:
         """Note the triggers by their state."""
         self._change(triggers=triggers, failing_triggers=failing)
 
-    def proved(self, proofs: Sequence[LastProof]) -> None:
+    def note_proofs(self, proofs: Sequence[LastProof]) -> None:
         """Note the last proofs; called from another thread, which says nothing of the loop."""
         with self._lock:
             self._reading = replace(self._reading, proofs=tuple(proofs))
 
-    def failed(self, error: Exception) -> None:
+    def note_failure(self, error: Exception) -> None:
         """Note a cycle that did not get to its end."""
         blame = "other"
         if isinstance(error, SourceError):
@@ -194,9 +194,9 @@ class PublisherHealth:
         elif isinstance(error, SinkError):
             blame = "sink"
         failures = {**self._reading.failures, blame: self._reading.failures.get(blame, 0) + 1}
-        self._change(state="failing", error=shown(str(error)), failures=failures)
+        self._change(state="failing", error=make_readable(str(error)), failures=failures)
 
-    def delivered(self, name: str, turn: Turn, *, failed: bool = False) -> None:
+    def note_turn(self, name: str, turn: Turn, *, failed: bool = False) -> None:
         """Note an output's turn, which may have `failed`; called from a thread of its own."""
         now = time()
         # Before the lock is taken, and only when somebody looks: this goes over every row.
@@ -224,7 +224,7 @@ class PublisherHealth:
     def beat(self) -> None:
         self._change(heartbeats=self._reading.heartbeats + 1, last_document=time())
 
-    def finished(self, report: Report) -> None:
+    def note_cycle(self, report: Report) -> None:
         """Note the end of a cycle."""
         former = self._reading
         rows, tables = Counter(former.rows), dict(former.tables)
@@ -254,7 +254,7 @@ class PublisherHealth:
     def _change(self, **facts: object) -> None:
         with self._lock:
             self._reading = replace(self._reading, **facts)
-        self.moved()
+        self.note_alive()
 
 
 def stands(former: OutputState, turn: Turn, now: float, *, failed: bool = False) -> OutputState:
@@ -268,7 +268,7 @@ def stands(former: OutputState, turn: Turn, now: float, *, failed: bool = False)
     # Whatever the target took in this turn, it took before that.
     failed_at = nextafter(now, inf) if failed else now
     since = new.began_to_fail or failed_at
-    return replace(new, error=shown(turn.complaint), failed_at=failed_at, failing_since=since)
+    return replace(new, error=make_readable(turn.complaint), failed_at=failed_at, failing_since=since)
 
 
 def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, int]]:
@@ -315,7 +315,7 @@ class Ledger:
         if self.settled:
             assert self._journal is not None  # it settles the rows
             # By the database's clock, by which whoever reads it reckons too.
-            pace = quickened(pace, self.settled, self._journal.now() / 1000)
+            pace = count_settled(pace, self.settled, self._journal.now() / 1000)
         with self._lock.log.transaction() as connection:
             if present != self._seen:
                 states = as_text(newest(self._former, present))
@@ -359,5 +359,5 @@ class Gauge:
             is_failing = failing(newest(noted, known.outputs))
             flow = read_flow(connection, self._log, self._settings, failing=is_failing)
         tracked = None if known.triggers is None else any(known.triggers.values())
-        vitals.measured(replace(seen_by_itself(flow, known), tracked=tracked))
+        vitals.note_flow(replace(adjust_own_flow(flow, known), tracked=tracked))
         self._next = due_after(began, MEASURE_SECONDS)

@@ -11,7 +11,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.daemon.vitals import PublisherHealth, Standby, due_after
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.unsealed import UnsealedRows
-from eventlog.sources.log.lock import Holder, LogLock, written_moment
+from eventlog.sources.log.lock import Holder, LogLock, write_moment
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import EPOCH, OUTPUTS, Marks
 
@@ -68,8 +68,8 @@ class HolderWatch:
                 seconds=round(stalled, 1),
                 host=holder.host,
                 pid=holder.pid,
-                since=written_moment(holder.since),
-                lease_until=written_moment(holder.until),
+                since=write_moment(holder.since),
+                lease_until=write_moment(holder.until),
             )
             self._next_alarm = monotonic() + self._pause
             self._pause = min(2 * self._pause, ALARM_SECONDS)

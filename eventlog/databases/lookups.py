@@ -72,9 +72,9 @@ def lookup_holes(
     """What fills the holes of the query; `as_text` says which key columns are compared as text."""
 
     def name(column: Column) -> str:
-        return f"found.{spell(dialect.quoted(column.name))}"
+        return f"found.{spell(dialect.quote(column.name))}"
 
-    selected = [lookup.selected(dialect, name(column), column) for column in question.selected]
+    selected = [lookup.select_value(dialect, name(column), column) for column in question.selected]
     sizes = []
     if question.plain is not None:
         # A long value would come with each of many rows; its length comes instead, and the value
@@ -103,7 +103,7 @@ def lookup_holes(
     return {
         "columns": ", ".join(["asked.n", *selected, *sizes]),
         "names": ", ".join(["n", *(f"k{index}" for index in range(len(keys)))]),
-        "table": spell(dialect.qualified(question.schema, question.table)),
+        "table": spell(dialect.qualify(question.schema, question.table)),
         "match": " AND ".join([*matched, *nobody(question)]),
         "order": ", ".join(map(str, ordered)),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from eventlog.core.errors import EX_UNAVAILABLE, ConfigError, EventlogError, MachineError, OutputError, shortened
+from eventlog.core.errors import EX_UNAVAILABLE, ConfigError, EventlogError, MachineError, OutputError, shorten
 from eventlog.core.seams import SinkCapabilities
 
 
@@ -15,7 +15,7 @@ def describe_error(error: Exception) -> str:
     """Say what went wrong; an error that nobody has a sentence for begins with its class."""
     if isinstance(error, EventlogError):
         return str(error)
-    return f"{type(error).__name__}: {shortened(str(error), 200)}".rstrip(": ").rstrip(".") + "."
+    return f"{type(error).__name__}: {shorten(str(error), 200)}".rstrip(": ").rstrip(".") + "."
 
 
 def refuse_fault(error: Exception | None) -> None:
@@ -55,13 +55,13 @@ class Guarded:
 
 
 def _guard(call: Callable[..., Any]) -> Callable[..., Any]:
-    def guarded(*given: Any) -> Any:
+    def call_guarded(*given: Any) -> Any:
         try:
             return call(*given)
         except Exception as error:
             raise blame(error) from error
 
-    return guarded
+    return call_guarded
 
 
 class BrokenOutput:

@@ -108,7 +108,7 @@ class LaneThreads:
                 if number is None:
                     break
                 if holds(number):
-                    turns.answered(number)
+                    turns.note_answer(number)
                     continue
                 task = LaneTask(
                     number=number,
@@ -127,7 +127,7 @@ class LaneThreads:
                 failures.append(answer.failure)
             else:
                 take(answer.number, answer.outcomes)
-                turns.answered(answer.number)
+                turns.note_answer(answer.number)
         if failures:
             raise min(failures, key=_gravity)
 
@@ -195,7 +195,7 @@ class Turns:
             return None
         return heappop(self._ready)
 
-    def answered(self, number: int) -> None:
+    def note_answer(self, number: int) -> None:
         """Note a document's answer, so that those behind it may go."""
         for later in self._after[number]:
             self._missing[later] -= 1
@@ -224,7 +224,7 @@ class InterpreterPace(Struct, frozen=True, kw_only=True):
         sys.setswitchinterval(self.turn)
         gc.set_threshold(*self.thresholds)
 
-    def hastened(self) -> InterpreterPace:
+    def hasten(self) -> InterpreterPace:
         """Threads go on soon after a disk or a database has answered; garbage is looked for seldom."""
         # What a batch is made of refers to nothing in circles, and looking for them after every 700
         # values takes a twentieth of the time. With 0 somebody has turned that off.
@@ -246,7 +246,7 @@ def haste() -> Iterator[None]:
     with _lock:
         _before.append(InterpreterPace.now())
         # From how things were before anybody hurried, so that haste does not add up.
-        _before[0].hastened().set()
+        _before[0].hasten().set()
     try:
         yield
     finally:

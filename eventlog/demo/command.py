@@ -129,7 +129,7 @@ def _say_what_next(kept: Path | None) -> None:
 
     click.echo()
     click.secho("Try next", bold=True)
-    name = _called()
+    name = _name_command()
     steps = [("demo --keep try-it", "the same, and keep the database to play with")]
     if kept is not None:
         database = f"--database sqlite:///{kept / 'demo.db'}"
@@ -149,7 +149,7 @@ def _say_what_next(kept: Path | None) -> None:
     click.echo("\n".join(lines))
 
 
-def _called() -> str:
+def _name_command() -> str:
     """How the reader calls eventlog: who stands in a checkout does it by ./dev."""
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "dev").is_file() and Path.cwd() == checkout:

@@ -9,7 +9,7 @@ import click
 from eventlog.cli.show import readable, show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.model import LARGEST_NUMBER
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.explain.policy_command import show_result
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _show(explanation: Explanation) -> None:
         show_sentence(
             f"Made by {readable(explanation.by.user or 'somebody')}; the session says {readable(explanation.by.context)}."
         )
-    rows = counted(len(explanation.rows), "row")
+    rows = count_words(len(explanation.rows), "row")
     show_sentence(f"Read with {rows} of the same object; today the rules say:")
     table = []
     for read in explanation.rows:

@@ -20,7 +20,7 @@ from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import Catalog
 from eventlog.explain.masking import Mask
 from eventlog.policies.bound import Policy
-from eventlog.policies.plugin import checked
+from eventlog.policies.plugin import check_policy
 
 
 class PolicyStep(Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ def results(
     config: Config, catalog: Catalog, changes: Iterable[Change], mask: Mask | None = None
 ) -> Iterator[PolicyResult]:
     """Apply each output's policy to each change, and hide masked values."""
-    policies = [(name, checked(name, steps, catalog)) for name, steps in policies_of(config)]
+    policies = [(name, check_policy(name, steps, catalog)) for name, steps in policies_of(config)]
     for change in changes:
         for name, policy in policies:
             yield result(name, policy, change, mask)
@@ -106,16 +106,16 @@ def result(output: str, policy: Policy, change: Change, mask: Mask | None = None
         # By the key that the log has: a step may give the row another one, which hides nothing.
         keys[change.row.key] = mask.key(change.row.table, change.row.key) or ""
 
-    def shown(stage: Change, names: Mapping[str, str]) -> dict[str, str]:
+    def show_stage(stage: Change, names: Mapping[str, str]) -> dict[str, str]:
         return change_texts(stage, frozenset(name for name, source in names.items() if source in hidden), keys)
 
     for traced in policy.trace(change):
         last, plain = traced.after, traced.plain_after
-        before = shown(traced.before, traced.plain)
+        before = show_stage(traced.before, traced.plain)
         if isinstance(last, Refusal):
             steps.append(PolicyStep(step=traced.step, before=before, after={}, note=last.note))
             break
-        after = shown(last, plain)
+        after = show_stage(last, plain)
         # By the values themselves: two that are hidden look alike although the step has changed
         # them.
         left, came = change_texts(traced.before), change_texts(last)
@@ -128,7 +128,7 @@ def result(output: str, policy: Policy, change: Change, mask: Mask | None = None
     if isinstance(last, Refusal):
         outcome = "filtered" if last.filtered else "refused"
         return PolicyResult(output=output, outcome=outcome, told={}, steps=tuple(steps), note=last.note)
-    return PolicyResult(output=output, outcome="told", told=shown(last, plain), steps=tuple(steps))
+    return PolicyResult(output=output, outcome="told", told=show_stage(last, plain), steps=tuple(steps))
 
 
 def change_texts(

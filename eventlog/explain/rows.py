@@ -125,7 +125,7 @@ def explain(
     # Without a time no row is of the future: one that is processed had its turn, whenever that was.
     asked = replace(asked, options=replace(asked.options, now=now))
     parts = parts_of(asked, [events])
-    shown = [_shown(event, catalog, mask) for event in events]
+    shown = [_show_row(event, catalog, mask) for event in events]
     [[secrets, by]] = [(row.secrets, row.event.who) for row in shown if row.event.position == (record_id,)]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
     document, refused = _document(parts, record_id, config, mask)
@@ -135,7 +135,7 @@ def explain(
     return Explanation(
         record_id=record_id,
         status=str(status),
-        recorded=without(_recorded(recorded, waits), secrets) or "",
+        recorded=without(_describe_records(recorded, waits), secrets) or "",
         by=by or Who(),
         rows=tuple(_row(row, outcomes[row.event.position]) for row in shown),
         document=document,
@@ -210,7 +210,7 @@ def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> 
     return " ".join(sentences) or "It waits."
 
 
-def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
+def _describe_records(rows: list[tuple[Any, ...]], waits: str) -> str:
     if not rows or not any(rows[0][:3]):
         return waits or "Nothing more was recorded."
     letter, reason, note, settled_at = rows[0]
@@ -233,7 +233,7 @@ class _ShownRow(Struct, frozen=True):
     secrets: list[str | None]
 
 
-def _shown(event: Event, catalog: Catalog | None, mask: Mask | None) -> _ShownRow:
+def _show_row(event: Event, catalog: Catalog | None, mask: Mask | None) -> _ShownRow:
     """Describe a row; of an image all columns with their names, as JSON."""
     [opened] = open_images([event], catalog)
     if opened.image is not None:
@@ -259,12 +259,12 @@ def _image_row(row: ImageRow | None, table: str, mask: Mask | None, secrets: lis
             shown[name] = HIDDEN
             secrets.append(str(value))
 
-    def written(value: object) -> str:
+    def write_value(value: object) -> str:
         if isinstance(value, bytes):
             return value.hex()
         return str(value)
 
-    text = json.dumps(shown, default=written, ensure_ascii=False)
+    text = json.dumps(shown, default=write_value, ensure_ascii=False)
     # Half of a surrogate pair, which no terminal takes.
     return text.encode("utf-8", "backslashreplace").decode()
 

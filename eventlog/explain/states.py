@@ -137,7 +137,7 @@ class RowStage(Struct, frozen=True, kw_only=True):
 def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
     """Find the stage of a waiting row for each output: one read of each table."""
     memory = read_memory(connection, log, "", seen=False)
-    parked = _parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
+    parked = _read_parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
     run = {"first": record, "last": record}
     answers: dict[str, tuple[str, str, str | None]] = {}
     for _, output, status, reason, note in log.rows(connection, log.query("said_read"), run):
@@ -162,7 +162,7 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
     return stages
 
 
-def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
+def _read_parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
     """Read the row's stage at outputs that have it parked."""
     stages: dict[str, RowStage] = {}
     for output, reason, note, attempts, due, ahead, ahead_reason, ahead_due in rows:

@@ -9,7 +9,7 @@ import click
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import ReadFile, json_option
 from eventlog.core.errors import EX_DATA, OK
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 
 @click.command()
@@ -40,7 +40,7 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
             if problem["line"] is not None:
                 location += f":{problem['line']}"
             say(f"{location}: {problem['message']}")
-        click.echo(f"{counted(len(files), 'document')}, {counted(len(problems), 'problem')}.")
+        click.echo(f"{count_words(len(files), 'document')}, {count_words(len(problems), 'problem')}.")
     if problems:
         return EX_DATA
     return OK

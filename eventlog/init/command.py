@@ -119,17 +119,17 @@ def _answers(
         message = "No database is named, and nobody can be asked here."
         raise UsageError(message, hint="Use --database URL.")
     question = "The database, as SQLAlchemy URL; `eventlog init --help` has an example"
-    url = database or _asked(question)
+    url = database or _ask(question)
     # Of an unknown database this says which there are, before more is asked.
     with_schemas = dialect_of(url).schemas
     if asks:
-        log = log or _asked("The event log table, with its schema if it has one", "event_log")
+        log = log or _ask("The event log table, with its schema if it has one", "event_log")
         if with_schemas and schema is None:
             question = "The schema of the tables to capture; empty is the connection's own"
-            schema = _asked(question, "")
+            schema = _ask(question, "")
         if not tables:
             question = "The tables to capture, with blanks between them; empty is later"
-            tables = tuple(_asked(question, "").split())
+            tables = tuple(_ask(question, "").split())
         if not sink:
             kinds = click.Choice(SINKS)
             sink = click.prompt("Where documents go", type=kinds, default="files", err=True)
@@ -182,13 +182,13 @@ def _target(sink: Sink, given: str | None, *, asks: bool) -> str:
     key, meaning = PLACES[sink]
     usual = "out" if sink == "files" else None
     if given is None and asks:
-        return _asked(meaning, usual)
+        return _ask(meaning, usual)
     if given is None and usual is None:
         raise UsageError(f"An output {sink} needs its {key}.", hint="Use --place PLACE.")
     return given or usual or ""
 
 
-def _asked(question: str, usual: str | None = None) -> str:
+def _ask(question: str, usual: str | None = None) -> str:
     answer: str = click.prompt(question, default=usual, err=True)
     return answer.strip()
 

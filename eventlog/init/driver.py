@@ -15,8 +15,8 @@ from urllib.parse import quote as quoted_in_url
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
-from eventlog.core.plural import counted
-from eventlog.init.first import quoted
+from eventlog.core.plural import count_words
+from eventlog.init.first import quote_text
 from eventlog.init.schema_mapping import policy_text, read_mapping
 from eventlog.sql.dialect import dialects
 from eventlog.xds.read import XmlElement, parse
@@ -117,7 +117,7 @@ def read_driver(body: bytes, origin: str) -> DriverSettings:
     maps = list(root.iter("attr-name-map"))
     if len(maps) > 1:
         left.append(
-            f"schema mapping: the file has {counted(len(maps), 'mapping')}; `eventlog policy import` takes one alone"
+            f"schema mapping: the file has {count_words(len(maps), 'mapping')}; `eventlog policy import` takes one alone"
         )
     return DriverSettings(
         url=url,
@@ -201,7 +201,7 @@ def _texts(separator: str) -> Callable[[str, str], str]:
 
     def convert(text: str, _where: str) -> str:
         parts = [part.strip() for part in text.split(separator)]
-        return "[" + ", ".join(quoted(part) for part in parts if part) + "]"
+        return "[" + ", ".join(quote_text(part) for part in parts if part) + "]"
 
     return convert
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from eventlog.config.outputs import all_kinds, derived
-from eventlog.config.settings import LOG, SourceConfig, may_be_table, source_kind, typed_config
+from eventlog.config.outputs import all_kinds, derive_type
+from eventlog.config.settings import LOG, SourceConfig, make_config_type, may_be_table, source_kind
 from eventlog.core.registry import Group, offers, problem, steps_plugin
 from eventlog.init.first import SCHEMA_FILE
 
@@ -21,7 +21,7 @@ GROUPS: tuple[Group, ...] = ("sinks", "formats", "sources", "tables")
 def whole_source() -> type[SourceConfig]:
     """Make the type of the source with all that it can have."""
     usable = _usable("sources")
-    return derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
+    return derive_type(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
 
 
 def all_tables() -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def schema_text() -> str:
     if all(offer.is_ours for group in GROUPS for offer in offers(group)):
         return ours
     whole = json.loads(ours)
-    made = msgspec.json.schema(typed_config(all_kinds(), whole_source(), all_tables(), (steps_plugin().policy,)))
+    made = msgspec.json.schema(make_config_type(all_kinds(), whole_source(), all_tables(), (steps_plugin().policy,)))
     known: dict[str, Any] = whole["$defs"]
     for name, definition in made["$defs"].items():
         former = known.setdefault(name, definition)

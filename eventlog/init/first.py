@@ -22,7 +22,7 @@ from msgspec import Struct
 from eventlog.config.secret_values import NAMED_SECRET
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import UsageError
-from eventlog.core.secrets import HIDDEN, masked, visible
+from eventlog.core.secrets import HIDDEN, mask_secrets, visible
 
 Sink = Literal["files", "stdout", "http", "database", "kafka"]
 SINKS: Final[tuple[Sink, ...]] = get_args(Sink)
@@ -78,7 +78,7 @@ def first_configuration(answers: FirstAnswers) -> First:
     """
     url = without_secrets(answers.url, "DB_PASSWORD")
     target = without_secrets(answers.place, "OUTPUT_PASSWORD")
-    text = _written(answers, url, target)
+    text = _write_configuration(answers, url, target)
     from_settings(tomllib.loads(NAMED_SECRET.sub(SAMPLE, text)), {}, origin="This configuration")
     # Files are not asked for: only variables have to be set.
     named = NAMED_SECRET.findall(f"{url} {target}")
@@ -96,10 +96,10 @@ def without_secrets(text: str, name: str) -> str:
     text = scheme + mark + _blank.sub(lambda match: quote(match[0]), login) + at + address
     hidden = NAMED_SECRET.sub(HIDDEN, text)
     if hidden != text:
-        if masked(hidden) != hidden:
+        if mask_secrets(hidden) != hidden:
             raise UsageError("One secret is written as ${NAME} and another one is not; write both as ${NAME}.")
         return text
-    first, *others = masked(text).split(HIDDEN)
+    first, *others = mask_secrets(text).split(HIDDEN)
     names = [name, *(f"{name}_{number}" for number in range(2, len(others) + 1))]
     # Where there is no secret there is still one name, and nothing that follows it.
     return first + "".join(f"${{{variable}}}{part}" for variable, part in zip(names, others, strict=False))
@@ -114,28 +114,28 @@ def next_commands(answers: FirstAnswers) -> list[str]:
     return [f"eventlog {words}" for words in ("install", f"track {tables}{style}", "check", "run")]
 
 
-def _written(answers: FirstAnswers, url: str, target: str) -> str:
+def _write_configuration(answers: FirstAnswers, url: str, target: str) -> str:
     template = Template(files("eventlog.init").joinpath("first_configuration.txt").read_text(encoding="utf-8"))
     schema, user = '# schema = "app"', '# user = "publisher"'
     if answers.schema:
-        schema = f"schema = {quoted(answers.schema)}"
+        schema = f"schema = {quote_text(answers.schema)}"
     if answers.user:
-        user = f"user = {quoted(answers.user)}"
+        user = f"user = {quote_text(answers.user)}"
     if answers.has_triggers and answers.tables:
-        user += f"\n# The captured tables and views.\ntables = [{', '.join(map(quoted, answers.tables))}]"
+        user += f"\n# The captured tables and views.\ntables = [{', '.join(map(quote_text, answers.tables))}]"
     policy_name = ""
     if answers.policy:
-        policy_name = f"policies = [{quoted(tomllib.loads(answers.policy)['policy'][0]['name'])}]\n"
+        policy_name = f"policies = [{quote_text(tomllib.loads(answers.policy)['policy'][0]['name'])}]\n"
     place_lines = ""
     if answers.sink in PLACES:
         key, meaning = PLACES[answers.sink]
-        place_lines = f"# {meaning}.\n{key} = {quoted(target)}\n"
+        place_lines = f"# {meaning}.\n{key} = {quote_text(target)}\n"
     return template.substitute(
-        url=quoted(url),
-        log=quoted(answers.log),
+        url=quote_text(url),
+        log=quote_text(answers.log),
         schema=schema,
-        sink=quoted(answers.sink),
-        format=quoted(FORMATS.get(answers.sink, "xds")),
+        sink=quote_text(answers.sink),
+        format=quote_text(FORMATS.get(answers.sink, "xds")),
         place=place_lines + policy_name,
         user=user,
         publisher="".join(f"{key} = {value}\n" for key, value in answers.publisher.items()),
@@ -153,7 +153,7 @@ def _after(answers: FirstAnswers) -> str:
     return f"{remarks}# What the triggers of the driver write is published."
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Write a text as TOML does in one line.
 
     JSON writes it the same, but for one character that TOML wants escaped.

@@ -22,7 +22,7 @@ from eventlog.config.settings import Config, sections_of
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import names
-from eventlog.core.secrets import HIDDEN, SettingPath, is_secret, masked, shown_path
+from eventlog.core.secrets import HIDDEN, SettingPath, format_path, is_secret, mask_secrets
 from eventlog.init.editors import all_tables
 
 Origin = Literal["default", "file", "environment", "option"]
@@ -81,8 +81,8 @@ def settings_in_force(
             if is_in_table and not any(other[: len(table)] == table for other in written):
                 continue
         setting = ConfigSetting(
-            key=shown_path(key_path),
-            value=_shown(key_path, value, by_somebody, secrets),
+            key=format_path(key_path),
+            value=_show_value(key_path, value, by_somebody, secrets),
             origin="default",
             where=None,
         )
@@ -138,7 +138,7 @@ def lines_of(text: str) -> dict[SettingPath, tuple[Any, int]]:
             # A list or a text that goes on in the next line.
             continue
         if piece.lstrip().startswith("["):
-            table = _opened(content, several)
+            table = _open_table(content, several)
         # A comment, or an empty line, has none.
         elif content:
             values |= {key_path: (value, begin) for key_path, value in _flat(content, table)}
@@ -146,7 +146,7 @@ def lines_of(text: str) -> dict[SettingPath, tuple[Any, int]]:
     return values
 
 
-def _opened(heading: Mapping[str, Any], several: dict[SettingPath, int]) -> SettingPath:
+def _open_table(heading: Mapping[str, Any], several: dict[SettingPath, int]) -> SettingPath:
     """Find the table that a heading opens; `[[…]]` is one more, and a heading below it means the last one."""
     table: SettingPath = ()
     inner: Any = heading
@@ -192,7 +192,7 @@ def _leaves(value: Any, key_path: SettingPath) -> Iterator[tuple[SettingPath, An
         yield key_path, value
 
 
-def _shown(key_path: SettingPath, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:
+def _show_value(key_path: SettingPath, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:
     """Hide secrets in a value: `${NAME}` where it was written so."""
     name = str(key_path[-1])
     if written is not None and NAMED_SECRET.search(str(written.value)):
@@ -212,8 +212,8 @@ def _as_written(value: Any, name: str) -> Any:
         return value if _scheme(NAMED_SECRET.sub("", value)) else HIDDEN
     # Where something else in it is a secret, as a password in a URL, its name is hidden too.
     hidden = NAMED_SECRET.sub(HIDDEN, value)
-    if masked(hidden) != hidden:
-        return masked(hidden)
+    if mask_secrets(hidden) != hidden:
+        return mask_secrets(hidden)
     return value
 
 
@@ -222,4 +222,4 @@ def _without(value: Any, name: str, secrets: Sequence[str]) -> Any:
         return value
     if value and is_secret(name):
         return HIDDEN
-    return masked(value, secrets)
+    return mask_secrets(value, secrets)

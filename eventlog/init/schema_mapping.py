@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from eventlog.core.errors import DataError
 from eventlog.core.outputs import refuse_name
-from eventlog.init.first import quoted
+from eventlog.init.first import quote_text
 from eventlog.policies.steps import Rename
 from eventlog.xds.read import XmlElement, line_of, parse
 
@@ -72,15 +72,15 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
 
 def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
     refuse_name("The policy's name", name)
-    lines = ["[[policy]]", f"name = {quoted(name)}"]
+    lines = ["[[policy]]", f"name = {quote_text(name)}"]
     for step in steps:
         lines += ["", "[[policy.steps]]", 'do = "rename"']
-        lines += [f"classes = [{quoted(name)}]" for name in step.classes]
+        lines += [f"classes = [{quote_text(name)}]" for name in step.classes]
         if step.class_name:
-            lines.append(f"class_name = {quoted(step.class_name)}")
+            lines.append(f"class_name = {quote_text(step.class_name)}")
         if step.attributes:
             lines += ["", "[policy.steps.attributes]"]
-            lines += [f"{quoted(old)} = {quoted(new)}" for old, new in step.attributes.items()]
+            lines += [f"{quote_text(old)} = {quote_text(new)}" for old, new in step.attributes.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -14,7 +14,7 @@ from eventlog.core.sql_types import Category, category
 from eventlog.core.suggest import did_you_mean
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.policies import steps
-from eventlog.policies.columns import Action, Columns, Looking, Places, Setting, filtered
+from eventlog.policies.columns import Action, Columns, Looking, Places, Setting, filter_out
 from eventlog.policies.expressions import Expression, Undecided, cel_value, function_named
 from eventlog.policies.forms import dating, numbering
 from eventlog.policies.known import rows
@@ -33,26 +33,26 @@ def action_of(step: steps.Step | steps.Unmapped, shape: Shape, number: int) -> A
     # `only` is about the tables that it does not mean, all others are about those that they do.
     meant = shape.is_meant(step.classes)
     if isinstance(step, steps.OnlyTables):
-        return None if meant else _left_out(shape, number)
+        return None if meant else _leave_out(shape, number)
     if not meant:
         return None
     if isinstance(step, steps.WithoutTables):
-        return _left_out(shape, number)
+        return _leave_out(shape, number)
     if isinstance(step, steps.Unmapped):
         return _guard(step, shape, number)
     made = _MADE[type(step)]
     return made(step, shape, number)
 
 
-def _left_out(shape: Shape, number: int) -> Action:
+def _leave_out(shape: Shape, number: int) -> Action:
     shape.left_out = True
     # Nothing of it may be read behind this step, also not by a template or a note.
     shape.hide(tuple(shape.plain))
-    return lambda change: filtered(change, number, "the table is left out")
+    return lambda change: filter_out(change, number, "the table is left out")
 
 
 def _keep(step: steps.Keep, shape: Shape, number: int) -> Action | None:
-    kept = {*shape.chosen(step.attributes, number)}
+    kept = {*shape.choose(step.attributes, number)}
     # A key column is kept whatever the step names: objects are told apart by it.
     gone = frozenset(name for name in shape.table.loggable if name not in kept and shape.key_of(name) is None)
     shape.drop(gone)
@@ -60,7 +60,7 @@ def _keep(step: steps.Keep, shape: Shape, number: int) -> Action | None:
 
 
 def _drop(step: steps.Drop, shape: Shape, number: int) -> Action | None:
-    gone = frozenset(shape.chosen(step.attributes, number))
+    gone = frozenset(shape.choose(step.attributes, number))
     shape.refuse_key(gone, number, "drop")
     shape.drop(gone)
     return _dropping(gone, number) if gone else None
@@ -94,7 +94,7 @@ def _dropping(names: Iterable[str], number: int) -> Action:
 
 
 def _rename(step: steps.Rename, shape: Shape, number: int) -> Action | None:
-    shape.chosen(step.attributes, number)
+    shape.choose(step.attributes, number)
     known = shape.table.loggable
     names = {old: new for old, new in step.attributes.items() if old in known}
     # Others may change places in one step; only one that keeps its name is in the way.
@@ -109,7 +109,7 @@ def _rename(step: steps.Rename, shape: Shape, number: int) -> Action | None:
 
 
 def _redact(step: steps.Redact, shape: Shape, number: int) -> Action | None:
-    names = shape.chosen(step.attributes, number)
+    names = shape.choose(step.attributes, number)
     shape.refuse_key(names, number, "redact")
     shape.retype(names, "varchar")
     shape.hide(names)
@@ -117,7 +117,7 @@ def _redact(step: steps.Redact, shape: Shape, number: int) -> Action | None:
 
 
 def _hash(step: steps.Hash, shape: Shape, number: int) -> Action | None:
-    names = shape.chosen(step.attributes, number)
+    names = shape.choose(step.attributes, number)
     made = {name: hashing(step.secret, shape.category(name)) for name in names}
     # The key of an object is written with the database's own names of columns.
     keys = {native: made[name] for native, name in shape.key_names(names).items()}
@@ -127,7 +127,7 @@ def _hash(step: steps.Hash, shape: Shape, number: int) -> Action | None:
     if not keys or hide is None:
         return hide
 
-    def hidden(change: Change) -> Change | Refusal:
+    def hide_key(change: Change) -> Change | Refusal:
         with_values = hide(change)
         assert isinstance(with_values, Change)  # it changes values only, so nothing is left out
         try:
@@ -138,14 +138,14 @@ def _hash(step: steps.Hash, shape: Shape, number: int) -> Action | None:
         hashed = [(name, str(keys[name](text)) if name in keys else text) for name, text in parts]
         return replace(with_values, row=replace(change.row, key=format_parts(hashed)))
 
-    return hidden
+    return hide_key
 
 
 def _encrypt(step: steps.Encrypt, shape: Shape, number: int) -> Action | None:
     from eventlog.core.packages import require
 
     require("A policy that encrypts", "cryptography")
-    names = shape.chosen(step.attributes, number)
+    names = shape.choose(step.attributes, number)
     shape.refuse_key(names, number, "encrypt")
     made = {name: encrypting(step.secret, shape.category(name), name) for name in names}
     shape.retype(names, "text")
@@ -154,31 +154,31 @@ def _encrypt(step: steps.Encrypt, shape: Shape, number: int) -> Action | None:
 
 
 def _text(step: steps.Text, shape: Shape, number: int) -> Action | None:
-    names = shape.chosen(step.attributes, number)
+    names = shape.choose(step.attributes, number)
     shape.refuse_key(names, number, "text")
     write: Callable[[str], str] = _WRITTEN[step.to]
     # Upper case of a number would be no number; what is no text stays.
     texts = [name for name in names if shape.category(name) is Category.STRING]
 
-    def written(value: Value) -> Value:
+    def write_text(value: Value) -> Value:
         return write(value) if isinstance(value, str) else value
 
-    return _on_values(dict.fromkeys(texts, written), number)
+    return _on_values(dict.fromkeys(texts, write_text), number)
 
 
 _WRITTEN: Mapping[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower, "trim": str.strip}
 
 
 def _map(step: steps.Map, shape: Shape, number: int) -> Action | None:
-    names = shape.chosen(step.attributes, number)
+    names = shape.choose(step.attributes, number)
     shape.refuse_key(names, number, "map")
 
     def mapping(category: Category) -> ValueChange:
-        def mapped(value: Value) -> Value:
+        def map_value(value: Value) -> Value:
             text = text_of(value, category)
             return step.values.get(text, text if step.otherwise is None else step.otherwise)
 
-        return mapped
+        return map_value
 
     made = {name: mapping(shape.category(name)) for name in names}
     shape.retype(names, "varchar")
@@ -199,7 +199,7 @@ def _constant(step: steps.Constant, shape: Shape, number: int) -> Action:
 
 
 def _join(step: steps.Join, shape: Shape, number: int) -> Action:
-    known = shape.chosen(step.of, number)
+    known = shape.choose(step.of, number)
     names = [name for name in step.of if name in known]  # in the step's order, not the table's
     shape.refuse_key([step.attribute], number, "join")
     categories = {name: shape.category(name) for name in names}
@@ -207,7 +207,7 @@ def _join(step: steps.Join, shape: Shape, number: int) -> Action:
     keys = shape.key_names(names)
     shape.add(step.attribute, "varchar")
 
-    def joined(row: Row, _change: Change) -> CellOrAbsent:
+    def join(row: Row, _change: Change) -> CellOrAbsent:
         texts: list[str] = []
         for name in names:
             cell = row.get(name)
@@ -215,7 +215,7 @@ def _join(step: steps.Join, shape: Shape, number: int) -> Action:
             texts += [text_of(value, categories[name]) for value in values if value is not None]
         return step.separator.join(texts) if texts else None
 
-    return _setting(step.attribute, frozenset(names), joined, keys, number)
+    return _setting(step.attribute, frozenset(names), join, keys, number)
 
 
 def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
@@ -226,7 +226,7 @@ def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
     shape.add(step.attribute, step.type)
     is_text = category(step.type) is Category.STRING
 
-    def computed(row: Row, change: Change) -> CellOrAbsent:
+    def compute(row: Row, change: Change) -> CellOrAbsent:
         try:
             value = looks.at(row, row, change)
         except Undecided:
@@ -245,13 +245,13 @@ def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
             return None
         raise Undecided("it comes to something that is no single value")
 
-    return _setting(step.attribute, looks.names, computed, keys, number)
+    return _setting(step.attribute, looks.names, compute, keys, number)
 
 
 def _call(step: steps.Call, shape: Shape, number: int) -> Action:
     where = f"Step {number} (do = 'call')"
     function = function_named(step.function, where)
-    names = shape.chosen(step.of, number)
+    names = shape.choose(step.of, number)
     shape.refuse_key([step.attribute], number, "call")
     categories = {name: shape.category(name) for name in names}
     keys = shape.key_names(names)
@@ -259,7 +259,7 @@ def _call(step: steps.Call, shape: Shape, number: int) -> Action:
     shape.add(step.attribute, step.type)
     is_text = category(step.type) is Category.STRING
 
-    def called(row: Row, _change: Change) -> CellOrAbsent:
+    def call(row: Row, _change: Change) -> CellOrAbsent:
         given = {name: cel_value(row[name], categories[name]) for name in names if name in row}
         try:
             value = function(given)
@@ -275,7 +275,7 @@ def _call(step: steps.Call, shape: Shape, number: int) -> Action:
             return None
         raise Undecided(why)
 
-    return _setting(step.attribute, frozenset(names), called, keys, number)
+    return _setting(step.attribute, frozenset(names), call, keys, number)
 
 
 def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
@@ -285,7 +285,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
         hint = did_you_mean(step.take, other.attributes)
         raise ConfigError(f"{where}: {step.take} is no attribute of {step.table}.", hint=hint)
     shape.refuse_key([step.attribute], number, "lookup")
-    names = shape.chosen([step.of], number)[:1]
+    names = shape.choose([step.of], number)[:1]
     if not names:  # this table has none; `missed` says so where no table has it
         return None
     [of], inputs = names, frozenset(names)
@@ -306,7 +306,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
         key = format_parts([(other.bare_key[0], text_of(cell, category))])
         return f"{other.whole}.{step.take}[{key}]", RowId(other.schema, other.name, key)
 
-    def looked_up(row: Row, change: Change) -> CellOrAbsent:
+    def look_up(row: Row, change: Change) -> CellOrAbsent:
         named = place(row, change)
         if named is None:
             return None
@@ -315,7 +315,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
             raise Undecided(f"{step.table} cannot be read")
         return value
 
-    def asked(change: Change) -> Places:
+    def list_places(change: Change) -> Places:
         needed: dict[str, tuple[RowId, str]] = {}
         for row in rows(change, keys, inputs):
             # That is reported where the attribute is set; nothing is to be read for it.
@@ -325,7 +325,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
                     needed[named[0]] = named[1], step.take
         return needed
 
-    return _setting(step.attribute, inputs, looked_up, keys, number, asked)
+    return _setting(step.attribute, inputs, look_up, keys, number, list_places)
 
 
 def _setting(
@@ -398,7 +398,7 @@ class _Looks:
             self.names = frozenset(known)
         else:
             self.names = named
-            shape.chosen(named, number)
+            shape.choose(named, number)
         is_one = len(self.names) == 1 and not self._expression.old
         self._only = min(self.names) if is_one else None
         """The one attribute that it looks at, where it is one."""
@@ -433,10 +433,10 @@ class _Looks:
         return change.op, *cells, *map(type, cells)
 
     def _value(self, old: Row, new: Row, change: Change) -> Any:
-        before = self._given(old) if self._expression.old else {}
-        return self._expression.value(before, self._given(new), change.op.value, change.row.table)
+        before = self._give_values(old) if self._expression.old else {}
+        return self._expression.value(before, self._give_values(new), change.op.value, change.row.table)
 
-    def _given(self, row: Row) -> dict[str, Any]:
+    def _give_values(self, row: Row) -> dict[str, Any]:
         categories = self._categories
         return {name: cel_value(row[name], category) for name, category in categories.items() if name in row}
 
@@ -449,49 +449,49 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
         # Whether the object was published before is known only with its former values.
         shape.need(names, asking=looks.names)
 
-    def held(old: Row, new: Row, change: Change) -> bool:
+    def hold_for(old: Row, new: Row, change: Change) -> bool:
         holds = looks.at(old, new, change)
         if not isinstance(holds, bool):
             raise Undecided("it is neither true nor false")
         return holds
 
-    def decided(change: Change) -> Change | Refusal:
+    def decide(change: Change) -> Change | Refusal:
         # Who is not there any more has no values; an output that never had it loses nothing.
         if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits and not change.beside):
             return change
         old, new = rows(change, keys, looks.names)
         try:
-            if held(old, new, change):
+            if hold_for(old, new, change):
                 if step.when_leaving == "nothing":
                     return change
-                return entered(old, change)
+                return enter(old, change)
         except Undecided as error:
             # What was read beside it is empty: the object was asked for and is not there.
             if change.beside is not None and not change.beside:
-                return filtered(change, number, "its object is gone by now, so the condition cannot be decided")
+                return filter_out(change, number, "its object is gone by now, so the condition cannot be decided")
             if step.on_error == "tell":
                 return change
             why = f"the condition cannot be decided, because {error}"
             if step.on_error == "leave-out":
-                return filtered(change, number, why)
+                return filter_out(change, number, why)
             return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.")
         if step.when_leaving == "delete" and change.op is Op.MODIFY:
             try:
-                was_held = held(old, old, change)
+                was_held = hold_for(old, old, change)
             except Undecided:
                 was_held = True  # nobody knows
             if was_held:
                 # To who got the object it ends here, as if it were deleted.
                 return replace(change, op=Op.DELETE, edits=(), whole=False, created=False, beside=None)
-        return filtered(change, number, "the condition is not true")
+        return filter_out(change, number, "the condition is not true")
 
-    def entered(old: Row, change: Change) -> Change:
+    def enter(old: Row, change: Change) -> Change:
         """Return the change, or all of the object where it may be the first for the output."""
         changed = {edit.column for edit in change.edits}
         if change.op is not Op.MODIFY or changed.isdisjoint(looks.names):
             return change
         try:
-            if held(old, old, change):
+            if hold_for(old, old, change):
                 return change
             op, reset = Op.ADD, False
         except Undecided:
@@ -500,7 +500,7 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
         edits = [Edit(column=name, new=now[name], reset=reset) for name in names if name in now]
         return replace(change, op=op, edits=tuple(edits), whole=False)
 
-    return decided
+    return decide
 
 
 _MADE: Mapping[type, Callable[[Any, Shape, int], Action | None]] = {

@@ -77,7 +77,7 @@ class Policy:
         tables: list[Table] = []
         for table in catalog:
             shape = Shape(table, catalog)
-            self._plans[table.schema, table.name] = self._bound(shape)
+            self._plans[table.schema, table.name] = self._bind(shape)
             self.shapes.append(shape)
             if not shape.left_out:
                 tables.append(shape.table)
@@ -187,7 +187,7 @@ class Policy:
             return _NOTHING
         return self._plans.get((change.row.schema, change.row.table), _UNKNOWN)
 
-    def _bound(self, shape: Shape) -> Plan:
+    def _bind(self, shape: Shape) -> Plan:
         actions: list[Bound] = []
         for number, step in enumerate(self._steps, 1):
             if shape.left_out:
@@ -202,7 +202,7 @@ class Policy:
         return Plan(actions, fast, shape.needs, looks, {})
 
 
-def _refused(change: Change) -> Refusal:
+def _refuse(change: Change) -> Refusal:
     return Refusal(
         positions=change.positions,
         note=f"{change.row.table} is not described, so nobody knows what of it the policy hides.",
@@ -210,7 +210,7 @@ def _refused(change: Change) -> Refusal:
 
 
 _NOTHING = Plan((), ())
-_UNKNOWN = Plan([Bound("unknown table", _refused)], [_refused])
+_UNKNOWN = Plan([Bound("unknown table", _refuse)], [_refuse])
 
 
 class PolicyFormat:

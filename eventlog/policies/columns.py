@@ -83,7 +83,7 @@ class Columns:
         # Of a whole row unchanged columns are published too, and alone they are no change.
         is_left = any(map(says, edits)) if change.whole else edits
         if self._drops and change.op is Op.MODIFY and not is_left:
-            return self._emptied(change)
+            return self._end_empty(change)
         return replace(change, edits=tuple(edits), beside=beside)
 
     def _beside(self, row: Row) -> Row:
@@ -95,7 +95,7 @@ class Columns:
                 renamed[new_name] = cell if changed is None else each(cell, changed)
         return renamed
 
-    def _emptied(self, change: Change) -> Change | Refusal:
+    def _end_empty(self, change: Change) -> Change | Refusal:
         """Run the steps one by one on a change of which nothing seems to be left."""
         for step in self._steps:
             after = step(change)
@@ -104,10 +104,10 @@ class Columns:
             change = after
         if self._steps:
             return change
-        return filtered(change, self._number, "it changes only attributes that are left out")
+        return filter_out(change, self._number, "it changes only attributes that are left out")
 
 
-def filtered(change: Change, number: int, why: str) -> Refusal:
+def filter_out(change: Change, number: int, why: str) -> Refusal:
     """Make the refusal of a change left out by a policy."""
     return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.", filtered=True)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Cell, Value
 from eventlog.core.packages import require
-from eventlog.core.registry import loaded, offers
+from eventlog.core.registry import load_offer, offers
 from eventlog.core.sql_types import Category
 from eventlog.core.suggest import did_you_mean
 from eventlog.policies.values import plain_of
@@ -60,7 +60,7 @@ class Expression:
             hint = "It may name new.ATTRIBUTE, old.ATTRIBUTE, op and table."
             raise ConfigError(f"{where}: CEL cannot read the expression: {reason}.", hint=hint) from None
         self._error = kinds.ERROR
-        self.names = mentioned(text)
+        self.names = find_mentioned(text)
         self._variables = frozenset(match["name"] for match in _variable.finditer(text))
         self.old = "old" in self._variables
         """Whether it looks at the row before the change."""
@@ -83,7 +83,7 @@ class Expression:
         return value
 
 
-def mentioned(text: str) -> frozenset[str] | None:
+def find_mentioned(text: str) -> frozenset[str] | None:
     """Name the attributes in an expression; None where it may look at any."""
     names = set()
     for match in _mention.finditer(text):
@@ -122,7 +122,7 @@ def function_named(name: str, where: str) -> Callable[..., Any]:
         missing = f"no package offers {name} among the entry points eventlog.policies"
         raise ConfigError(f"{where}: {missing}.", hint=hint)
     try:
-        function: Callable[..., Any] = loaded(known[name])
+        function: Callable[..., Any] = load_offer(known[name])
     except ConfigError as error:
         raise ConfigError(f"{where}: {error.message}", hint=error.hint) from error
     return function

@@ -8,7 +8,7 @@ from eventlog.core.model import Change, Refusal, Value
 from eventlog.policies import steps
 from eventlog.policies.columns import Action, Columns
 from eventlog.policies.shape import Shape
-from eventlog.policies.values import dated, numbered
+from eventlog.policies.values import format_date, format_number
 
 
 class Unfit(Exception):  # noqa: N818  # an outcome, shown in the note of a row
@@ -18,22 +18,22 @@ class Unfit(Exception):  # noqa: N818  # an outcome, shown in the note of a row
 def dating(step: steps.Date, shape: Shape, number: int) -> Action | None:
     """Writes times in another form."""
     zone = step.clock()
-    return _written(step, shape, number, lambda value: dated(value, step.form, zone), "time")
+    return _write_columns(step, shape, number, lambda value: format_date(value, step.form, zone), "time")
 
 
 def numbering(step: steps.Number, shape: Shape, number: int) -> Action | None:
     decimals, mark, group = step.decimals, step.decimal_mark, step.group_mark
-    return _written(step, shape, number, lambda value: numbered(value, decimals, mark, group), "number")
+    return _write_columns(step, shape, number, lambda value: format_number(value, decimals, mark, group), "number")
 
 
-def _written(
+def _write_columns(
     step: steps.Date | steps.Number,
     shape: Shape,
     number: int,
     write: Callable[[Value], str | None],
     kind: str,
 ) -> Action | None:
-    names = shape.chosen(step.attributes, number)
+    names = shape.choose(step.attributes, number)
     done = step.__struct_config__.tag
     shape.refuse_key(names, number, str(done))
     shape.retype(names, "varchar")
@@ -41,20 +41,20 @@ def _written(
         return None
     columns = Columns({name: (name, _unfit(write, name, step.on_error)) for name in names}, number)
 
-    def formatted(change: Change) -> Change | Refusal:
+    def format_change(change: Change) -> Change | Refusal:
         try:
             return columns(change)
         except Unfit as error:
             note = f"step {number} of the policy: the value of {error} is no {kind}."
             return Refusal(positions=change.positions, note=note)
 
-    return formatted
+    return format_change
 
 
 def _unfit(write: Callable[[Value], str | None], name: str, on_error: steps.OnUnfit) -> Callable[[Value], Value]:
     """Wrap a writer of values to handle a value without a form as the step says."""
 
-    def written(value: Value) -> Value:
+    def write_or_refuse(value: Value) -> Value:
         text = write(value)
         if text is not None or on_error == "null":
             return text
@@ -62,4 +62,4 @@ def _unfit(write: Callable[[Value], str | None], name: str, on_error: steps.OnUn
             return value
         raise Unfit(name)
 
-    return written
+    return write_or_refuse

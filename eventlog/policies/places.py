@@ -77,7 +77,7 @@ class PlaceTemplate:
         self._parts = [(part, is_field) for part, is_field in self._parts if part]
         self.fields = tuple(dict.fromkeys(part for part, is_field in self._parts if is_field))
 
-    def filled(self, values: Mapping[str, str], write: Callable[[str], str] = str) -> str:
+    def fill(self, values: Mapping[str, str], write: Callable[[str], str] = str) -> str:
         """Fill the fields with values, each written so."""
         texts = [write(values[part]) if is_field else part for part, is_field in self._parts]
         return "".join(texts)
@@ -108,9 +108,9 @@ def place(
     if not all(values[name] for name in template.fields):
         raise NoPlace("a value in it is empty")
     if kind == "topic":
-        return _topic(template.filled(values), taken)
+        return _topic(template.fill(values), taken)
     if kind == "table":
-        name = template.filled(values)
+        name = template.fill(values)
         if _table(name) is None or len(name.encode()) > TABLE_BYTES:
             problem = "a table's name has letters, digits and _, begins with no digit,"
             raise NoPlace(f"{problem} and has at most {TABLE_BYTES} bytes")
@@ -121,7 +121,7 @@ def place(
     # A slash of a value must not part the place, so it is hidden until the template's own have. A value is
     # written as a part of a name: what the whole part must not be is known only when it is put
     # together.
-    parts = template.filled(values, lambda value: value.replace("%", "%25").replace("/", "%2f")).split("/")
+    parts = template.fill(values, lambda value: value.replace("%", "%25").replace("/", "%2f")).split("/")
     written = [write(part.replace("%2f", "/").replace("%25", "%")) for part in parts]
     if not all(written):
         raise NoPlace("a part of it is empty")
@@ -133,7 +133,7 @@ def place(
 
 def _in_folder(part: str) -> str:
     """Write a name that is no other folder on any file system, and from which the value can be read."""
-    written = _odd_in_folder.sub(_escaped, _bare(part))
+    written = _odd_in_folder.sub(_escape_match, _bare(part))
     if written.partition(".")[0].lower() in RESERVED:
         return _escape(written[0]) + written[1:]
     return written
@@ -145,7 +145,7 @@ def _in_address(part: str) -> str:
     """
     if _leads_elsewhere(part):
         raise NoPlace("a value in it has what leads elsewhere in an address")
-    return _odd_in_address.sub(_escaped, _bare(part))
+    return _odd_in_address.sub(_escape_match, _bare(part))
 
 
 def _bare(part: str) -> str:
@@ -155,7 +155,7 @@ def _bare(part: str) -> str:
     return part
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     return _escape(match[0])
 
 

@@ -30,7 +30,7 @@ def needs_of(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> StepNe
     for name, steps in all_steps:
         try:
             if steps:
-                policies.append(checked(name, steps, catalog))
+                policies.append(check_policy(name, steps, catalog))
         except ConfigError as error:
             faults[name] = error
     looking = [policy for policy in policies if policy.is_looking]
@@ -52,7 +52,7 @@ def needs_of(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> StepNe
     return StepNeeds(needs, looks if looking else None, faults)
 
 
-def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
+def check_policy(name: str, steps: Steps, catalog: Catalog) -> Policy:
     """Bind an output's policy to these tables.
 
     Raise ConfigError, beginning with its name, where it does not fit them.

@@ -29,7 +29,7 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
     if isinstance(step, steps.PlacedRoute):
         kind, taken = step.kind, step.taken
     names = frozenset(name.removeprefix("new.") for name in template.fields if name.startswith("new."))
-    shape.chosen(names, number)
+    shape.choose(names, number)
     shape.need(names, asking=None)
     # Whoever sees a place sees the values in it, whatever a step hides of the documents.
     shape.expose(names)
@@ -71,7 +71,7 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
             problem = f"Step {number} (do = 'route'): `to` gives no {kind} for {table.whole}, because {error}."
             raise ConfigError(problem, hint="Write another template, or say `otherwise`.") from None
 
-    def routed(change: Change) -> Change | Refusal:
+    def route(change: Change) -> Change | Refusal:
         try:
             return replace(change, route=place_of(change))
         except NoPlace as error:
@@ -80,7 +80,7 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
             note = f"step {number} of the policy: `to` gives no {kind}, because {error}."
             return Refusal(positions=change.positions, note=note)
 
-    return routed
+    return route
 
 
 def _part(name: str, value: Cell | Absent, category: Category) -> str:

@@ -12,7 +12,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, refuse_name
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
-from eventlog.policies.steps import STEPS, Route, Steps, Unmapped, placed
+from eventlog.policies.steps import STEPS, Route, Steps, Unmapped, place_steps
 
 
 class PolicyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ def steps_of(output: OutputKeys, policies: Sequence[PolicyConfig]) -> Steps:
     shared = [step for name in output.policies for step in known[name]]
     steps = (*shared, *output.steps)
     if any(isinstance(step, Route) for step in steps):
-        steps = placed(steps, *output.places)
+        steps = place_steps(steps, *output.places)
     if output.unmapped != "send":
         # Behind all others: what they add is named by them.
         guard: Any = Unmapped(mode=output.unmapped, mapped=output.mapped)

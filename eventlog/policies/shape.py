@@ -58,7 +58,7 @@ class Shape:
             return True
         return any(fnmatchcase(name, pattern) for name in self.names for pattern in patterns)
 
-    def chosen(self, patterns: Iterable[str], number: int) -> list[str]:
+    def choose(self, patterns: Iterable[str], number: int) -> list[str]:
         """List the attributes named by a step in the table's order, key columns too."""
         patterns = tuple(patterns)
         known = tuple(self.table.loggable)
@@ -132,7 +132,7 @@ class Shape:
         """Remove attributes from the table."""
         gone = frozenset(names)
         self.hide(gone)
-        columns = tuple(column for column in self.table.columns if self._named(column) not in gone)
+        columns = tuple(column for column in self.table.columns if self._name_attribute(column) not in gone)
         children = []
         for child in self.table.children:
             # The columns that name the parent stay: by them its rows are found.
@@ -149,10 +149,10 @@ class Shape:
         """Rename attributes of the table, and its class."""
         self._source = {names.get(now, now): source for now, source in self._source.items()}
         self.spoken = {names.get(now, now) for now in self.spoken}
-        columns = tuple(_called(column, names.get(self._named(column))) for column in self.table.columns)
+        columns = tuple(_call_column(column, names.get(self._name_attribute(column))) for column in self.table.columns)
         children = []
         for child in self.table.children:
-            renamed = [_called(column, names.get(_child_name(child.name, column))) for column in child.columns]
+            renamed = [_call_column(column, names.get(_child_name(child.name, column))) for column in child.columns]
             children.append(replace(child, columns=tuple(renamed)))
         left_out = tuple(
             replace(attribute, name=names.get(attribute.name, attribute.name)) for attribute in self.table.left_out
@@ -165,17 +165,17 @@ class Shape:
         """Change the type of attributes; with `refers` they go on naming objects."""
         meant = frozenset(names)
 
-        def typed(column: Column, name: str) -> Column:
+        def retype_column(column: Column, name: str) -> Column:
             if name not in meant:
                 return column
             # A changed value is nothing that the database makes, and names no other object.
             references = column.references if refers else None
             return replace(column, type=sql_type, made=None, references=references)
 
-        columns = tuple(typed(column, self._named(column)) for column in self.table.columns)
+        columns = tuple(retype_column(column, self._name_attribute(column)) for column in self.table.columns)
         children = []
         for child in self.table.children:
-            own = [typed(column, _child_name(child.name, column)) for column in child.columns]
+            own = [retype_column(column, _child_name(child.name, column)) for column in child.columns]
             children.append(replace(child, columns=tuple(own)))
         self.table = replace(self.table, columns=columns, children=tuple(children))
 
@@ -194,7 +194,7 @@ class Shape:
             self.table = replace(self.table, columns=(*self.table.columns, column))
         self._source.pop(name, None)
 
-    def _named(self, column: Column) -> str:
+    def _name_attribute(self, column: Column) -> str:
         """Return the attribute's name of an own column."""
         for attribute in self.table.loggable.values():
             if attribute.child is None and attribute.column.name == column.name:
@@ -206,7 +206,7 @@ def _child_name(child: str, column: Column) -> str:
     return column.called or f"{child}.{column.name}"
 
 
-def _called(column: Column, name: str | None) -> Column:
+def _call_column(column: Column, name: str | None) -> Column:
     if name is None:
         return column
     return replace(column, called=name)

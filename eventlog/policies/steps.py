@@ -314,14 +314,14 @@ def needs(step: _Step, key: str) -> None:
         raise ConfigError(f"A step with do = {step.__struct_config__.tag!r} has no `{key}`; name at least one.")
 
 
-def placed(steps: Steps, kind: PlaceKind | None, where: str, taken: tuple[str, ...] = ()) -> Steps:
+def place_steps(steps: Steps, kind: PlaceKind | None, where: str, taken: tuple[str, ...] = ()) -> Steps:
     """Prepare the steps of an output with places of this kind; raise ConfigError where it has but one, or
     a place is impossible.
     """
-    return tuple([_placed(step, kind, where, taken) if isinstance(step, Route) else step for step in steps])
+    return tuple([_place_route(step, kind, where, taken) if isinstance(step, Route) else step for step in steps])
 
 
-def _placed(step: Route, kind: PlaceKind | None, where: str, taken: tuple[str, ...]) -> PlacedRoute:
+def _place_route(step: Route, kind: PlaceKind | None, where: str, taken: tuple[str, ...]) -> PlacedRoute:
     if kind is None:
         raise ConfigError(
             f"A step with do = 'route' cannot be combined with {where}, which is one place; leave it out."

@@ -97,7 +97,7 @@ def _number(text: str) -> Value:
     return int(number) if whole else number.normalize()
 
 
-def dated(value: Value, form: str, zone: dt.tzinfo) -> str | None:
+def format_date(value: Value, form: str, zone: dt.tzinfo) -> str | None:
     """Write a time in another form; None where the value is none."""
     # A day without a time is the same day in every zone, so it is read as the text that it is.
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
@@ -117,7 +117,7 @@ def dated(value: Value, form: str, zone: dt.tzinfo) -> str | None:
     return there.strftime(re.sub(r"%%|%Y", lambda part: year if part[0] == "%Y" else "%%", form))
 
 
-def numbered(value: Value, decimals: int | None, mark: str, group: str) -> str | None:
+def format_number(value: Value, decimals: int | None, mark: str, group: str) -> str | None:
     """Write a number with so many decimals and these marks; None where the value is none."""
     if isinstance(value, bool | bytes):
         return None
@@ -146,7 +146,7 @@ def hashing(secret: str, category: Category) -> ValueChange:
     inner, outer = (hashlib.sha256(bytes([byte ^ pad for byte in key])) for pad in (0x36, 0x5C))
     is_text = category is Category.STRING
 
-    def hashed(value: Value) -> Value:
+    def hash_value(value: Value) -> Value:
         text = value if is_text and type(value) is str else text_of(value, category)
         first, second = inner.copy(), outer.copy()
         # A log may have half a character, which UTF-8 has no bytes for.
@@ -154,7 +154,7 @@ def hashing(secret: str, category: Category) -> ValueChange:
         second.update(first.digest())
         return second.hexdigest()
 
-    return hashed
+    return hash_value
 
 
 def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
@@ -173,13 +173,13 @@ def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
     # Half of a surrogate pair may stand in a name or a value, and has to come back as it was.
     cipher, beside = AESGCM(key), attribute.encode(errors="surrogatepass")
 
-    def encrypted(value: Value) -> Value:
+    def encrypt_value(value: Value) -> Value:
         plain = text_of(value, category).encode(errors="surrogatepass")
         nonce = hmac.new(nonce_key, beside + b"\0" + plain, hashlib.sha256).digest()[:NONCE_BYTES]
         sealed = nonce + cipher.encrypt(nonce, plain, beside)
         return binascii.b2a_base64(sealed, newline=False).decode("ascii")
 
-    return encrypted
+    return encrypt_value
 
 
 def decrypted(secret: str, attribute: str, text: str) -> str:

@@ -57,7 +57,7 @@ class Books(Struct, kw_only=True):
     unread: Mapping[str, Unreadable] = {}
     readable: Sequence[str] = ()
 
-    def answered(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
+    def enter_answers(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
         """Enter the answers of a receiver or a target."""
         for outcome in answers.values():
             if outcome.status in (Status.ERROR, Status.FATAL) or outcome.reason is Reason.RETRY:
@@ -65,7 +65,7 @@ class Books(Struct, kw_only=True):
             if strictness.ends(outcome.status):
                 self.ended = outcome.status
 
-    def delivered(self, documents: Sequence[Document], answers: Mapping[Position, Outcome]) -> None:
+    def enter_delivery(self, documents: Sequence[Document], answers: Mapping[Position, Outcome]) -> None:
         """Enter the documents that a target has, but for those that come again."""
         for document in documents:
             rows = list(chain.from_iterable(document.covers.values()))
@@ -77,7 +77,7 @@ class Books(Struct, kw_only=True):
                 if self.last is None or last > self.last[1]:
                     self.last = (document.id, last)
 
-    def settled(self, settled: Settled) -> None:
+    def enter_settled(self, settled: Settled) -> None:
         """Enter the rows that got their status."""
         self.statuses.update(settled.statuses)
         if self.taken is None or not settled.statuses:
@@ -87,7 +87,7 @@ class Books(Struct, kw_only=True):
             events = [event for event in events if event.position[0] in settled.records]
         self.tables.update(filter(None, map(attrgetter("table"), events)))
 
-    def entered(self, turn: Turn) -> Turn:
+    def close_turn(self, turn: Turn) -> Turn:
         """Return the turn with everything entered."""
         turn = replace(
             turn,

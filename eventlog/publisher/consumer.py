@@ -98,7 +98,7 @@ class Consumer:
         try:
             turn = self._step(tenure)
             # The books are those of the plan that was handed over, which may be an earlier one's.
-            turn = self._books.entered(turn)
+            turn = self._books.close_turn(turn)
         except HoldsChangedError:
             self._asked = None
             self._forget_ahead()
@@ -115,7 +115,7 @@ class Consumer:
     def _span(self) -> Span | None:
         return None if self._trace is None else self._trace.span
 
-    def _joined_trace(self, taken: Take, began: int) -> BatchTrace | None:
+    def _join_trace(self, taken: Take, began: int) -> BatchTrace | None:
         """Goes on with the trace of these rows, or begins it; None while traces are off."""
         if self._traces is None or not taken.events:
             return None
@@ -138,7 +138,7 @@ class Consumer:
 
     def so_far(self) -> Turn:
         """Return the work done so far by a turn that has failed."""
-        return self._books.entered(Turn(documents=self._books.documents))
+        return self._books.close_turn(Turn(documents=self._books.documents))
 
     def _step(self, tenure: Tenure) -> Turn:
         sure = tenure, self._journal.doubts
@@ -194,19 +194,19 @@ class Consumer:
                 return Turn(paused=True)
             if self._asked != (self._tenure, self._journal.doubts):
                 return Turn(moved=True)
-            unanswered = self._unanswered(view)
-            until = view.retried_until(self.name) if self._stops else None
+            unanswered = self._find_unanswered(view)
+            until = view.find_last_retry(self.name) if self._stops else None
             going = may_go(unanswered, now)
             if going and until is None:
                 return Again(unanswered.documents, going)
-            taken = self._taken(view, unanswered, now)
+            taken = self._take(view, unanswered, now)
             # What comes again goes first where it stops all, unless it waits itself.
             if going and taken.is_empty and (until or now) <= now:
                 return Again(unanswered.documents, going)
             self._most_wait = len(taken.parked) > len(taken.events)
             if taken.is_empty:
                 times = [document.due for document in unanswered.documents]
-                waited = (until, view.soonest(self.name), self._journal.faults.untried_until(self.name))
+                waited = (until, view.soonest(self.name), self._journal.faults.find_next_try(self.name))
                 times += [time for time in waited if time is not None]
                 # What is due already waits for one of the others, or for somebody: it is looked at again.
                 again = now + round(EVERY_ROW_SECONDS * 1000) if times else None
@@ -215,7 +215,7 @@ class Consumer:
                 return Turn(later=None if later is None else (later - now) / 1000)
             if not self._decider.knows_tables(view.memory, view.ask):
                 return Turn(stale=frozenset())
-        self._trace = trace = self._joined_trace(taken, began)
+        self._trace = trace = self._join_trace(taken, began)
         made = self._maker.make(self._decider, taken, now, row, after=self._after, trace=trace)
         if isinstance(made, Turn):
             return made
@@ -228,7 +228,7 @@ class Consumer:
             if memory.output(self.name).paused or not memory.any_parked:
                 return False
             # With "stop" one answer holds up everything, and nothing may pass it unread either.
-            if self._stops and ((view.retried_until(self.name) or 0) > now or view.planned(self.name)):
+            if self._stops and ((view.find_last_retry(self.name) or 0) > now or view.list_planned(self.name)):
                 return False
         return park_unread(self._journal, self._decider, self._settings.limit)
 
@@ -236,16 +236,16 @@ class Consumer:
     def _stops(self) -> bool:
         return self._settings.strictness.on_retry == "stop"
 
-    def _unanswered(self, view: View) -> Unanswered:
+    def _find_unanswered(self, view: View) -> Unanswered:
         """Find documents that may be at a receiver; a target that can be asked has been."""
-        if self.output.sink.capabilities.resolves or not (documents := view.planned(self.name)):
+        if self.output.sink.capabilities.resolves or not (documents := view.list_planned(self.name)):
             return NOTHING_SENT
         return Unanswered(documents, view.come_again(self.name), self._stops)
 
-    def _taken(self, view: View, unanswered: Unanswered, now: int) -> Take:
+    def _take(self, view: View, unanswered: Unanswered, now: int) -> Take:
         """Take the rows that the output may be given now; none where a receiver's answer stops everything."""
         if self._stops:
-            until = max([view.retried_until(self.name) or 0, *map(attrgetter("due"), unanswered.documents)])
+            until = max([view.find_last_retry(self.name) or 0, *map(attrgetter("due"), unanswered.documents)])
             if until > now:
                 return Take(stamp=view.memory.stamp)
         return take(
@@ -255,7 +255,7 @@ class Consumer:
             limit=self._settings.limit,
             identities=self._decider.identities,
             unanswered=unanswered,
-            untried=self._journal.faults.untried(now),
+            untried=self._journal.faults.list_untried(now),
         )
 
     # --- what is new ------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class Consumer:
         # the sink prepares it already, it has written the plan before this one just now.
         if made.plan.planned and made.preparing is None:
             self.output.sink.prepare(made.plan.plan, made.encoded.documents)
-        self._books.settled(self._journal.plan(self.name, made.plan))
+        self._books.enter_settled(self._journal.plan(self.name, made.plan))
         tell_documents(self.name, made.encoded.documents)
         if not made.plan.planned:
             return Turn(moved=True)
@@ -277,7 +277,7 @@ class Consumer:
         """Gives a target that can be asked its plan, and makes the next one at the same time."""
         documents = made.encoded.documents
         began = time_ns()
-        following = self._taken_ahead(made, now)
+        following = self._take_ahead(made, now)
         if following is None:
             self._deliver(made, now)
         else:
@@ -296,12 +296,12 @@ class Consumer:
             answers = self.output.sink.commit(made.plan.plan, made.encoded.documents)
         outcomes = worst_by(POSITION, answers)
         self._pulse()
-        self._books.answered(outcomes, self._settings.strictness)
+        self._books.enter_answers(outcomes, self._settings.strictness)
         is_over = self._finish(made.plan.planned, outcomes, now, made.taken.objects)
-        self._books.delivered(documents, outcomes)
+        self._books.enter_delivery(documents, outcomes)
         return is_over
 
-    def _taken_ahead(self, made: MadePlan, now: int) -> Take | None:
+    def _take_ahead(self, made: MadePlan, now: int) -> Take | None:
         """Take the rows of the next turn, where a turn was full and a plan may be made beside it."""
         rows = len(made.taken.events)
         if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
@@ -311,7 +311,7 @@ class Consumer:
         if self._journal.outputs > 1 and not self._journal.is_behind(self.name):
             return None
         with self._journal.reading() as view:
-            taken = self._taken(view, NOTHING_SENT, now)
+            taken = self._take(view, NOTHING_SENT, now)
             if taken.is_empty or not self._decider.knows_tables(view.memory, view.ask):
                 return None
         return taken
@@ -323,14 +323,14 @@ class Consumer:
         if cut := [part for document in documents for part in document.cut]:
             row = replace(row, told=counts_after(row.told, cut))
         ahead: MadePlan | Turn | None = None
-        trace, after = self._joined_trace(following, began), documents[-1].id
+        trace, after = self._join_trace(following, began), documents[-1].id
         with haste():
             delivering = beside(f"eventlog-delivers-{self.name}", partial(self._deliver, made, now))
             try:
                 make = partial(self._maker.make, after=after, trace=trace)
                 ahead = make(self._decider, following, now, row)
                 if isinstance(ahead, MadePlan):
-                    ahead = self._prepared_beside(ahead)
+                    ahead = self._prepare_beside(ahead)
             except EventlogError:
                 pass  # what is wrong with the next plan is raised when its turn comes
             finally:
@@ -344,7 +344,7 @@ class Consumer:
         self._forget_ahead()
         self._asked = None
 
-    def _prepared_beside(self, made: MadePlan) -> MadePlan:
+    def _prepare_beside(self, made: MadePlan) -> MadePlan:
         """Has the sink prepare the next plan, where it may while another one is committed."""
         if not (made.plan.planned and self.output.sink.capabilities.prepares):
             return made
@@ -416,7 +416,7 @@ class Consumer:
             associations=associations,
         )
         with step(self._span, "settle", output=self.name):
-            self._books.settled(self._journal.done(self.name, done))
+            self._books.enter_settled(self._journal.done(self.name, done))
         if known is not None:
             known.entered(associations)
         return not (parking.rows or gone)
@@ -431,9 +431,9 @@ class Consumer:
             objects: Mapping[int, str] = {}
             if answers or freed:  # else no row is parked, and the log need not be asked for objects
                 objects = self._objects([*over, *freed])
-            self._books.answered(answers, self._settings.strictness)
+            self._books.enter_answers(answers, self._settings.strictness)
             self._finish(over, answers, now, objects, freed=freed)
-            self._books.delivered([document.again() for document in over], answers)
+            self._books.enter_delivery([document.again() for document in over], answers)
 
         sending = HandOver(
             self.output.sink,
@@ -473,7 +473,7 @@ class Consumer:
         """Learns what the target has. The rest of an open plan goes back, and is decided again."""
         sink = self.output.sink
         with self._journal.reading() as view:
-            row, waiting = view.memory.output(self.name), view.planned(self.name)
+            row, waiting = view.memory.output(self.name), view.list_planned(self.name)
         if not sink.capabilities.resolves:
             self._after = sink.last()
             self._unsent.clear()

@@ -92,7 +92,7 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         decided: list[tuple[DefinitionSpan, Change]] = []
         decisions: list[Decision] = []
         for span, events in former.spans(in_order(group, asked.options)):
-            decision = _decided(asked, span, events)
+            decision = _decide_events(asked, span, events)
             decisions.append(decision)
             decided += [(span, change) for change in decision.changes]
         decided.sort(key=lambda of_span: order(of_span[1]))
@@ -117,7 +117,7 @@ def _parts_about(parts: Sequence[Part], positions: AbstractSet[Position]) -> lis
     return about
 
 
-def _decided(asked: Round, span: DefinitionSpan, events: Sequence[Event]) -> Decision:
+def _decide_events(asked: Round, span: DefinitionSpan, events: Sequence[Event]) -> Decision:
     """Decide events by the tables of their time, read back by their names of today."""
     reader = asked.reader
     if span.former and reader is not None:
@@ -204,14 +204,14 @@ class Decider:
         """
         # What was left of the last take goes as it was decided then: read now, it would be later
         # than what others have decided about the rows behind it.
-        left = self._left_before(output, taken, groups[0]) if len(groups) == 2 else None
+        left = self._find_left_before(output, taken, groups[0]) if len(groups) == 2 else None
         if left is not None:
             groups = groups[1:]
         # Others may take the same rows a moment later. Not where rows of a take wait or have gone:
         # then another output's take is another one.
         shared = outputs > 1 and len(groups) == 1 and not (taken.parked or taken.gone)
         shared = shared and (left is not None or not taken.unparked)
-        decided = self._known(output, taken, groups[0]) if shared else None
+        decided = self._find_known(output, taken, groups[0]) if shared else None
         if decided is None:
             asked, began = self.round, next(self._moments)
             # Where events may take effect later the clock counts. It is asked after the rows were
@@ -223,7 +223,7 @@ class Decider:
                 with self._one_at_a_time:
                     self._kept.append(_Kept(taken.records, groups[0], decided, outputs - 1))
         self._latest[output] = decided.ended
-        return decided.parts if left is None else self._joined(left, decided.parts)
+        return decided.parts if left is None else self._join_parts(left, decided.parts)
 
     def leave(self, output: str, taken: Take, parts: Sequence[Part], left: AbstractSet[Position]) -> None:
         """Remembers what the output was not given of its last decision: it comes with the next take."""
@@ -243,21 +243,21 @@ class Decider:
             return False
         return self.stamp is None or int(ask("history_stamp")[0][0]) == self.stamp
 
-    def _joined(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:
+    def _join_parts(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:
         """Join left and new parts: to one where tables look the same."""
         parts = [*left, *new]
         if any(part.span.former for part in parts):
             return parts
         return [replace(parts[0], decision=together([part.decision for part in parts]))]
 
-    def _left_before(self, output: str, taken: Take, first: Sequence[Event]) -> Sequence[Part] | None:
+    def _find_left_before(self, output: str, taken: Take, first: Sequence[Event]) -> Sequence[Part] | None:
         """Find the decision of the first events, if the output's last decision left just these."""
         known = self._left.get(output)
         if known is None or known.events != first or known.ended != self._latest[output]:
             return None
         return known.parts if are_all_that_waited(first, taken) else None
 
-    def _known(self, output: str, taken: Take, events: Sequence[Event]) -> _Decided | None:
+    def _find_known(self, output: str, taken: Take, events: Sequence[Event]) -> _Decided | None:
         """Find the decision of the same rows for another output: of the same contents too, for somebody may
         have given a number to another row since.
         """

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, counted, left_over
+from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, count_written, find_left_over
 from eventlog.core.errors import value_shown
 from eventlog.core.model import (
     EVERY_ROW,
@@ -30,7 +30,7 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Decision
 from eventlog.core.rules.definitions import DefinitionSpan
-from eventlog.core.rules.meaning import ended
+from eventlog.core.rules.meaning import end_event
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, RowReader, Writer, former_names_of
@@ -100,20 +100,20 @@ def encode(
         groups = []
         for number, of_part in groupby(placed, key=itemgetter(0)):
             groups.append((number, [change for _, change in of_part]))
-    made = _written(output, parts, groups, outcomes, reader)
+    made = _write_parts(output, parts, groups, outcomes, reader)
     pieces = made.pieces
     if output.format.counts and going_on is not None:
         written = list(chain.from_iterable(pieces))
         last: set[Position] = set()
         if may_leave:
-            last = _left(made.changes, written, going_on.soon, parts)
+            last = _find_left(made.changes, written, going_on.soon, parts)
         later = {item.transaction for item in written if item.positions[-1] in last}
         later.discard(None)
         kept = [[item for item in piece if item.positions[-1] not in last] for piece in pieces]
         left |= last
         # All pieces are numbered as one, and taken apart again.
         items = list(chain.from_iterable(kept))
-        numbered, counts = counted(items, counts, going_on.every | later)
+        numbered, counts = count_written(items, counts, going_on.every | later)
         ends = accumulate(map(len, kept), initial=0)
         pieces = [numbered[start:end] for start, end in pairwise(ends)]
     documents: list[Document] = []
@@ -238,7 +238,7 @@ class _Written(Struct):
     """Why the last change was refused."""
 
 
-def _written(
+def _write_parts(
     output: Output,
     parts: Sequence[Part],
     groups: Iterable[tuple[int, list[Change]]],
@@ -287,10 +287,10 @@ def _own(output: Output, decision: Decision, outcomes: dict[Position, Outcome]) 
 
 def _refuse(outcomes: dict[Position, Outcome], refusal: Refusal) -> None:
     for position in refusal.positions:
-        keep_worse(outcomes, position, ended(position, refusal))
+        keep_worse(outcomes, position, end_event(position, refusal))
 
 
-def _left(
+def _find_left(
     changes: Sequence[Change],
     written: Sequence[Any],
     going_on: frozenset[int],
@@ -300,7 +300,7 @@ def _left(
     # What is refused is not left with it: it would be decided together with what went out alone.
     written_ends = {item.positions[-1] for item in written}
     published = [change for change in changes if change.positions[-1] in written_ends]
-    last = left_over(published, [written], going_on)
+    last = find_left_over(published, [written], going_on)
     positions = set(chain.from_iterable(change.positions for change in last))
     positions |= _losers_of(positions, parts)
     most = max(MOST_LEFT_EVENTS, sum(len(part.decision.outcomes) for part in parts))
@@ -328,7 +328,7 @@ def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> d
     return waiting
 
 
-def planned_documents(
+def plan_documents(
     plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], identities: Identities, *, asked: bool
 ) -> list[OnTheWay]:
     """Make the documents' entries for the journal, with the rows that each superseded; one entry if

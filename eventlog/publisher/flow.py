@@ -29,8 +29,8 @@ from eventlog.sources.log.flow import (
     Polling,
     Resumed,
     WaitingParts,
+    count_recently_settled,
     patience,
-    settled_of_late,
 )
 from eventlog.sources.log.lock import read_holder
 from eventlog.sources.marks import PACE, PUBLISHER, RESUMED, Marks, Stretches, value_of
@@ -104,7 +104,7 @@ def read_flow(
         first_held=look.first_held,
         publishing=holder is not None and not read_holder(holder).is_over(look.now),
         failing=failing,
-        settled=settled_of_late(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds),
+        settled=count_recently_settled(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds),
         patience=patience(settings),
         lags=look.lags,
     )
@@ -194,7 +194,7 @@ class JournalLook:
         (held, suspended, retrying, not_due), rest = shares_of(total, kept)
         lagging = 0
         if self._behind:
-            lagging = min(rest, len(self._behind) - self._parked_within(self._behind))
+            lagging = min(rest, len(self._behind) - self._count_parked_within(self._behind))
         return WaitingParts(
             ready=rest - lagging,
             held=held,
@@ -218,7 +218,7 @@ class JournalLook:
         """Measure how far each output is behind the foremost one."""
         for name, row in sorted(outputs.items()):
             behind = self._behind_of(name)
-            rows = max(0, len(behind) - self._parked_within(behind))
+            rows = max(0, len(behind) - self._count_parked_within(behind))
             first = seconds = None
             if rows:
                 first = behind.parts[0][0]
@@ -247,7 +247,7 @@ class JournalLook:
         assert self._foremost is not None
         return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
 
-    def _parked_within(self, rows: Stretches) -> int:
+    def _count_parked_within(self, rows: Stretches) -> int:
         """Count the rows among these that wait for the foremost output itself."""
         if self._foremost is None or self._foremost.name not in self._parked or not rows:
             return 0

@@ -75,7 +75,7 @@ class Journal(JournalWriter):
     def _add(self, connection: Connection, memory: Memory, name: str) -> None:
         """Add an output. It lacks the rows of the foremost: those ahead of it, parked or planned."""
         foremost, row = memory.foremost, memory.new_output(name)
-        self._tell(connection, "output_make", [row.written()])
+        self._tell(connection, "output_make", [row.to_columns()])
         memory.outputs[name] = row
         if foremost is None:
             self._drop_passed(connection, memory)  # rows of the last output that somebody forgot
@@ -128,7 +128,7 @@ class Journal(JournalWriter):
                 self._tell(connection, "parked_no_later", [{**bound, "rested": latest + REST_MILLISECONDS}])
                 self._tell(connection, "planned_no_later", [bound])
                 memory.retried.clear()
-            self.faults.bound(now, latest)
+            self.faults.bound_delays(now, latest)
             self._clock_went_back = False
         return now
 
@@ -154,7 +154,7 @@ class Journal(JournalWriter):
                 records = [sent.records for sent in plan.planned]
                 if plan.is_asked:
                     row = replace(row, recent=add_recent(row.recent, row.plan, plan.plan, Stretches.union(records)))
-                self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
+                self._tell(connection, "planned_make", [sent.to_columns(name) for sent in plan.planned])
                 if name in memory.planned:
                     records.append(memory.planned[name])
                 memory.planned[name] = Stretches.union(records)
@@ -265,7 +265,7 @@ class Journal(JournalWriter):
     def sweep(self) -> bool:
         """Forgets rows that somebody has taken away or settled; whether there were any."""
         with self.transaction(soon=True) as (connection, memory):
-            gone = self._gone(connection, memory)
+            gone = self._find_gone(connection, memory)
             leaders: list[dict[str, Any]] = []
             if memory.any_parked:
                 gone |= self.numbers(connection, "parked_gone", limit=PIECE_ROWS)
@@ -288,7 +288,7 @@ class Journal(JournalWriter):
                 begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
                 first = self._looked + 1 if begin <= self._looked < end else begin
                 self._looked = min(end, first + PIECE_NUMBERS)
-                set_back = self.rows.unsealed(connection, memory, (first, self._looked), PIECE_ROWS)
+                set_back = self.rows.list_unsealed(connection, memory, (first, self._looked), PIECE_ROWS)
                 memory.seen -= Stretches.of(set_back)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
@@ -296,7 +296,7 @@ class Journal(JournalWriter):
             self._drop_passed(connection, memory)
             return bool(gone) or bool(leaders)
 
-    def _gone(self, connection: Connection, memory: Memory) -> Stretches:
+    def _find_gone(self, connection: Connection, memory: Memory) -> Stretches:
         """Find rows of planned documents, and of some batches, that wait no longer."""
         numbers = sorted(memory.batches)
         # A far output may have thousands of batches ahead: the others have their turn another time.

@@ -108,7 +108,7 @@ def judge(
         spoken = [answers[record] for record in records if record in answers]
         worst = max(spoken, key=lambda outcome: SEVERITY[outcome.status], default=None)
         if worst is not None:
-            worst = given_up(most_attempts, worst, sent.attempts)
+            worst = end_retries(most_attempts, worst, sent.attempts)
         # What the receiver took of an object behind a change that it did not take comes again, too:
         # only a repeat leaves the right state there.
         names = {objects[record] for record in records if record in objects}
@@ -129,7 +129,7 @@ def judge(
     return Judged(over, again)
 
 
-def given_up(most_attempts: int, outcome: Outcome, attempts: int) -> Outcome:
+def end_retries(most_attempts: int, outcome: Outcome, attempts: int) -> Outcome:
     """Turn a receiver's answer "again" into an error after so many attempts; 0 is never.
 
     A document that was only held up is not counted.

@@ -15,7 +15,7 @@ from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
 from eventlog.publisher.decide import Decider, causes_of
-from eventlog.publisher.encode import Encoded, Part, encode, planned_documents, waits
+from eventlog.publisher.encode import Encoded, Part, encode, plan_documents, waits
 from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.plans import TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
@@ -65,18 +65,18 @@ class PlanMaker:
         trace: BatchTrace | None,
     ) -> MadePlan | Turn:
         """Decides the rows of a take."""
-        encoded = self._encoded(decider, taken, now, row.told, after, trace)
+        encoded = self._encode(decider, taken, now, row.told, after, trace)
         if encoded.outcomes:
             causes = causes_of(taken.events, list(encoded.outcomes.values()))
             # A row that cannot be read may be of a table that has changed since the decider looked
             # at it: then all is decided again. Just after such a look the row itself is wrong.
             if causes and not decider.looks.cover(causes):
                 return Turn(stale=causes)
-        again = self._parked_again(taken, encoded, now)
+        again = self._park_again(taken, encoded, now)
         parked_again = {waiting.record for waiting in again.rows}
         plan_id = name_plan(row.plans + 1, _highest_row(taken, row))
         asked = self._output.sink.capabilities.resolves
-        planned = planned_documents(plan_id, taken, encoded, parked_again, decider.identities, asked=asked)
+        planned = plan_documents(plan_id, taken, encoded, parked_again, decider.identities, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
         over = {event.position[0] for event in taken.events} - parked_again
         unread = {waiting.record for waiting in again.rows if waiting.reason in FAULTS}
@@ -86,7 +86,7 @@ class PlanMaker:
                 if not unread.isdisjoint(detail.records):
                     return Turn(moved=True, unread=again.unread)
                 over.difference_update(detail.records)
-        readable = self._journal.faults.ended(self._output.name, taken, again.faulty)
+        readable = self._journal.faults.find_ended(self._output.name, taken, again.faulty)
         plan = TakePlan(
             stamp=taken.stamp,
             plan=plan_id,
@@ -105,7 +105,7 @@ class PlanMaker:
         books.unread, books.readable = again.unread, readable
         return MadePlan(taken=taken, encoded=encoded, plan=plan, decider=decider, books=books, trace=trace)
 
-    def _encoded(
+    def _encode(
         self,
         decider: Decider,
         taken: Take,
@@ -162,7 +162,7 @@ class PlanMaker:
             return replace(encoded, outcomes={**encoded.outcomes, **shared})
         return encoded
 
-    def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
+    def _park_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
         """Park the rows of a take that the rules have wait. Nothing behind them is in a document."""
         again = _Again(faulty={*taken.untried})
         self._journal.faults.wait(self._output.name, taken.untried)

@@ -37,7 +37,7 @@ class Sealed(Struct, frozen=True):
     is_new: bool = False
     """Its events were read just now: nobody has to ask whether they still wait."""
 
-    def joined(self, later: Sealed) -> Sealed:
+    def join(self, later: Sealed) -> Sealed:
         """Join both to one, whose events are read again."""
         return Sealed(self.records | later.records, self.weight + later.weight)
 

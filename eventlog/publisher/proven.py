@@ -62,7 +62,7 @@ class Proven(Struct):
             self.highest = max(self.highest, records.parts[-1][1])
             self.unproven += len(records)
 
-    def settled(self, connection: Connection, log: Log) -> Stretches:
+    def find_settled(self, connection: Connection, log: Log) -> Stretches:
         """Numbers of which a look that begins now sees all that will ever come."""
         is_asked, is_worth = self.asked > EVER, self.unproven >= WORTH_ROWS
         if not (is_asked or is_worth) or monotonic() < self.next_ask or not offers(log.dialect, "log_writers"):

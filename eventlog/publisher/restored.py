@@ -9,7 +9,7 @@ import logging
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.publisher.plans import PlanName, read_plan, split_recent
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def compare_plans(journal: Journal, row: JournalRow, last: str, doubts: int, *, 
         recent, rows = lost
         again = journal.send_again(row.name, rows, doubts, has=last, recent=recent)
         text = "The target of %s has lost its last plans, and gets %s once more; it has plan %s of %s."
-        _log.warning(text, row.name, counted(len(again), "row"), last or "none", row.plan)
+        _log.warning(text, row.name, count_words(len(again), "row"), last or "none", row.plan)
     elif row.plans:
         has = last or "none"
         warning = (

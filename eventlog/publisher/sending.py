@@ -18,7 +18,7 @@ from eventlog.core.model import EVERY_ROW, Outcome, Position, Reason, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.books import ConsumerSettings
-from eventlog.publisher.letters import POSITION, given_up, worst_by
+from eventlog.publisher.letters import POSITION, end_retries, worst_by
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import Unanswered
 from eventlog.publisher.unsealed import touch
@@ -132,7 +132,7 @@ class HandOver:
         """Enters the answers so far, but for documents whose rows share a number with one that has
         none yet.
         """
-        kept = self._entangled() if self._shared else []
+        kept = self._find_entangled() if self._shared else []
         numbers = {record for document in kept for record in document.records}
         over = [document for document in self._over if document not in kept]
         freed, known = self._freed, self._answers.items()
@@ -142,7 +142,7 @@ class HandOver:
         if over or freed:
             self._enter(over, freed, answers)
 
-    def _entangled(self) -> list[OnTheWay]:
+    def _find_entangled(self) -> list[OnTheWay]:
         """Documents with an answer whose rows share a number with one that waits for its own.
 
         Such rows get one letter: were it given now, a row that comes again would have it already.
@@ -180,7 +180,7 @@ class HandOver:
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
         document = self._waiting[number]
         # Before anything is freed: nothing has to wait behind what is given up.
-        give_up = partial(given_up, self._most_attempts, attempts=document.attempts)
+        give_up = partial(end_retries, self._most_attempts, attempts=document.attempts)
         outcomes = list(map(give_up, outcomes))
         if any(outcome.unread for outcome in outcomes):
             self.complaint = outcomes[0].note

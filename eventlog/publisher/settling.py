@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.core.model import Outcome, Reason, Status, written
-from eventlog.core.secrets import masked
+from eventlog.core.model import Outcome, Reason, Status, format_position
+from eventlog.core.secrets import mask_secrets
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches, as_text, stored
+from eventlog.sources.marks import Stretches, as_text, null_if_empty
 from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def note_of(outcome: Outcome) -> str | None:
     """Write the note as any database can keep it; a superseded event names its winner."""
     note = outcome.note
     if note is None and outcome.winner is not None:
-        note = f"superseded by {written(outcome.winner)}"
+        note = f"superseded by {format_position(outcome.winner)}"
     if note is None:
         return None
     # PostgreSQL keeps no NUL in a text, and a receiver's answer may have half of a surrogate pair,
     # which no database takes.
-    without_nul = masked(note).replace("\0", "\\0")
-    return stored(without_nul.encode("utf-8", "backslashreplace").decode())
+    without_nul = mask_secrets(note).replace("\0", "\\0")
+    return null_if_empty(without_nul.encode("utf-8", "backslashreplace").decode())

@@ -62,14 +62,14 @@ class TableFaults:
         """Have all outputs try tables anew: nobody knows which rows wait for them."""
         self._begun.clear()
 
-    def untried(self, now: int) -> Mapping[str, TableFault]:
+    def list_untried(self, now: int) -> Mapping[str, TableFault]:
         """Return the tables that are not to be tried yet."""
         if not self._faults:
             return self._faults
         with self._one_at_a_time:
             return {table: fault for table, fault in self._faults.items() if fault.due > now}
 
-    def untried_until(self, output: str) -> int | None:
+    def find_next_try(self, output: str) -> int | None:
         """Return when the first of the tables is tried of which rows wait for an output."""
         times = [self._faults[table].due for table in self._waiting.get(output, ()) if table in self._faults]
         return min(times, default=None)
@@ -95,7 +95,7 @@ class TableFaults:
             self._faults[table] = fault = TableFault(why=why, due=due, attempts=attempts)
             return fault, former is None or former.why.reason is not outcome.reason
 
-    def bound(self, now: int, latest: int) -> None:
+    def bound_delays(self, now: int, latest: int) -> None:
         """Have tables tried now that would be tried later than at any time that a delay gives."""
         with self._one_at_a_time:
             for table, fault in self._faults.items():
@@ -115,7 +115,7 @@ class TableFaults:
             for table in tables:
                 self._faults.pop(table, None)
 
-    def ended(self, output: str, taken: Take, faulty: Collection[str]) -> Sequence[str]:
+    def find_ended(self, output: str, taken: Take, faulty: Collection[str]) -> Sequence[str]:
         """Find tables that were read, of those of which rows wait for an output; `faulty` were not."""
         waiting = self._waiting.get(output)
         if not waiting:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import EVERY_ROW, Count, CutTransaction, Document, Outcome, Position, Reason, Status
 from eventlog.core.rules.times import moment
 from eventlog.sources.marks import Run, Stretches, as_text
@@ -83,13 +83,13 @@ class JournalRow(Struct, frozen=True, kw_only=True):
             plan=plan or "",
             has=has or "",
             paused=paused,
-            told={} if told is None else decoded(told, dict[int, Count], f"output.told of {name}"),
+            told={} if told is None else decode(told, dict[int, Count], f"output.told of {name}"),
             warning=warning,
             recent=recent or "",
             restored=None if restored is None else whole(restored, f"restored of the output {name}"),
         )
 
-    def written(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, Any]:
         """Write the table's columns: no text is empty there, for Oracle would not keep it."""
         return {
             "name": self.name,
@@ -148,7 +148,7 @@ class Parked(Struct, frozen=True, kw_only=True):
             due=None if due is None else int(due),
         )
 
-    def written(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, Any]:
         """Write the table's columns."""
         return {
             "output": self.output,
@@ -235,7 +235,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         body, covers = (self.body or "").encode(), self.covers or {}
         return Document(id=self.details[0].document, body=body, covers=covers, route=self.route)
 
-    def written(self, output: str) -> dict[str, Any]:
+    def to_columns(self, output: str) -> dict[str, Any]:
         """Write the table's columns."""
         return {
             "output": output,
@@ -259,9 +259,9 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         return cls(
             plan=str(plan),
             place=int(place),
-            details=decoded(details, list[Detail], f"details {where}"),
-            objects={} if objects is None else decoded(objects, dict[str, int], f"objects {where}"),
-            covers=None if covers is None else decoded(covers, dict[str, tuple[Position, ...]], f"covers {where}"),
+            details=decode(details, list[Detail], f"details {where}"),
+            objects={} if objects is None else decode(objects, dict[str, int], f"objects {where}"),
+            covers=None if covers is None else decode(covers, dict[str, tuple[Position, ...]], f"covers {where}"),
             body=body,
             route=route or "",
             attempts=int(attempts),
@@ -269,7 +269,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-def decoded(text: str, kind: type[T], where: str) -> T:
+def decode(text: str, kind: type[T], where: str) -> T:
     """Decode a text of `as_text`; raise DataError if it is something else. `where` is a column and its
     row.
     """
@@ -281,7 +281,7 @@ def decoded(text: str, kind: type[T], where: str) -> T:
 
 def stretches_of(text: str, where: str) -> Stretches:
     """Read the rows of a column `records`; raise DataError where somebody else has written it."""
-    runs = decoded(text, list[Run], where)
+    runs = decode(text, list[Run], where)
     for first, last in runs:
         if first > last:
             raise unreadable(where, f"a range of rows is from {first} to {last}")
@@ -293,7 +293,7 @@ def whole(value: Any, where: str) -> int:
     try:
         return int(value)
     except (TypeError, ValueError) as error:
-        raise unreadable(where, f"{shortened(str(value))!r} is no number") from error
+        raise unreadable(where, f"{shorten(str(value))!r} is no number") from error
 
 
 def outcome_of(number: int, status: str, reason: str, note: str | None) -> Outcome:

@@ -254,7 +254,7 @@ def take(
     others_wait = memory.any_held or (memory.any_parked and view.others_wait(output, again, now))
     is_restored = memory.output(output).restored is not None
     if unanswered or untried or others_wait or is_restored:
-        return _divided(view, output, taken, waited, freed, now, identities, unanswered, untried or {})
+        return _divide(view, output, taken, waited, freed, now, identities, unanswered, untried or {})
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
     if not again and not batches:  # new rows are all there
@@ -268,7 +268,7 @@ def take(
     )
 
 
-def _divided(
+def _divide(
     view: View,
     output: str,
     taken: Take,
@@ -281,9 +281,9 @@ def _divided(
 ) -> Take:
     """Divide a take where rows wait: some go, others begin to wait or wait on."""
     by_number = _by_number(taken.events)
-    objects, new_names, shared = _named(by_number, waited, identities)
+    objects, new_names, shared = _name_objects(by_number, waited, identities)
     parking = _parking(view, output, new_names, waited, freed, unanswered, by_number)
-    held = view.held(by_number)
+    held = view.list_held(by_number)
     waiting_tables = set[str]()
     restored = view.memory.output(output).restored
     going: list[Event] = []
@@ -345,11 +345,11 @@ def _waits_for_any(view: View, parking: Parking, number: int, names: set[str] | 
     no names, for earlier ones of whatever object.
     """
     if names is None:
-        return bool(parking.rows) or view.parked_below(parking.output, number) > gone_on
+        return bool(parking.rows) or view.count_parked_below(parking.output, number) > gone_on
     if not names.isdisjoint(parking.blocked):
         return True
     # Those that were set back may be before all that waits of their objects, and have to lead it.
-    return not names.isdisjoint(parking.waiting) and view.parked_below(parking.output, number) > gone_on
+    return not names.isdisjoint(parking.waiting) and view.count_parked_below(parking.output, number) > gone_on
 
 
 def _parking(
@@ -370,7 +370,7 @@ def _parking(
     # The first row that speaks of a whole table, and waits elsewhere or may be on its way.
     of_every_row = [unanswered.first_rows.get(EVERY_ROW, LAST_NUMBER)]
     if EVERY_ROW in known:
-        rows = view.parked_of(output, [EVERY_ROW], len(here) + 1)
+        rows = view.list_parked_of(output, [EVERY_ROW], len(here) + 1)
         of_every_row += [row.record for row in rows if row.record not in here]
     return Parking(
         output,
@@ -380,7 +380,7 @@ def _parking(
     )
 
 
-def _named(
+def _name_objects(
     by_number: Mapping[int, Sequence[Event]], waited: Mapping[int, Parked], identities: Identities
 ) -> tuple[dict[int, str], set[str], dict[int, set[str]]]:
     """Map rows to objects, and list further objects of which rows may wait; and all objects of each number

@@ -17,7 +17,7 @@ from eventlog.publisher.memory import see
 from eventlog.publisher.tables import Parked
 from eventlog.publisher.take import BEHIND
 from eventlog.publisher.unsealed import Spelling, name_of
-from eventlog.sources.log.reading import OBJECT, torn_places
+from eventlog.sources.log.reading import OBJECT, find_torn_places
 from eventlog.sources.log.row_events import Rows
 from eventlog.sources.marks import Stretches, as_text
 
@@ -53,7 +53,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
             # Nothing may pass a row that speaks of a whole table.
             if spelling[1] == EVERY_ROW or (passed == room and not waits):
                 # The head of a change must not be parked where its rest, among rows of others, is not.
-                for torn in torn_places(unread, index):
+                for torn in find_torn_places(unread, index):
                     behind.pop(int(unread[torn][0]), None)
                 break
             if waits:

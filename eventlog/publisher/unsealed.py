@@ -33,7 +33,7 @@ from eventlog.sources.log.reading import (
     WaitingRows,
     continuing,
     end_with_a_change,
-    torn_places,
+    find_torn_places,
 )
 from eventlog.sources.log.row_events import Rows
 from eventlog.sources.marks import Run, Stretches, as_text
@@ -112,7 +112,7 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """Read the next rows, so many or as many more as the last object has; None where none wait."""
-        settled = self._settled(connection, memory)
+        settled = self._find_settled(connection, memory)
         known, room = memory.known, self.reader.share
         # What was read ahead counts once, if it is this and nobody has changed anything since.
         ahead, self._ahead = self._ahead, None
@@ -139,7 +139,7 @@ class UnsealedRows:
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
                 # are wanted, for the end may be among rows of one change.
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
-                portion, is_new = self.reader.next(connection, _noted(numbers, limit, room)), True
+                portion, is_new = self.reader.next(connection, _request_rows(numbers, limit, room)), True
         rows = portion.rows
         memory.proven.look(settled, [event.position[0] for event in rows[:1]])
         if not rows:
@@ -203,13 +203,13 @@ class UnsealedRows:
             return []
         if late:  # by one statement, as above
             numbers = self._late(connection, memory, known, asked, above=True)
-            rows = self.reader.unread(connection, _noted(numbers))
+            rows = self.reader.unread(connection, _request_rows(numbers))
         if len({row[0] for row in rows}) < len(rows):
             return []
         end = len(rows)
         if end >= asked:  # there are more behind them, and the last change may go on there
             end = end_with_a_change(rows, end - NEAR_ROWS)
-        torn = torn_places(rows, end)
+        torn = find_torn_places(rows, end)
         return [row for index, row in enumerate(rows[:end]) if index not in torn]
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
@@ -228,7 +228,7 @@ class UnsealedRows:
 
     def anything(self, connection: Connection, memory: Memory) -> bool:
         """Return True if untaken rows wait."""
-        settled = self._settled(connection, memory)
+        settled = self._find_settled(connection, memory)
         numbers = self.first_numbers(connection, memory, 1)
         memory.proven.look(settled, numbers)
         if not numbers and memory.proven.is_whole_look_due():
@@ -240,35 +240,35 @@ class UnsealedRows:
                 memory.proven.look_whole(kept, began)
         return bool(numbers)
 
-    def _settled(self, connection: Connection, memory: Memory) -> Stretches:
+    def _find_settled(self, connection: Connection, memory: Memory) -> Stretches:
         """Numbers of which the next look sees all that will ever come."""
         if self._settings.handle_future_events:  # rows of any number may be due any time
             return Stretches()
-        return memory.proven.settled(connection, self._log)
+        return memory.proven.find_settled(connection, self._log)
 
     def events(self, connection: Connection, memory: Memory, numbers: Sequence[int]) -> Sequence[Event]:
         """Read the events of these rows, as far as they still wait."""
-        return self._with_faults(connection, self._noted(connection, numbers), memory)
+        return self._with_faults(connection, self._read_noted(connection, numbers), memory)
 
     def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
         """Map these rows to their objects, as far as they still wait."""
-        return objects_of(self._identities, self._noted(connection, numbers))
+        return objects_of(self._identities, self._read_noted(connection, numbers))
 
     def names(self, connection: Connection, numbers: Sequence[int]) -> list[tuple[str, int]]:
         """List each object of each of these rows, with the number, as far as they still wait."""
-        events = self._noted(connection, numbers)
+        events = self._read_noted(connection, numbers)
         return [(object_of(self._identities, event), event.position[0]) for event in events]
 
-    def _noted(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
+    def _read_noted(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
         if not numbers:
             return ()
-        return self.reader.next(connection, _noted(numbers)).rows
+        return self.reader.next(connection, _request_rows(numbers)).rows
 
     def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
         """Find the rows that go on with the change of the one before them of their object."""
-        return continuing(self.reader.unread(connection, _noted(numbers)))
+        return continuing(self.reader.unread(connection, _request_rows(numbers)))
 
-    def unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
+    def list_unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
         """Numbers of waiting rows of a run that no output has parked, and that nobody has taken."""
         first, last = run
         taken, unsealed = memory.taken, list[int]()
@@ -318,7 +318,7 @@ def _above(number: int, limit: int, room: int) -> Request:
     return Request(limit=limit, room=room, among="among_beyond", bounds={"beyond": number})
 
 
-def _noted(numbers: Sequence[int], limit: int = ALL, room: int = ALL) -> Request:
+def _request_rows(numbers: Sequence[int], limit: int = ALL, room: int = ALL) -> Request:
     """Request rows with these numbers."""
     return Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(numbers)})
 

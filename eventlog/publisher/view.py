@@ -85,7 +85,7 @@ class View(Struct, frozen=True):
         objects = {leader for leader, _ in leaders[:most]}
         # Times count there and not numbers: the first row of an object may have any number.
         if self.settings.handle_future_events:
-            return self.parked_of(name, objects), objects
+            return self.list_parked_of(name, objects), objects
         rows, left = self._first_rows(name, objects, most)
         if len(leaders) <= most and len(rows) <= limit:
             return rows, objects
@@ -112,7 +112,7 @@ class View(Struct, frozen=True):
         """
         limit = most
         while True:
-            rows = self.parked_of(name, objects, limit)
+            rows = self.list_parked_of(name, objects, limit)
             left = sum(row.reason == Reason.GOES_ON.value for row in rows)
             if len(rows) < limit or limit == most + left:
                 return rows, left
@@ -126,7 +126,7 @@ class View(Struct, frozen=True):
         leaders = [(str(leader), int(record)) for leader, record in self.ask("parked_due", **values)]
         return [(leader, record) for leader, record in leaders if not unanswered.holds_up(leader)][:limit]
 
-    def parked_of(self, name: str, objects: Iterable[str], limit: int = ALL) -> list[Parked]:
+    def list_parked_of(self, name: str, objects: Iterable[str], limit: int = ALL) -> list[Parked]:
         """List the waiting rows of some objects, in their order."""
         asked = sorted(set(objects))
         if not asked:
@@ -153,13 +153,13 @@ class View(Struct, frozen=True):
         values = {"output": name, "objects": as_text(asked)}
         return {str(waiting) for (waiting,) in self.ask("parked_objects", **values)}
 
-    def parked_below(self, name: str, record: int) -> int:
+    def count_parked_below(self, name: str, record: int) -> int:
         """Count the rows before this one that wait for an output."""
         if not self.memory.any_parked:
             return 0
         return int(self.ask("parked_below", output=name, record_id=record)[0][0])
 
-    def held(self, numbers: Collection[int]) -> set[int]:
+    def list_held(self, numbers: Collection[int]) -> set[int]:
         """Find the held rows among these."""
         if not self.memory.any_held or not numbers:
             return set()
@@ -233,7 +233,7 @@ class View(Struct, frozen=True):
         every = soon.union(mark for mark, _ in waiting)
         return GoingOn(every=frozenset(every), soon=frozenset(soon))
 
-    def planned(self, name: str) -> list[OnTheWay]:
+    def list_planned(self, name: str) -> list[OnTheWay]:
         """List the documents of an output that may be on their way, in their order.
 
         Those of a later plan go first: one that shares an object with an earlier plan is of rows
@@ -263,7 +263,7 @@ class View(Struct, frozen=True):
             first[own] = min(record, first.get(own, record))
         return first
 
-    def retried_until(self, name: str) -> int | None:
+    def find_last_retry(self, name: str) -> int | None:
         """Return when the last row is offered again that a receiver did not take; None where none is."""
         if not self.memory.any_parked:
             return None

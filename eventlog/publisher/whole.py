@@ -34,7 +34,7 @@ def in_transactions(
     events they are cut: nobody can hold a transaction of any length.
     """
     names = [_name(change) for _, change in changes]
-    left = _left(changes, names, going_on)
+    left = _find_left(changes, names, going_on)
     left_changes = [change for (_, change), name in zip(changes, names, strict=True) if name in left]
     positions = {position for change in left_changes for position in change.positions}
     if most and len(positions) > most:
@@ -75,7 +75,7 @@ Left = set[int | Position]
 """Transactions by their marks, and changes of no known transaction by their positions."""
 
 
-def _left(changes: Sequence[Placed], names: Sequence[int | Position], going_on: Collection[int]) -> Left:
+def _find_left(changes: Sequence[Placed], names: Sequence[int | Position], going_on: Collection[int]) -> Left:
     left: Left = set(going_on)
     # Until none is added: a transaction that is left because of one object has changed others, too.
     while True:

@@ -73,7 +73,7 @@ class JournalWriter(JournalReader):
             raise HoldsChangedError("The log may have been restored: the target is asked first.")
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
-        self._tell(connection, "output_move", [row.written()])
+        self._tell(connection, "output_move", [row.to_columns()])
         memory.outputs[row.name] = row
 
     # --- parts of a transaction -------------------------------------------------------------------
@@ -91,7 +91,7 @@ class JournalWriter(JournalReader):
         in_take = any(former in batches for batches in memory.in_take.values())
         is_between = any(position >= former for position in others)
         if former and not (in_take or is_between or former in memory.converted):
-            joined = memory.batches[former].joined(sealed)
+            joined = memory.batches[former].join(sealed)
             if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
                 self._tell(connection, "batch_drop", [{"id": former}])
                 del memory.batches[former]
@@ -111,7 +111,7 @@ class JournalWriter(JournalReader):
         single: list[dict[str, Any]] = []
         for (output, name, reason, note, attempts, due), rows in groups.items():
             if len(rows) < MANY_ROWS:
-                single.extend(row.written() for row in rows)
+                single.extend(row.to_columns() for row in rows)
             else:
                 ids = id_list([row.record for row in rows])
                 values = {"output": output, "object": name, "reason": reason, "note": note}
@@ -176,7 +176,7 @@ class JournalWriter(JournalReader):
                 documents = OnTheWay.read(row)
                 if documents.records.meets(gone):
                     details = [detail.without(gone) for detail in documents.details]
-                    written = replace(documents, details=details).written(output)
+                    written = replace(documents, details=details).to_columns(output)
                     columns = ("output", "plan", "place", "records", "details")
                     values = {column: written[column] for column in columns}
                     self._tell(connection, "planned_less", [values])

@@ -92,13 +92,13 @@ class Archive:
                     if path.stat().st_mtime < time.time() - LEFT_BEHIND_SECONDS:
                         path.unlink()
         except OSError as error:
-            raise self.refused(error) from error
+            raise self.make_error(error) from error
 
     def file(self) -> ArchiveFile:
         """Make a new file; nothing of it is there before it is finished."""
         return ArchiveFile(self)
 
-    def refused(self, error: OSError) -> SinkError:
+    def make_error(self, error: OSError) -> SinkError:
         why = error.strerror or str(error)
         return SinkError(
             f"The archive {self.folder} cannot be written: {why}.",
@@ -122,7 +122,7 @@ class ArchiveFile:
 
     def write(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            ready = self._archive.masked(archived(row))
+            ready = self._archive.masked(archive_row(row))
             encoded = msgspec.json.encode(ready)
             self._digest.update(encoded)
             self._bytes += len(encoded)
@@ -156,7 +156,7 @@ class ArchiveFile:
             self._temporary.replace(target)
             flush(archive.folder)
         except OSError as error:
-            raise archive.refused(error) from error
+            raise archive.make_error(error) from error
         return str(target)
 
     def discard(self) -> None:
@@ -180,14 +180,14 @@ class ArchiveFile:
         )
         try:
             if self._writer is None:
-                self._writer = arrow.parquet.ParquetWriter(self._opened(), schema, compression="zstd")
+                self._writer = arrow.parquet.ParquetWriter(self._open(), schema, compression="zstd")
             columns = [list(column) for column in zip(*self._group, strict=True)]
             self._writer.write_table(arrow.table(columns, schema=schema))
         except OSError as error:
-            raise self._archive.refused(error) from error
+            raise self._archive.make_error(error) from error
         self._group, self._bytes = [], 0
 
-    def _opened(self) -> Path | IO[bytes]:
+    def _open(self) -> Path | IO[bytes]:
         """Open a new file. One that goes to a store has no name, so that a kill leaves nothing of it."""
         if self._archive.objects is not None:
             self._nameless = TemporaryFile()  # noqa: SIM115  # finish or discard closes it
@@ -196,7 +196,7 @@ class ArchiveFile:
         return self._temporary
 
 
-def archived(row: Row) -> Row:
+def archive_row(row: Row) -> Row:
     """Convert a row for an archive: times in ISO 8601, texts that are text, numbers that are numbers."""
     values = [*row]
     values[0] = int(values[0])

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from eventlog.care.row_commands import meant_letters, meant_table
+from eventlog.care.row_commands import resolve_letters, resolve_table
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import show_done, show_json, show_sentence
 from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.cli.watching import RowTally, watched, watching
 from eventlog.core.errors import UsageError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sinks.store.address import is_address
 
 if TYPE_CHECKING:
@@ -83,14 +83,14 @@ def purge(
         target = objects_at(archive, what="--archive")
     elif archive is not None:
         target = Path(archive)
-    wanted = deleting.Purge(age=read_age(age), letters=meant_letters(letters, f"N{PROCESSED}") or deleting.ENDED)
+    wanted = deleting.Purge(age=read_age(age), letters=resolve_letters(letters, f"N{PROCESSED}") or deleting.ENDED)
     log = site.log()
-    wanted = replace(wanted, table=meant_table(log, table))
+    wanted = replace(wanted, table=resolve_table(log, table))
     total = None
     # Else nobody would see the figure, and it reads all of the log.
     if dry or not yes or watched():
         total = deleting.count_old(log, wanted)
-    would = f"{counted(total or 0, 'row')} would be deleted."
+    would = f"{count_words(total or 0, 'row')} would be deleted."
     if dry:
         show_done("would_delete", total or 0, would, as_json=as_json)
         return
@@ -98,19 +98,19 @@ def purge(
     files = None
     if target is not None:
         masked = _hiding(site, log) if hide else lambda row: row
-        files = Archive(target, log.name, masked, _described(site, log))
-    purged = _watched(deleting.purge(log, wanted, files), total)
+        files = Archive(target, log.name, masked, _write_definitions(site, log))
+    purged = _watch(deleting.purge(log, wanted, files), total)
     if as_json:
         show_json(purged)
         return
-    sentence = f"{counted(purged.rows, 'row')} deleted"
+    sentence = f"{count_words(purged.rows, 'row')} deleted"
     if archive is not None:
-        count = counted(len(purged.files), "file")
+        count = count_words(len(purged.files), "file")
         sentence += f", {purged.archived:,} archived in {count} in {archive}"
     show_sentence(f"{sentence}.")
 
 
-def _described(site: Site, log: Log) -> bytes | None:
+def _write_definitions(site: Site, log: Log) -> bytes | None:
     """Write the definitions by which images of the log are read; None where it has none."""
     from eventlog.config.build import log_catalog_of
     from eventlog.core.schema_file import catalog_to_json
@@ -140,7 +140,7 @@ def _hiding(site: Site, log: Log) -> Callable[[Row], Row]:
     return without_hidden
 
 
-def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
+def _watch(steps: Iterable[Purged], total: int | None) -> Purged:
     """Run the steps, showing progress with a bar on a terminal; return the last one."""
     from eventlog.purge.deleting import Purged
 
@@ -153,7 +153,7 @@ def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
                 watch.look()
         except KeyboardInterrupt:
             # Each step is a transaction, so what was deleted by then stays deleted.
-            rows = counted(purged.rows, "row")
+            rows = count_words(purged.rows, "row")
             reason = f"{rows} deleted, and the same command continues from there"
             raise KeyboardInterrupt(reason) from None
     return purged

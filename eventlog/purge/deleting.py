@@ -133,7 +133,7 @@ def _stretches(
     """Yield the stretches of the log with old rows: each by its begin and its end, with the query's answer
     about them, their numbers first.
     """
-    stretch_parameters = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
+    stretch_parameters = {"log": log.dialect.qualify(log.names.schema, log.names.table), "many": STRETCH_ROWS}
     written = "untold" if log.names.transaction is None else "transaction_told"
     said = "untold" if log.names.context is None else "context_told"
     old = log.query(query, stretch="in_stretch", past="in_past", transaction=written, context=said)

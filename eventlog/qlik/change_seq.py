@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import Change
 from eventlog.core.rules.times import read_moment
 
@@ -52,7 +52,7 @@ class ChangeSeq(Struct, frozen=True, order=True):
             # 35 zeros, and not None, so that a fresh start compares and continues as any other.
             return START
         if _form(text) is None:
-            raise DataError(f"{shortened(text)!r} is no change_seq; it has {CHARACTERS} digits.")
+            raise DataError(f"{shorten(text)!r} is no change_seq; it has {CHARACTERS} digits.")
         return cls(text[:TIME_DIGITS], int(text[TIME_DIGITS:]))
 
     def later(self, changes: int, stamp: str) -> ChangeSeq:

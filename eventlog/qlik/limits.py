@@ -36,7 +36,7 @@ class Limit(Struct, frozen=True):
     problem: Callable[[Any], str | None]
     quick: Quick = lambda read: read
 
-    def checked(self, read: Reading) -> Reading:
+    def check(self, read: Reading) -> Reading:
         """Wrap a reading to refuse values beyond the column's limit."""
         problem = self.problem
 
@@ -57,7 +57,7 @@ def reading_within(sql_type: str, limits: ColumnLimits | None) -> Reading:
         return read
     bound = limit_of(sql_type, limits)
     if bound is not None:
-        read = bound.checked(read)
+        read = bound.check(read)
     far = _far_reading(sql_type, limits)
     if far is None:
         return read

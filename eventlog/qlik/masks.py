@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 
 MOST_COLUMNS: Final = 1024
 """What 128 bytes can say something of, header columns among them."""
@@ -48,7 +48,7 @@ def bits_of_hex(mask: str | None) -> int:
     if not text:
         return 0
     if _hexadecimal(text) is None:  # int() would take a sign too, and a negative mask has no end
-        raise DataError(f"{shortened(text)!r} is no mask; it is written in hexadecimal digits.")
+        raise DataError(f"{shorten(text)!r} is no mask; it is written in hexadecimal digits.")
     return int(text, 16)
 
 
@@ -59,12 +59,12 @@ def bits_of(mask: str | bytes | memoryview | None) -> int:
     return bits_of_bytes(bytes(mask or b""))
 
 
-def padded_bytes(bits: int, columns: int) -> bytes:
+def pad_bytes(bits: int, columns: int) -> bytes:
     """Write the binary mask in the width of messages: one byte more than whole bytes of columns."""
     return bits.to_bytes(columns // 8 + 1, "little")
 
 
-def padded_hex(bits: int, columns: int) -> str:
+def pad_hex(bits: int, columns: int) -> str:
     """Write the mask as text in the width of messages."""
     return binascii.hexlify(bits.to_bytes(columns // 8 + 1, "big")).decode("ascii").upper()
 

@@ -18,7 +18,7 @@ from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.on_value import BeyondSide, side_of
 from eventlog.qlik.readings import is_whole_text
-from eventlog.qlik.values import named
+from eventlog.qlik.values import name_column
 
 _ENDS: Final[dict[Category, tuple[Value, Value]]] = {
     Category.DATE: (dt.date.min, dt.date.max),
@@ -43,11 +43,11 @@ class ColumnSayer:
             # Ways do not see it: it shows only when the whole message is encoded.
             problem = f"{value_shown(value)} holds half a character"
             hint = "which UTF-8 cannot carry; correct the value"
-            raise named(ExpressionError(f"{problem}, {hint}"), column)
+            raise name_column(ExpressionError(f"{problem}, {hint}"), column)
         try:
             column_and_way[1](value)
         except ExpressionError as error:
-            raise named(error, column) from None
+            raise name_column(error, column) from None
 
     def nearest(self, column: str, value: Value) -> Value:
         """Find the nearest value that the column can hold; None where there is none."""

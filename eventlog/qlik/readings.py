@@ -46,7 +46,7 @@ def reading_of(sql_type: str) -> Reading:
     if category is Category.NUMBER and is_float(sql_type):
         return _float
     if category is Category.TIMESTAMP and is_zoned(sql_type):
-        return _zoned
+        return _read_zoned
     return _READINGS[category]
 
 
@@ -173,7 +173,7 @@ def _timestamp(cell: Cell) -> Value:
     return _utc(moment).replace(tzinfo=None)
 
 
-def _zoned(cell: Cell) -> Value:
+def _read_zoned(cell: Cell) -> Value:
     moment = _moment(cell)
     if moment.tzinfo is None:
         return moment.replace(tzinfo=dt.UTC)

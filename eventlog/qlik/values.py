@@ -41,7 +41,7 @@ class TableValues:
         """The columns' names in `names`, by what the database calls them, which keys do."""
 
 
-def named(error: ExpressionError, column: str) -> ExpressionError:
+def name_column(error: ExpressionError, column: str) -> ExpressionError:
     """Add to an error the column that it speaks of."""
     return ExpressionError(f"column {value_shown(column)}: {error}")
 
@@ -92,7 +92,7 @@ class Teller:
         if change.op is Op.TRUNCATE:
             return None, None, 0, 0, 0
         if change.op is Op.MODIFY:
-            return self.modified(change)[:5]
+            return self.tell_modified(change)[:5]
         row, _, bits, *_ = self.row(change, new=change.op is Op.ADD)
         if change.op is Op.ADD:
             return None, row, bits, 0, bits
@@ -101,7 +101,7 @@ class Teller:
 
     def row(self, change: Change, *, new: bool) -> RowImages:
         """Return a row that begins, or one that ends."""
-        row, known, key_value = self.keyed(change.row.key)
+        row, known, key_value = self.tell_key(change.row.key)
         plan, null = self._plan, self._null
         for edit in change.edits:
             cell = edit.new if new else edit.old
@@ -122,10 +122,10 @@ class Teller:
         # It has one side only, so that all that is known of it counts as changed.
         return row, row, known, known, known, key_value
 
-    def modified(self, change: Change) -> RowImages:
+    def tell_modified(self, change: Change) -> RowImages:
         """Return a row that goes on."""
         # A modification never changes a key, which therefore stands on both sides.
-        after, key_bits, key_value = self.keyed(change.row.key)
+        after, key_bits, key_value = self.tell_key(change.row.key)
         before = after.copy()
         known_before = known_after = key_bits
         changed = 0
@@ -173,7 +173,7 @@ class Teller:
                 changed |= bit
         return before, after, changed, known_before, known_after, key_value
 
-    def keyed(self, key: str) -> tuple[list[Piece], int, str | None]:
+    def tell_key(self, key: str) -> tuple[list[Piece], int, str | None]:
         """Return a row with only the key, the key's bits, and its value if it is a single one."""
         row = self._nothing.copy()
         text = key[self._skip :]
@@ -183,7 +183,7 @@ class Teller:
             try:
                 row[index] = text if plain is str else way(text)
             except ExpressionError as error:
-                raise named(error, self._values.names[index]) from None
+                raise name_column(error, self._values.names[index]) from None
             return row, bit, text
         parts = parse(key).parts if key else ()
         bits = 0
@@ -196,7 +196,7 @@ class Teller:
             try:
                 row[index] = text if plain is str else way(text)
             except ExpressionError as error:
-                raise named(error, self._values.names[index]) from None
+                raise name_column(error, self._values.names[index]) from None
             bits |= bit
         if len(parts) == 1:
             return row, bits, parts[0][1]
@@ -205,7 +205,7 @@ class Teller:
     def _check(self, edit: Edit, error: Exception) -> None:
         """Raises what must be seen of an error that stopped an edit, with its column."""
         if isinstance(error, ExpressionError):
-            raise named(error, edit.column) from None
+            raise name_column(error, edit.column) from None
         # A child table's values have no place in a row.
         if edit.column not in self._left_out:
             table = self._values.table.name

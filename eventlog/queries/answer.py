@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.installed import tracked
+from eventlog.capture.installed import list_tracked
 from eventlog.config.build import decider_of, name_of
 from eventlog.config.outputs import default_output
 from eventlog.config.settings import Config
-from eventlog.core.errors import ConfigError, DataError, EventlogError, shortened
+from eventlog.core.errors import ConfigError, DataError, EventlogError, shorten
 from eventlog.core.model import REFRESH, Change, Event, Kind, Reason, Refusal
 from eventlog.core.registry import steps_plugin
 from eventlog.core.rules import Round
@@ -32,7 +32,7 @@ from eventlog.queries.instances import Instance, InstanceFormat, write_answer, w
 from eventlog.queries.settings import QueryConfig, settings_of
 from eventlog.refresh.loads import loads
 from eventlog.sql.access import transaction
-from eventlog.sql.connect import connect, limit_sessions, read_back_engine
+from eventlog.sql.connect import connect, connect_for_read_back, limit_sessions
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
@@ -134,7 +134,7 @@ class Answerer:
         asked = decider_of(engine, names, alone).round
         assert asked.catalog is not None
         with engine.connect() as connection:
-            captured = {(table.schema, table.name) for table in tracked(connection, names)}
+            captured = {(table.schema, table.name) for table in list_tracked(connection, names)}
         steps = steps_plugin().of_output(output, config.policy)
         policy = Policy(steps, asked.catalog)
         if steps:
@@ -197,7 +197,7 @@ class Answerer:
         if asked.classes and not known:
             names = ", ".join([*asked.classes, *dict.fromkeys(name for name, _ in asked.search)])
             raise DataError(
-                f"No class has these names and attributes: {shortened(names)}.",
+                f"No class has these names and attributes: {shorten(names)}.",
                 hint="Choose from the answer to <query-schema>.",
             )
 
@@ -208,7 +208,7 @@ class Answerer:
         engine, names = self._where()
         source = self._config.source
         limits = (source.statement_timeout, source.lock_timeout, self._config.publisher.read_back_timeout)
-        reading = read_back_engine(engine, source.reader, *limits)
+        reading = connect_for_read_back(engine, source.reader, *limits)
         [load] = loads(engine, names, [shape.source.whole], None, None)
         finder = Finder(dialect_of(engine), names, load, self._settings.most_rows)
         with transaction(reading, "What a query asks for", lone=True) as connection:

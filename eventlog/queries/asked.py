@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, XmlError, shortened, value_shown
+from eventlog.core.errors import DataError, XmlError, shorten, value_shown
 from eventlog.xds.read import XmlElement, parse
 
 SCOPES = ("entry", "subordinates", "subtree")
@@ -55,7 +55,7 @@ def _read(element: XmlElement) -> Asked:
     if element.tag == "query-schema":
         return SchemaQuery(event_id=event_id)
     if element.tag != "query":
-        why = f"<{shortened(str(element.tag))}> is not answered here: this address reads, and changes nothing."
+        why = f"<{shorten(str(element.tag))}> is not answered here: this address reads, and changes nothing."
         return RefusedQuestion(event_id=event_id, why=why)
     try:
         return _query(element, event_id)

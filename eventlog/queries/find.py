@@ -9,12 +9,12 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
-from eventlog.core.errors import DataError, KeySyntaxError, shortened
+from eventlog.core.errors import DataError, KeySyntaxError, shorten
 from eventlog.core.schema import Attribute, Table
 from eventlog.core.tablekey import parse
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.refresh.loads import Load, fill_holes
-from eventlog.sql.access import fetched, in_text
+from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
 
@@ -35,7 +35,7 @@ class Named(Struct, frozen=True, kw_only=True):
 def read_association(association: str) -> Named:
     """Read who is meant; DataError where it is none of ours."""
     match = _association.fullmatch(association)
-    problem = f"{shortened(association)!r} is no association, such as idu=1,table=usr,schema=app."
+    problem = f"{shorten(association)!r} is no association, such as idu=1,table=usr,schema=app."
     if match is None:
         raise DataError(problem)
     try:
@@ -59,7 +59,7 @@ class Finder:
 
     def __init__(self, dialect: Dialect, names: LogNames, load: Load, most: int) -> None:
         self._dialect, self._load, self._most = dialect, load, most
-        self._row = in_text(dialect.quoted(load.table.name))
+        self._row = in_text(dialect.quote(load.table.name))
         order = KeyOrder(dialect, load.table, self._row)
         # With the condition of its triggers: rows of which no change is told are not told here.
         self._holes = fill_holes(dialect, names, load, order)
@@ -76,7 +76,7 @@ class Finder:
         """The keys of objects that have all of these values."""
         conditions, parameters = [], dict[str, Any]()
         for index, (attribute, value) in enumerate(searched):
-            form = self._dialect.lookup.compared(self._dialect, attribute.column)
+            form = self._dialect.lookup.compare_column(self._dialect, attribute.column)
             bound = form.read(value)
             if bound is None:
                 return []  # no value of the column's type
@@ -87,23 +87,23 @@ class Finder:
         chosen = " AND ".join([self._holes["chosen"], *conditions])
         anywhere = {"after": "(1 = 1)", "upto": "(1 = 1)"}
         query = statement(self._dialect, "refresh_keys", **self._holes | {"chosen": chosen} | anywhere)
-        rows = fetched(connection, text(query), {"limit": self._most + 1, **parameters})
+        rows = fetch(connection, text(query), {"limit": self._most + 1, **parameters})
         return [str(key) for (key,) in rows]
 
     def _condition(self, attribute: Attribute, value: str) -> str:
         table, dialect = self._load.table, self._dialect
-        compared = dialect.lookup.compared(dialect, attribute.column).column
-        name = in_text(dialect.quoted(attribute.column.name))
+        compared = dialect.lookup.compare_column(dialect, attribute.column).column
+        name = in_text(dialect.quote(attribute.column.name))
         if attribute.child is None:
             return f"{compared.format(column=f'{self._row}.{name}')} = {value}"
         child = next(child for child in table.children if child.name == attribute.child)
         pairs = zip(table.key or child.parent_key, child.parent_key, strict=True)
         joined = [
-            f"part.{in_text(dialect.quoted(own))} = {self._row}.{in_text(dialect.quoted(parent))}"
+            f"part.{in_text(dialect.quote(own))} = {self._row}.{in_text(dialect.quote(parent))}"
             for parent, own in pairs
         ]
         where = " AND ".join([*joined, f"{compared.format(column=f'part.{name}')} = {value}"])
-        place = in_text(dialect.qualified(table.schema, child.name))
+        place = in_text(dialect.qualify(table.schema, child.name))
         return f"EXISTS (SELECT 1 FROM {place} part WHERE {where})"
 
 

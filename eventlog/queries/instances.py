@@ -11,7 +11,7 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.model import ABSENT, Change, Document, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
-from eventlog.xds.values import Fields, Settings, association_end, attribute, escaped, values
+from eventlog.xds.values import Fields, Settings, association_end, attribute, escape, values
 from eventlog.xds.write import DECLARATION
 
 XDS_TYPES = {"int": "int", "state": "state", "octet": "octet"}
@@ -38,7 +38,7 @@ class Instance(Struct, frozen=True, kw_only=True):
         """Write the element with the attributes that are wanted."""
         lines = [
             f'    <instance class-name="{attribute(self.class_name)}"{_event(event_id)}>',
-            f"      <association>{escaped(self.association)}</association>",
+            f"      <association>{escape(self.association)}</association>",
         ]
         for name, told in self.values.items():
             if told and (wanted is None or name in wanted):
@@ -117,7 +117,7 @@ def write_schema(tables: Iterable[Table]) -> str:
 def write_status(level: str, event_id: str, text: str = "") -> str:
     """Write what became of one question."""
     head = f'    <status level="{level}"{_event(event_id)} type="driver-general"'
-    return f"{head}>{escaped(text)}</status>\n" if text else f"{head}/>\n"
+    return f"{head}>{escape(text)}</status>\n" if text else f"{head}/>\n"
 
 
 def write_answer(elements: Iterable[str]) -> bytes:

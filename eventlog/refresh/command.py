@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from eventlog.care.output_commands import configured
+from eventlog.care.output_commands import name_configured_outputs
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import (
     MOST_JOBS,
@@ -20,7 +20,7 @@ from eventlog.cli.site import (
 )
 from eventlog.cli.watching import RowTally, Watching, watching
 from eventlog.core.errors import EX_CONFIG, OK, ConfigError, InstallError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.refresh import CHUNK_ROWS
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def refresh(
     from eventlog.sql.connect import reading_engine
 
     if only is not None:
-        refuse_unknown(only, configured(site))
-    log, planned = _planned(site, tables, where, only or "")
+        refuse_unknown(only, name_configured_outputs(site))
+    log, planned = _plan(site, tables, where, only or "")
     if only is not None:
         refuse_unserved(log, only)
     if jobs > 1 and log.dialect.lone_writer:
@@ -107,10 +107,10 @@ def refresh(
             except InstallError as error:
                 say(f"{load.called} is left out: {error}", err=True)
                 continue
-            refreshed = _refreshed(work, load, watch, again=again, jobs=jobs)
+            refreshed = _refresh_table(work, load, watch, again=again, jobs=jobs)
             done.append(refreshed)
             if not as_json:
-                rows = counted(refreshed.rows, "row waits", "rows wait")
+                rows = count_words(refreshed.rows, "row waits", "rows wait")
                 sentence = f"{refreshed.table}: {rows} to be published"
                 if only:
                     sentence += f" to {only} alone"
@@ -124,7 +124,7 @@ def refresh(
     return OK
 
 
-def _planned(
+def _plan(
     site: Site,
     tables: tuple[str, ...],
     where: str | None,
@@ -149,7 +149,7 @@ def _planned(
     return log, planned
 
 
-def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs: int) -> Refreshed:
+def _refresh_table(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs: int) -> Refreshed:
     from eventlog.refresh.stretches import work_on
 
     stands = work.begin(again=again, jobs=jobs)
@@ -165,7 +165,7 @@ def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs:
     try:
         work_on(work, stands, jobs, tell)
     except KeyboardInterrupt:
-        written = counted(before + tally.rows, "row")
+        written = count_words(before + tally.rows, "row")
         reason = f"{load.called}: {written} written, and the same command continues from there"
         raise KeyboardInterrupt(reason) from None
     return Refreshed(table=load.called, rows=before + tally.rows, before=before)

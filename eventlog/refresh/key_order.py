@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.core.schema import Table
 from eventlog.core.tablekey import parse
 from eventlog.sql.access import in_text
@@ -22,8 +22,8 @@ class KeyOrder:
     def __init__(self, dialect: Dialect, table: Table, row: str) -> None:
         self._dialect = dialect
         self._table = table
-        self._forms = [dialect.lookup.compared(dialect, column) for column in table.key_columns]
-        called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
+        self._forms = [dialect.lookup.compare_column(dialect, column) for column in table.key_columns]
+        called = [f"{row}.{in_text(dialect.quote(column.name))}" for column in table.key_columns]
         pairs = zip(self._forms, called, strict=True)
         self._columns = [form.column.format(column=name) for form, name in pairs]
         self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)
@@ -37,12 +37,12 @@ class KeyOrder:
     @property
     def after(self) -> str:
         """Write the condition that a row comes after the key given by `parameters`."""
-        return self._compared("refresh_after", "k", ">")
+        return self._compare("refresh_after", "k", ">")
 
     @property
     def upto(self) -> str:
         """Write the condition that a row does not come after the key whose parameters begin with `u`."""
-        return self._compared("refresh_upto", "u", "<=")
+        return self._compare("refresh_upto", "u", "<=")
 
     def parameters(self, key: str, called: str = "k") -> Parameters:
         """Return the parameters of `after` or `upto`; raise DataError when no value of a column's type can be
@@ -52,12 +52,12 @@ class KeyOrder:
         values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
         if None in values:
             # Without a condition the rows would begin anew, and with NULL none would come.
-            which = f"the row {shortened(key)} of {self._table.name}"
+            which = f"the row {shorten(key)} of {self._table.name}"
             problem = f"Rows after {which} cannot be asked for."
             raise DataError(problem, hint="Leave that row out with --where.")
         return {f"{called}{index}": value for index, value in enumerate(values)}
 
-    def _compared(self, query: str, called: str, sign: str) -> str:
+    def _compare(self, query: str, called: str, sign: str) -> str:
         values = []
         for index, form in enumerate(self._forms):
             values.append(form.value.format(key=f":{called}{index}"))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
-from eventlog.capture.clauses import logged_name
+from eventlog.capture.clauses import name_in_log
 from eventlog.capture.plan import plan
 from eventlog.capture.registry import read_registry
 from eventlog.capture.words import Row, number_holes
@@ -25,7 +25,7 @@ from eventlog.core.schema import Table
 from eventlog.refresh import CHUNK_ROWS
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.refresh.ranges import Stand
-from eventlog.sql.access import fetched, in_text
+from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
@@ -72,12 +72,12 @@ def loads(
     with engine.connect() as connection:
         options = {owner: tracked.options for owner, tracked in read_registry(connection, names).items()}
         classes = Classes(connection, schema)
-        for named in classes.named(tables):
+        for named in classes.find_named(tables):
             table, asked = named, options.get(named.whole)
             # The key that its triggers write, which may not be the primary one.
             if asked is not None and asked.key:
                 table = classes.one(named.whole, (), asked.key)
-            called = logged_name(plan(table, asked if table.whole_row else None), names)
+            called = name_in_log(plan(table, asked if table.whole_row else None), names)
             load = Load(table=table, called=called, where=where, only=only)
             if asked is not None:
                 load = replace(load, tracked=True, when=asked.when)
@@ -147,22 +147,22 @@ class Statements:
         from sqlalchemy import DateTime, bindparam
 
         self._dialect = dialect
-        self._order = KeyOrder(dialect, load.table, in_text(dialect.quoted(load.table.name)))
+        self._order = KeyOrder(dialect, load.table, in_text(dialect.quote(load.table.name)))
         self._holes = fill_holes(dialect, names, load, self._order)
-        self.count = self._made("refresh_count")
+        self.count = self._make("refresh_count")
         # A query for each way in which a range can be bounded, below and above.
         ways = list(product((False, True), (False, True)))
         self.keys = {bounded: self._within("refresh_keys", bounded) for bounded in ways}
         self.bound = {bounded: self._within("refresh_bound", bounded) for bounded in ways}
         # Said to be a time: sqlite3 would take it for one by itself, and since Python 3.12 warns
         # that it will not for ever.
-        self.row = self._made("refresh_row").bindparams(bindparam("time", type_=DateTime()))
-        self.waiting = self._made("refresh_waiting")
+        self.row = self._make("refresh_row").bindparams(bindparam("time", type_=DateTime()))
+        self.waiting = self._make("refresh_waiting")
 
     def next_keys(self, connection: Connection, stand: Stand, limit: int) -> list[str]:
         """Read the keys of the next rows of a range, in their order."""
         query = self.keys[bool(stand.after), bool(stand.upto)]
-        rows = fetched(connection, query, {"limit": limit} | self._parameters(stand, stand.after))
+        rows = fetch(connection, query, {"limit": limit} | self._parameters(stand, stand.after))
         return [str(key) for (key,) in rows]
 
     def bounds(self, connection: Connection, stand: Stand, pieces: int, share: int) -> list[str]:
@@ -173,7 +173,7 @@ class Statements:
         after = stand.after
         while len(bounds) < pieces - 1:
             parameters = {"skip": share - 1, **self._parameters(stand, after)}
-            rows = fetched(connection, self.bound[bool(after), bool(stand.upto)], parameters)
+            rows = fetch(connection, self.bound[bool(after), bool(stand.upto)], parameters)
             if not rows:
                 break
             key = str(rows[0][0])
@@ -215,21 +215,21 @@ class Statements:
         below, above = bounded
         after = self._order.after if below else "(1 = 1)"
         upto = self._order.upto if above else "(1 = 1)"
-        return self._made(query, after=after, upto=upto)
+        return self._make(query, after=after, upto=upto)
 
-    def _made(self, query: str, **holes: str) -> TextClause:
+    def _make(self, query: str, **holes: str) -> TextClause:
         return text(statement(self._dialect, query, **self._holes | holes))
 
 
 def fill_holes(dialect: Dialect, names: LogNames, load: Load, order: KeyOrder) -> dict[str, str]:
     """Fill the holes of the queries of a load."""
     table = load.table
-    row = dialect.quoted(table.name)
+    row = dialect.quote(table.name)
     conditions = [f"({condition})" for condition in (load.when, load.where) if condition]
     holes = {name: in_text(filling) for name, filling in log_holes(dialect, names).items()}
     holes |= {"now": in_text(dialect.now)} | number_holes(dialect, names)
     return holes | {
-        "table": in_text(dialect.qualified(table.schema, table.name)),
+        "table": in_text(dialect.qualify(table.schema, table.name)),
         "row": in_text(row),
         "chosen": " AND ".join([order.filled, *map(in_text, conditions)]),
         "key": in_text(Row(dialect=dialect, alias=row).key(table.key_columns)),

@@ -57,7 +57,7 @@ def shares(stand: Stand, most: int, chunk: int) -> tuple[int, int]:
     return pieces, rest // pieces
 
 
-def parted(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
+def part_range(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
     """Split the rest of a range at the bounds, which are in order.
 
     Each part has a share of the rows.
@@ -70,7 +70,7 @@ def parted(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
     return [*pieces, replace(stand, after=after, rows=rows, total=total)]
 
 
-def numbered(stands: Sequence[Stand], load: str) -> Stands:
+def number_ranges(stands: Sequence[Stand], load: str) -> Stands:
     """Number the ranges as those of one cut, in their order.
 
     A single one needs no name to be told from others.

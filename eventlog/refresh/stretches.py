@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from eventlog.capture.registry import refuse_condition
-from eventlog.care.rows import stopped_by_lock
-from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shortened
+from eventlog.care.rows import was_stopped_by_lock
+from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shorten
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone
 from eventlog.refresh import ranges
@@ -87,7 +87,7 @@ class Refresh:
         # off.
         if not stands or (stands[0].where, stands[0].only) != (self._load.where, self._load.only):
             stands = (Stand(where=self._load.where, only=self._load.only, total=self._count()),)
-        cut = self._cut(stands, jobs)
+        cut = self._cut_ranges(stands, jobs)
         if cut != marked:
             # Former marks go in the same transaction: those of two cuts together would be no load
             # at all.
@@ -127,7 +127,7 @@ class Refresh:
                         f"A full load needs INSERT on {self._log.name}: run it as the login that installed the log."
                     )
                 # A stretch that did not get a lock has left nothing, so it is tried again.
-                if tries == LOCK_TRIES or not stopped_by_lock(self._log, error):
+                if tries == LOCK_TRIES or not was_stopped_by_lock(self._log, error):
                     raise
                 continue
             finally:
@@ -144,7 +144,7 @@ class Refresh:
             with self._log.transaction() as connection:
                 self._clear(connection)
 
-    def _cut(self, stands: Stands, jobs: int) -> Stands:
+    def _cut_ranges(self, stands: Stands, jobs: int) -> Stands:
         """Cut the ranges that are left into as many pieces that there is work for all jobs."""
         left = [stand for stand in stands if not stand.done]
         if not left or len(left) >= jobs:
@@ -158,10 +158,10 @@ class Refresh:
                 if stand.done or pieces == 1:
                     cut.append(stand)
                     continue
-                cut += ranges.parted(stand, self._sql.bounds(connection, stand, pieces, share), share)
+                cut += ranges.part_range(stand, self._sql.bounds(connection, stand, pieces, share), share)
         if len(cut) == len(stands):
             return stands
-        return ranges.numbered(cut, uuid4().hex)
+        return ranges.number_ranges(cut, uuid4().hex)
 
     def _stretch(self, connection: Connection, stand: Stand) -> Stand:
         if self._reading is self._log.engine:
@@ -172,7 +172,7 @@ class Refresh:
                 keys = self._sql.next_keys(table, stand, self._pace.chunk)
         # A value that compares as greater than itself would give the same stretch for ever.
         if keys and keys[-1] == stand.after:
-            problem = f"The row {shortened(keys[-1])} of {self._load.table.name} comes after itself."
+            problem = f"The row {shorten(keys[-1])} of {self._load.table.name} comes after itself."
             raise DataError(problem, hint="Leave that row out with --where.")
         distinct = dict.fromkeys(keys)  # a view may have several rows of one object
         if distinct:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.sinks.plan_folder import PlanFolder, folders_from, not_written
-from eventlog.sinks.plans import HiddenFiles, Plans, resolved
+from eventlog.sinks.plans import HiddenFiles, Plans, resolve
 
 NAME_BYTES: Final = 180
 """Bytes of a name before its suffix.
@@ -98,7 +98,7 @@ class FileSink:
             self._last = self._plans.last(self._ids)
         except OSError as error:
             raise not_written("Documents", self.folder, error) from error
-        return resolved(self._plans.plan, plan)
+        return resolve(self._plans.plan, plan)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Writes them under names that nobody looks at."""

@@ -22,7 +22,7 @@ class Owner(Struct, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int = 0
 
 
-def taken_over(owner: Owner, tenure: Tenure | None, target: str, way_out: str) -> Owner:
+def take_over(owner: Owner, tenure: Tenure | None, target: str, way_out: str) -> Owner:
     """The owner from now on; refused for another log, and for a holder that is not the latest.
 
     `target` and `way_out` are for the message: where it is, and how a log gets one of its own.
@@ -36,11 +36,11 @@ def taken_over(owner: Owner, tenure: Tenure | None, target: str, way_out: str) -
             hint=way_out,
         )
     if owner.epoch > tenure.epoch:
-        raise taken_by_a_later_one(target)
+        raise make_replaced_error(target)
     return Owner(log=tenure.log, name=tenure.name, epoch=tenure.epoch)
 
 
-def taken_by_a_later_one(target: str) -> OccupiedError:
+def make_replaced_error(target: str) -> OccupiedError:
     """What to tell a publisher that has been replaced."""
     hint = "This one writes nothing more there."
     return OccupiedError(f"Somebody else has taken {target} over.", hint=hint)

@@ -42,7 +42,7 @@ from eventlog.durable_files import (
     show_files,
     write_file,
 )
-from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
+from eventlog.sinks.ownership import Owner, make_replaced_error, take_over
 
 OWNERS: Final = ".eventlog"
 """A folder beside the documents, hidden so that no pattern for documents finds it.
@@ -117,7 +117,7 @@ class OwnedFolder:
             self._ours, self.epoch = None, 0
             return
         way_out = f"Give it a folder of its own; or delete {self._claims} if that log is gone."
-        owner = taken_over(self._read(former), tenure, f"The folder {self.folder}", way_out)
+        owner = take_over(self._read(former), tenure, f"The folder {self.folder}", way_out)
         # Twenty digits, so that names sort as their numbers do.
         self._ours = FolderClaim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner))
         self.epoch = owner.epoch
@@ -136,7 +136,7 @@ class OwnedFolder:
     def confirm(self) -> None:
         """OccupiedError when somebody else has taken the folder over since."""
         if self._ours is not None and self._latest() != self._ours:
-            raise taken_by_a_later_one(f"the folder {self.folder}")
+            raise make_replaced_error(f"the folder {self.folder}")
 
     def _write(self, claim: FolderClaim) -> None:
         make_folder(self._claims)
@@ -243,7 +243,7 @@ class PlanFolder:
             for folder in self._folders():
                 remove_leftovers(folder)  # files that have no plan
                 hidden += [path for path in _ours_in(folder, HIDDEN) if not _scratch_name(path.name)]
-            taken = [file for file in map(self._taken, hidden) if file is not None]
+            taken = [file for file in map(self._take_file, hidden) if file is not None]
             marks = self._marks()
             # So all that was found is of former owners, and nothing of a later one.
             self._owned.confirm()
@@ -334,7 +334,7 @@ class PlanFolder:
         if len(hidden.parts) > 1 or hidden.parts[0].target.parent != self.folder:
             flush(self.folder)
 
-    def _taken(self, path: Path) -> TakenFile | None:
+    def _take_file(self, path: Path) -> TakenFile | None:
         """The file, as ours from now on.
 
         None if it is not there any more, such as one that just got its name.

@@ -60,7 +60,7 @@ class Plans(Protocol):
         """The greatest id of what is there; `ids` tells those of files by their names."""
 
 
-def resolved(shown: str, plan: str) -> Resolved:
+def resolve(shown: str, plan: str) -> Resolved:
     """What is there of a plan where another one, or this one, is shown last: all of it or nothing."""
     if plan and plan == shown:
         return Resolved(last=shown, documents=None)

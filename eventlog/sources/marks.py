@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -95,7 +95,7 @@ class Marks:
 
     def set(self, connection: Connection, name: str, value: str) -> None:
         """Makes or replaces a mark in the caller's transaction."""
-        connection.execute(self._log.query("mark_write"), {"name": name, "value": stored(value)})
+        connection.execute(self._log.query("mark_write"), {"name": name, "value": null_if_empty(value)})
 
     def lock(self, connection: Connection, name: str) -> None:
         """Waits for who changes a mark, and keeps others from it until the transaction ends."""
@@ -111,7 +111,7 @@ def note_change(connection: Connection, log: Log) -> None:
     Marks(log).set(connection, HOLDING, secrets.token_hex(8))
 
 
-def stored(text: str) -> str | None:
+def null_if_empty(text: str) -> str | None:
     """A text as a mark, or a record of a row, keeps it: NULL if empty, as Oracle has it."""
     return text or None
 
@@ -177,7 +177,7 @@ class Stretches:
             match = _runs.match(text, at)
             if match is None or (match.end() == len(text) and text.endswith(",")):
                 problem = f"is not a list of numbers (character {at + 1})."
-                raise DataError(f"The mark {shortened(text)!r} {problem}", hint=_MENDED)
+                raise DataError(f"The mark {shorten(text)!r} {problem}", hint=_MENDED)
             parts.append((int(match[1]), int(match[2] or match[1])))
             at = match.end()
         return cls(parts)

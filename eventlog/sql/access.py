@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from eventlog.core.errors import EventlogError, SourceError, shortened
+from eventlog.core.errors import EventlogError, SourceError, shorten
 from eventlog.core.model import Reason
 from eventlog.sql.dialect import OUR_FAULT, Dialect, dialect_of, dialects, statement
 from eventlog.sql.pooler import is_pooled
@@ -132,7 +132,7 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
         first = words.strip().splitlines()[0].rstrip(".")
     lasting = is_lasting(original) or has_wrong_value(error)
     passes = isinstance(error, OperationalError | InterfaceError) and not lasting
-    hint = unconnected(error) or _find_advice(dialects(), original)
+    hint = find_connection_hint(error) or _find_advice(dialects(), original)
     if not hint and any(is_denied(dialect, original) for dialect in dialects()):
         doing = "A right is missing"
         check = "`eventlog check` names the rights that a publisher lacks."
@@ -140,7 +140,7 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     return SourceError(f"{doing}: {first}.", hint=hint, may_pass=passes)
 
 
-def fetched(
+def fetch(
     connection: Connection,
     query: TextClause | str,
     parameters: Mapping[str, Any] | tuple[Any, ...] | None = None,
@@ -165,7 +165,7 @@ def fetched(
         # As lone surrogates such bytes reach the rules, which refuse the one row they are in.
         usual, session.text_factory = session.text_factory, _any_text
         try:
-            return fetched(connection, query, parameters)
+            return fetch(connection, query, parameters)
         finally:
             session.text_factory = usual
 
@@ -239,7 +239,7 @@ def words_of(error: Exception) -> str:
     """Return a database's message in one line of limited length."""
     if getattr(error, "code", None) == UNFINISHED:
         return "the connection was lost in the middle of a transaction"
-    return shortened(" ".join(str(_driver_error(error)).split()), 300).rstrip(".")
+    return shorten(" ".join(str(_driver_error(error)).split()), 300).rstrip(".")
 
 
 def _driver_error(error: BaseException | None) -> BaseException | None:
@@ -255,10 +255,10 @@ class WrongValue(str):
 
 def has_wrong_value(error: Exception) -> bool:
     """Return True if no connection can be made before somebody corrects the URL."""
-    return isinstance(unconnected(error), WrongValue)
+    return isinstance(find_connection_hint(error), WrongValue)
 
 
-def unconnected(error: Exception) -> str | None:
+def find_connection_hint(error: Exception) -> str | None:
     """Return the hint that `connect` has noted on the error of a failed connection."""
     return next(iter(getattr(error, "__notes__", ())), None)
 
@@ -268,7 +268,7 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
     dialect = dialect_of(engine)
     if _is_locked(dialect, error):
         return LOCKED
-    if (note := unconnected(error)) is not None:
+    if (note := find_connection_hint(error)) is not None:
         return note
     if (advice := _find_advice([dialect], error)) is not None:
         return advice

@@ -11,7 +11,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.file_forms import tell_form
 from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.registry import names
-from eventlog.core.secrets import masked
+from eventlog.core.secrets import mask_secrets
 from eventlog.sql.access import IS_SET, WrongValue, is_lasting, statements_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
 from eventlog.sql.pooler import IS_POOLED, set_at_begin, watch
@@ -102,7 +102,7 @@ def reading_engine(
     return _beside(engine, "reader", reader, statement_timeout, lock_timeout)
 
 
-def read_back_engine(
+def connect_for_read_back(
     engine: Engine,
     reader: str,
     statement_timeout: float | None,
@@ -198,14 +198,14 @@ def address_of(url: URL) -> str:
     return address.render_as_string()
 
 
-def shown_url(url: str | URL) -> str:
+def make_readable_url(url: str | URL) -> str:
     """Write a URL for people: without a password, wherever in it one stands."""
     parsed = read_url(url) if isinstance(url, str) else url
-    return masked(parsed.render_as_string(hide_password=True))
+    return mask_secrets(parsed.render_as_string(hide_password=True))
 
 
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
-    """Notes on each error of a connection that cannot be made what to check, for `unconnected`."""
+    """Notes on each error of a connection that cannot be made what to check, for `find_connection_hint`."""
     from sqlalchemy import event
 
     def advise(context: ExceptionContext) -> None:

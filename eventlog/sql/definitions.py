@@ -132,7 +132,7 @@ def describe(connection: Connection, table: Table, former: str | None = None) ->
     return Described(table=table, raw=tuple(raw), former=former)
 
 
-def known_types(versions: Iterable[ShapeVersion]) -> Types:
+def find_known_types(versions: Iterable[ShapeVersion]) -> Types:
     """Map types by table and number to their names, where both are known."""
     types_by_number: dict[tuple[int, int], str] = {}
     for described in [version.details for version in versions]:
@@ -145,7 +145,7 @@ def known_types(versions: Iterable[ShapeVersion]) -> Types:
     return types_by_number
 
 
-def derived(noted: Described, former: Described, types: Types) -> Described:
+def derive_table(noted: Described, former: Described, types: Types) -> Described:
     """Make a table from the database's note of it: what was known of it before stays true."""
     own, *others = noted.raw
     # Another number is another table, whatever it is called: nothing of the former one is true of it.
@@ -296,7 +296,7 @@ Images = Mapping[int, tuple[str, ...]]
 """The columns of image rows, by the number that they begin with."""
 
 
-def known_number(chain: Sequence[ShapeVersion], now: ShapeVersion, image: tuple[str, ...]) -> int | None:
+def find_known_number(chain: Sequence[ShapeVersion], now: ShapeVersion, image: tuple[str, ...]) -> int | None:
     """Find the number by which images of these columns are written since long, where a class still
     is as it was; None where a new one is needed.
     """

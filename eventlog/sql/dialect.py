@@ -234,7 +234,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     settled_types: frozenset[str] = frozenset()
     """Types whose text no session's settings change; others need settings of the trigger's own."""
 
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         """Write an identifier in SQL, in quotes where it needs them."""
         if name.upper() in self.reserved:
             # A name in lower case means what nobody quotes, which is upper case there.
@@ -242,7 +242,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         preparer = _compiler(self.name).identifier_preparer
         if name.lower() in self.untaught_words:
             return preparer.quote_identifier(name)
-        return preparer.quote(self.normalised(name) if name.isupper() else name)
+        return preparer.quote(self.normalise_name(name) if name.isupper() else name)
 
     def beside(self, name: str, neighbour: str) -> str:
         """Write a name of ours in the case of its neighbour."""
@@ -250,11 +250,11 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
 
     def trigger_name(self, schema: str | None, name: str) -> str:
         """Name a trigger: with its table's schema, where the table does not say that already."""
-        return self.qualified(schema if self.triggers_in_schemas else None, name)
+        return self.qualify(schema if self.triggers_in_schemas else None, name)
 
-    def qualified(self, schema: str | None, name: str) -> str:
+    def qualify(self, schema: str | None, name: str) -> str:
         """Write a table's name in SQL, with its schema if there is one."""
-        return f"{self.quoted(schema)}.{self.quoted(name)}" if schema else self.quoted(name)
+        return f"{self.quote(schema)}.{self.quote(name)}" if schema else self.quote(name)
 
     def literal(self, text: str) -> str:
         """Write text as a SQL string, whatever the session thinks of backslashes."""
@@ -263,21 +263,21 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
 
-    def reported(self, name: str) -> str:
+    def report_name(self, name: str) -> str:
         """Return the name as the database reports it, which is how it stands in a table_key."""
         compiler = _compiler(self.name)
         return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
 
     def column_name(self, told: str) -> str:
         """Return the database's name of a column, from SQLAlchemy's."""
-        return self.reported(told.replace(self.doubled_sign * 2, self.doubled_sign) if self.doubled_sign else told)
+        return self.report_name(told.replace(self.doubled_sign * 2, self.doubled_sign) if self.doubled_sign else told)
 
-    def normalised(self, name: str) -> str:
-        """Return SQLAlchemy's name for one that the database reports; undoes `reported`."""
+    def normalise_name(self, name: str) -> str:
+        """Return SQLAlchemy's name for one that the database reports; undoes `report_name`."""
         compiler = _compiler(self.name)
         return compiler.normalize_name(name) if compiler.requires_name_normalize else name
 
-    def shortened(self, name: str) -> str:
+    def shorten_name(self, name: str) -> str:
         """Return the name, or a part with a hash of all of it where the database limits the length.
 
         Where names are in capitals, one that would have to be quoted becomes one that need not be.
@@ -295,11 +295,11 @@ def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
         name = name.dialect.name if hasattr(name, "dialect") else name.drivername
     # Without the driver, which stands behind a plus.
     backend = name.partition("://")[0].partition("+")[0]
-    return _named(backend)
+    return _load_dialect(backend)
 
 
 @cache
-def _named(backend: str) -> Dialect:
+def _load_dialect(backend: str) -> Dialect:
     known = names_offered("databases")
     if backend not in known:
         begins = f"the URL begins with one of {', '.join(known)}"
@@ -312,7 +312,7 @@ def _named(backend: str) -> Dialect:
 
 def dialects() -> tuple[Dialect, ...]:
     """Load the dialect of every usable database."""
-    usable = [_named(offer.name) for offer in offered("databases") if problem(offer) is None]
+    usable = [_load_dialect(offer.name) for offer in offered("databases") if problem(offer) is None]
     # Some are offered under several names.
     return tuple({dialect.name: dialect for dialect in usable}.values())
 
@@ -351,10 +351,10 @@ def statement(dialect: Dialect, query: str, **holes: str) -> str:
     """
     text = texts(dialect).get(query)
     if text is None:
-        if query not in known():
+        if query not in list_known_queries():
             raise EventlogError(f"No database has a query {query}.", hint=OUR_FAULT)
         return ""
-    return filled(text, holes, origin=f"{dialect.name}/{query}")
+    return fill_holes(text, holes, origin=f"{dialect.name}/{query}")
 
 
 PIECE_CHARACTERS: Final = 900
@@ -374,7 +374,7 @@ def offers(dialect: Dialect, query: str) -> bool:
     return query in texts(dialect)
 
 
-def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
+def fill_holes(text: str, holes: Mapping[str, str], *, origin: str) -> str:
     """Replace every hole in the text, sample and all; raise an error for a hole without a value."""
     if BODY_QUOTE in text and any(BODY_QUOTE in value for value in holes.values()):
         problem = f"A name or a condition holds {BODY_QUOTE}"
@@ -392,26 +392,26 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
 def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
     """Fill the holes of nearly every query: the log, its companions and columns."""
     places = {"log": names.table, **names.companions}
-    holes = {hole: dialect.qualified(names.schema, table) for hole, table in places.items()}
+    holes = {hole: dialect.qualify(names.schema, table) for hole, table in places.items()}
     for alias in ("waiting", "late"):
-        holes[f"{alias}_number"] = f"{alias}.{dialect.quoted(names.column('record_id'))}"
+        holes[f"{alias}_number"] = f"{alias}.{dialect.quote(names.column('record_id'))}"
         if names.transaction is not None:
             # A log of ours has an index of waiting rows alone, where there may be one.
             holes[f"{alias}_number"] = waiting_number(dialect, names, f"{alias}.")
-            holes["transaction_number"] = dialect.quoted(names.transaction)
+            holes["transaction_number"] = dialect.quote(names.transaction)
     if names.context is not None:
-        holes["context_column"] = dialect.quoted(names.context)
+        holes["context_column"] = dialect.quote(names.context)
     if names.origin is not None:
-        holes["origin"] = dialect.quoted(names.origin)
-    holes |= {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+        holes["origin"] = dialect.quote(names.origin)
+    holes |= {standard: dialect.quote(names.column(standard)) for standard in STANDARD}
     own = {name: statement(dialect, name, **holes) for name in ("each_half", "processed")}
     return MappingProxyType(holes | own)
 
 
 def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
     """Write the number of a waiting row as the index of waiting rows has it."""
-    status = alias + dialect.quoted(names.column("status"))
-    number = alias + dialect.quoted(names.column("record_id"))
+    status = alias + dialect.quote(names.column("status"))
+    number = alias + dialect.quote(names.column("record_id"))
     return (dialect.waiting_number or "{record_id}").format(status=status, record_id=number)
 
 
@@ -422,7 +422,7 @@ def texts(dialect: Dialect) -> dict[str, str]:
 
 
 @cache
-def known() -> frozenset[str]:
+def list_known_queries() -> frozenset[str]:
     """Name all queries of any of our databases."""
     # From the folders alone: other databases are not imported for it.
     ours = [offer.points[0] for offer in offered("databases") if offer.is_ours]

@@ -67,7 +67,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     if schema.find(names.version) is not None:
         refuse_others(names, _migration(where, names))
     columns = schema.columns(table)
-    by_purpose = chosen(columns, wanted, table)
+    by_purpose = choose_columns(columns, wanted, table)
     time_column = by_purpose[STANDARD.index("event_time")]
     times = next(column for column in columns if column.name == time_column)
     zone = UTC if is_moment(dialect_of(where), times) else clock_of(where, names.clock)
@@ -108,13 +108,13 @@ def _schema(connection: Connection, names: LogNames) -> Schema:
     return Schema(connection, names.schema)
 
 
-def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -> tuple[str, ...]:
+def choose_columns(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -> tuple[str, ...]:
     """Choose the ten columns in the order of STANDARD; raise InstallError naming a missing one."""
     if not isinstance(wanted, str):
-        return _listed(columns, tuple(wanted), table)
+        return _list_columns(columns, tuple(wanted), table)
     if wanted in BY_PLACE:
         order, sorting = BY_PLACE[wanted]
-        return _placed(sorting(columns), order, table)
+        return _place_columns(sorting(columns), order, table)
     if wanted != "auto":
         problem = f"columns = {wanted!r} is not auto, new, old or a list of ten names"
         raise ConfigError(f"{problem}; write one of these.")
@@ -126,7 +126,7 @@ def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -
     # explanation.
     fits = [order for order in (NEW_ORDER, OLD_ORDER) if _fits(columns, order)]
     if len(fits) == 1 and len(missing) > len(STANDARD) // 2:
-        return _placed(columns, fits[0], table)
+        return _place_columns(columns, fits[0], table)
     if len(missing) <= len(STANDARD) // 2 or len(columns) < len(STANDARD):
         message = f"The log table {table} has no column {missing[0]}."
         raise InstallError(message, hint="Add it, or list its ten columns.")
@@ -150,7 +150,7 @@ def _fits(columns: Sequence[Column], order: Sequence[str]) -> bool:
 _LIST: Final = "source.columns lists its ten columns, in the order record_id to new_value."
 
 
-def _placed(columns: Sequence[Column], order: Sequence[str], table: str) -> tuple[str, ...]:
+def _place_columns(columns: Sequence[Column], order: Sequence[str], table: str) -> tuple[str, ...]:
     if len(columns) < len(order):
         number, missing = len(columns) + 1, order[len(columns)]
         message = f"The log table {table} has no column {number}, which should be {missing}."
@@ -159,7 +159,7 @@ def _placed(columns: Sequence[Column], order: Sequence[str], table: str) -> tupl
     return tuple(placed[name] for name in STANDARD)
 
 
-def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> tuple[str, ...]:
+def _list_columns(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> tuple[str, ...]:
     check_ten(wanted)
     known = {column.name.casefold(): column.name for column in columns}
     exact = {column.name for column in columns}
@@ -179,4 +179,4 @@ def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> t
     order = STANDARD
     if in_new_order and not in_standard:
         order = NEW_ORDER
-    return _placed(listed, order, "")
+    return _place_columns(listed, order, "")

@@ -23,10 +23,10 @@ from eventlog.sql.definitions import (
     ShapeVersion,
     chains_of,
     definitions_of,
-    derived,
+    derive_table,
     describe,
-    known_number,
-    known_types,
+    find_known_number,
+    find_known_types,
     limit_seen,
 )
 from eventlog.sql.dialect import dialect_of, log_holes, long_literal, statement
@@ -59,7 +59,7 @@ def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
 
 def read_owned(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     """Read the versions that the log's owner entered, in time: what it decides goes by these alone."""
-    return _completed(_read(connection, names, by_owner=True))
+    return _complete(_read(connection, names, by_owner=True))
 
 
 def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
@@ -67,11 +67,11 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     that a publisher saw in between, of which only columns and types count.
     """
     versions = [*_read(connection, names, by_owner=True), *_read(connection, names, by_owner=False)]
-    return sorted(_completed(versions), key=lambda version: (version.table, version.version))
+    return sorted(_complete(versions), key=lambda version: (version.table, version.version))
 
 
 def _read(connection: Connection, names: LogNames, *, by_owner: bool) -> Iterator[ShapeVersion]:
-    kept = _kept(names.history if by_owner else names.seen, names)
+    kept = _define_history(names.history if by_owner else names.seen, names)
     query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
     if not by_owner:
         # A publisher may write what it wants there; nobody reads more than a table needs.
@@ -120,12 +120,12 @@ def _in_time(version: ShapeVersion) -> tuple[int, bool, int]:
     return version.details.place, version.by_owner, version.number
 
 
-def _completed(versions: Iterable[ShapeVersion]) -> list[ShapeVersion]:
+def _complete(versions: Iterable[ShapeVersion]) -> list[ShapeVersion]:
     """Put versions in time, count them, complete those that are only noted with the tables that they
     describe, and let those that a publisher saw say no more than columns and types.
     """
     in_time = sorted(versions, key=_in_time)
-    types = known_types(in_time)
+    types = find_known_types(in_time)
     owned: dict[str, ShapeVersion] = {}
     counts: Counter[str] = Counter()
     completed: list[ShapeVersion] = []
@@ -139,7 +139,7 @@ def _completed(versions: Iterable[ShapeVersion]) -> list[ShapeVersion]:
             continue
         before = owned.pop(version.follows, NOTHING_KNOWN)
         if version.noted and version.details.raw:
-            described = derived(version.details, before.details, types)
+            described = derive_table(version.details, before.details, types)
             assert described.table is not None
             columns = shape_of(described.table)
             changed = differing(before.columns, columns)
@@ -182,7 +182,7 @@ def history_stamp(engine: Engine, names: LogNames) -> int | None:
     return int(count)
 
 
-def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
+def number_tables(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
     """Give the tables their versions in the history; without one each is the first."""
     known = latest(read_history(connection, names))
     versions = []
@@ -199,7 +199,7 @@ def image_number(connection: Connection, owned: Sequence[ShapeVersion], table: T
     """Find the number by which images of a class begin: one that the owner's versions have, or the next."""
     _, by_name = chains_of(owned)
     now = ShapeVersion(table=table.whole, number=0, seen_at="", details=describe(connection, table))
-    number = known_number(by_name.get(table.whole, []), now, image)
+    number = find_known_number(by_name.get(table.whole, []), now, image)
     return number or _newest_number(owned, table.whole) + 1
 
 
@@ -237,12 +237,12 @@ def enter_versions(
     by the class, with their columns. `since` is the newest row of the log when the tables still
     looked as before, where triggers follow later.
     """
-    kept = _kept(names.history, names)
+    kept = _define_history(names.history, names)
     owned = read_owned(connection, names)
     news, seen = _news(connection, owned, tables, former_names, images)
     for former, table in seen:
         # The database has noted it as it followed DDL; now somebody has seen the table.
-        written = _written(former.changed, shape_of(table), replace(former.details, table=table))
+        written = _write_texts(former.changed, shape_of(table), replace(former.details, table=table))
         which = (kept.c.table_name == table.whole) & (kept.c.table_version == former.number)
         connection.execute(kept.update().where(which).values(**written))
     for row in _new_versions(connection, names, news, owned, former_names, since, images):
@@ -301,7 +301,7 @@ def note_versions(connection: Connection, names: LogNames, tables: Sequence[Tabl
         former = known.get(table.whole)
         if former is None or not former.fits(shape_of(table)):
             changed.append(table)
-    kept, place = _kept(names.seen, names), sum(version.by_owner for version in versions)
+    kept, place = _define_history(names.seen, names), sum(version.by_owner for version in versions)
     for table in {table.whole: table for table in changed}.values():
         numbers = select(kept.c.table_version).where(kept.c.table_name == table.whole)
         taken = {int(number) for number in connection.execute(numbers).scalars()}
@@ -351,7 +351,7 @@ def _new_version(
         "seen_at": moment_text(),
         "first_record": newest_number(connection, names),
     }
-    return row | _written(changed, shape, described)
+    return row | _write_texts(changed, shape, described)
 
 
 def enter_image(
@@ -376,7 +376,7 @@ def enter_image(
         "first_record": first - 1,
     }
     changed = differing(newest.columns, shape) if own else {}
-    connection.execute(_kept(names.history, names).insert(), row | _written(changed, shape, details))
+    connection.execute(_define_history(names.history, names).insert(), row | _write_texts(changed, shape, details))
     return newest.version + 1
 
 
@@ -393,12 +393,12 @@ def newest_number(connection: Connection, names: LogNames) -> int | None:
     return int(number)
 
 
-def _written(changed: Mapping[str, Sequence[str]], columns: Shape, described: Described) -> dict[str, str]:
+def _write_texts(changed: Mapping[str, Sequence[str]], columns: Shape, described: Described) -> dict[str, str]:
     texts = {"changed": changed, "definition": columns, "described": described}
     return {column: msgspec.json.encode(value).decode() for column, value in texts.items()}
 
 
-def _kept(table: str, names: LogNames) -> TableClause:
+def _define_history(table: str, names: LogNames) -> TableClause:
     columns = ("table_name", "table_version", "seen_at", "changed", "definition")
     further = ("first_record", "described")
     return clause_of(table, *map(column, (*columns, *further)), schema=names.schema)

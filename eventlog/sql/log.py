@@ -13,7 +13,7 @@ import msgspec
 
 from eventlog.core.errors import InstallError
 from eventlog.core.rules.times import in_utc
-from eventlog.sql.access import fetched, in_text, make_durable, moment, transaction
+from eventlog.sql.access import fetch, in_text, make_durable, moment, transaction
 from eventlog.sql.clocks import due_clock, zone_of
 from eventlog.sql.dialect import dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames, no_log
@@ -72,13 +72,13 @@ class Log:
             return str(time)
         return in_utc(str(time), self.zone)
 
-    rows = staticmethod(fetched)
+    rows = staticmethod(fetch)
 
     def rows_at_once(
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
     ) -> list[tuple[Any, ...]]:
         """Fetch a lone query's rows without holding up another thread that computes meanwhile."""
-        return (self.dialect.fetch_at_once or fetched)(connection, query, parameters)
+        return (self.dialect.fetch_at_once or fetch)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
         """Read the database's clock, in UTC."""

@@ -62,7 +62,7 @@ def letters_held(connection: Connection, condition: str, log: LogNames) -> froze
     """List the status letters of which an index with this condition holds every row: none, if it asks for
     more than the letter.
     """
-    status = dialect_of(connection).quoted(log.column("status"))
+    status = dialect_of(connection).quote(log.column("status"))
     letters = ["NULL" if letter is None else f"'{letter}'" for letter in ("N", *PROCESSED)]
     rows = " UNION ALL ".join(f"SELECT CAST({letter} AS CHAR(1)) AS {status}" for letter in letters)
     try:

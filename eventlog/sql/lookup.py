@@ -97,11 +97,11 @@ class KeyLookup(Protocol):
     ) -> list[Answer]:
         """Read the rows with these keys, in their order; keys impossible for their columns have none."""
 
-    def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+    def select_value(self, dialect: Dialect, name: str, column: Column) -> str:
         """SQL for what is read of a column."""
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
         """SQL for how many bytes that has; None where it is never many."""
 
-    def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
+    def compare_column(self, dialect: Dialect, column: Column) -> KeyComparison:
         """Return how values of the column are compared in the order of the key."""

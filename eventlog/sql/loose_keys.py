@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from eventlog.core.sql_types import bare_type
-from eventlog.sql.access import fetched
+from eventlog.sql.access import fetch
 from eventlog.sql.dialect import dialect_of, statement
 
 PADDED: Final = frozenset({"char", "character", "nchar", "bpchar"})
@@ -28,11 +28,11 @@ def find_loose_key(
     None where none does.
     """
     dialect = dialect_of(connection)
-    owner = None if schema is None else dialect.reported(schema)
-    where = {"schema": owner, "table": dialect.reported(name)}
+    owner = None if schema is None else dialect.report_name(schema)
+    where = {"schema": owner, "table": dialect.report_name(name)}
     folded = {key.casefold() for key in keys}
     query = text(statement(dialect, "loose_columns"))
-    for column, collation, only_blanks in fetched(connection, query, where):
+    for column, collation, only_blanks in fetch(connection, query, where):
         # Values of CHAR come without blanks at their end, so none is lost where only they do not count.
         never_padded = bare_type(types.get(column.casefold(), "")) in PADDED
         if column.casefold() in folded and not (only_blanks and never_padded):

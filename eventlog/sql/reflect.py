@@ -33,7 +33,7 @@ def reflect(
         with where.connect() as connection:
             return reflect(connection, names, schema, children)
     reader = Classes(where, schema)
-    tables = reader.everything() if names is None else reader.named(names, children)
+    tables = reader.everything() if names is None else reader.find_named(names, children)
     return Catalog(tables, case_sensitive=dialect_of(where).case_sensitive)
 
 
@@ -98,7 +98,7 @@ class Classes:
         """Describe one class by its name; `key` are columns that tell its rows apart, if anybody said so."""
         schema, table = self._find(name)
         if not key:
-            return self.named([name], children)[0]
+            return self.find_named([name], children)[0]
         shape = schema.shape(table)
         if tuple(key) == (WHOLE_ROW,):
             if any(column.name.casefold() == WHOLE_ROW for column in shape.columns):
@@ -123,7 +123,7 @@ class Classes:
             return table.key
         return self.schema(table.schema).key(table.name)
 
-    def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
+    def find_named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """Describe the classes with these names; raise InstallError for a missing one."""
         parents = dict.fromkeys(self._find(name) for name in names)
         schemas = dict.fromkeys(schema for schema, _ in parents)

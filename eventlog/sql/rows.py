@@ -15,13 +15,13 @@ from msgspec import Struct, field, json
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.core.errors import ChangedError, KeySyntaxError, shortened
+from eventlog.core.errors import ChangedError, KeySyntaxError, shorten
 from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.core.tablekey import parse, simple
 from eventlog.sql.access import (
     driver_errors,
-    fetched,
+    fetch,
     hint_of,
     may_pass,
     table_fault,
@@ -75,7 +75,7 @@ def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
 
 def _stamps_now(connection: Connection, names: Sequence[TableName]) -> ColumnStamps:
     query = text(statement(dialect_of(connection), "column_stamps"))
-    stamps = fetched(connection, query, {"tables": json.encode(names).decode()})
+    stamps = fetch(connection, query, {"tables": json.encode(names).decode()})
     return {names[number - 1]: stamp for number, stamp in stamps}
 
 
@@ -200,7 +200,7 @@ class SqlRowReader:
                 continue
             if size > self._room.value_limit:
                 note = (
-                    f"The row {shortened(row.key)} of {row.table} has {size} bytes, more than"
+                    f"The row {shorten(row.key)} of {row.table} has {size} bytes, more than"
                     f" publisher.value_limit, which is {self._room.value_limit}. Raise it and requeue the row."
                 )
                 rows[row] = Unreadable(note=note)
@@ -254,13 +254,13 @@ class SqlRowReader:
                 raise
             # Where the same question about no object fails too, the table is at fault and no value.
             self._read(connection, asked, wanted, plain, nobody=True)
-            return self._narrowed(connection, asked, wanted, plain, error)
+            return self._narrow(connection, asked, wanted, plain, error)
 
     def _is_of_value(self, error: Exception) -> bool:
         """Return True if an error may speak of a value: not of the connection, nor of the whole table."""
         return table_fault(self._dialect, error) is None and not may_pass(self._engine, error)
 
-    def _narrowed(
+    def _narrow(
         self,
         connection: Connection,
         asked: AskedObjects,
@@ -280,7 +280,7 @@ class SqlRowReader:
             except driver_errors(self._engine) as refused:
                 if not self._is_of_value(refused):
                     raise
-                half_read = self._narrowed(connection, some, wanted, plain, refused)
+                half_read = self._narrow(connection, some, wanted, plain, refused)
             part.rows |= half_read.rows
             part.large |= half_read.large
         return part
@@ -302,7 +302,7 @@ class SqlRowReader:
             if isinstance(values, dict):
                 read |= values
         what = "; ".join(faults[:NAMED_COLUMNS]) or words_of(error)
-        note = f"{asked.table.whole} {shortened(row.key)} cannot be read back: {what}."
+        note = f"{asked.table.whole} {shorten(row.key)} cannot be read back: {what}."
         return Unreadable(note=note, row=read)
 
     def _by_table(self, wanted: Wanted) -> list[AskedObjects]:
@@ -409,7 +409,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
         read: _Rows = {}
         if several:
             for number, of_one in groupby(answers, itemgetter(0)):
-                read[rows[number]] = _gathered(list(of_one), attributes)
+                read[rows[number]] = _gather(list(of_one), attributes)
             return read
         names = list(map(attrgetter("name"), attributes))
         if asked.by_former_key:
@@ -492,7 +492,7 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     return tuple(name for name, _ in parts), tuple(value for _, value in parts)
 
 
-def _gathered(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[str, Cell]:
+def _gather(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[str, Cell]:
     """Merge the rows of a view to one object: its distinct values, or else the first one."""
     gathered: dict[str, Cell] = {}
     for index, attribute in enumerate(attributes, start=1):

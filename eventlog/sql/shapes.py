@@ -70,7 +70,7 @@ class Schema:
     def read(self, names: Iterable[str]) -> None:
         """Asks for the columns of these tables at once: one by one, a thousand take seconds."""
         unknown = [name for name in names if name not in self._described]
-        new = {self._dialect.normalised(name): name for name in unknown}
+        new = {self._dialect.normalise_name(name): name for name in unknown}
         if not new:
             return
         with _unknown_types_are_text():
@@ -153,7 +153,7 @@ class Schema:
         """List the tables with a foreign key to a table of this schema; partitions do not count."""
         return self._referring.get(table, [])
 
-    def referred(self, table: str) -> list[str]:
+    def list_referred(self, table: str) -> list[str]:
         """List the other tables in foreign keys of a table, sorted by name."""
         return sorted({key.table for key in self._foreign.get(table, ())} - {table})
 
@@ -171,7 +171,7 @@ class Schema:
             known = {name.casefold() for name in self._inspector.get_schema_names()}
             if self._asked.casefold() not in known:
                 return ()
-        return tuple(self._reported(asked(schema=self._asked)))
+        return tuple(self._report_names(asked(schema=self._asked)))
 
     @cached_property
     def parts(self) -> frozenset[str]:
@@ -205,7 +205,7 @@ class Schema:
         with _unknown_types_are_text():
             keys = self._inspector.get_multi_pk_constraint(schema=self._asked)
         return {
-            self._dialect.reported(name): self._columns_told(key["constrained_columns"])
+            self._dialect.report_name(name): self._columns_told(key["constrained_columns"])
             for (_, name), key in keys.items()
         }
 
@@ -231,11 +231,11 @@ class Schema:
                 foreign_key = ForeignKey(
                     columns=self._columns_told(key["constrained_columns"]),
                     schema=self.name if schema is None else self._schema_name(schema),
-                    table=self._dialect.reported(key["referred_table"]),
+                    table=self._dialect.report_name(key["referred_table"]),
                     referred=self._columns_told(key["referred_columns"]),
                 )
                 of_table.append(foreign_key)
-            by_table[self._dialect.reported(name)] = tuple(of_table)
+            by_table[self._dialect.report_name(name)] = tuple(of_table)
         return by_table
 
     def columns(
@@ -280,8 +280,8 @@ class Schema:
         except Exception:  # noqa: BLE001  # compilers fail in many ways on types they do not know
             return spelled or "VARCHAR"
 
-    def _reported(self, names: Iterable[str]) -> list[str]:
-        return [self._dialect.reported(str(name)) for name in names]
+    def _report_names(self, names: Iterable[str]) -> list[str]:
+        return [self._dialect.report_name(str(name)) for name in names]
 
     def _columns_told(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple([self._dialect.column_name(str(name)) for name in names])
@@ -292,7 +292,7 @@ class Schema:
         own = name or self._inspector.default_schema_name
         if own is None:
             return None
-        return self._dialect.reported(own)
+        return self._dialect.report_name(own)
 
 
 DEFAULT_CHARACTERS: Final = 1000
@@ -334,7 +334,7 @@ def unique_indexes(connection: Connection, schema: str | None, table: str) -> di
         called = dict.fromkeys(str(index) for index, _ in rows)
         return {name: tuple(str(column) for index, column in rows if index == name) for name in called}
     indexes = {}
-    for index in inspect(connection).get_indexes(dialect.normalised(table), schema=schema):
+    for index in inspect(connection).get_indexes(dialect.normalise_name(table), schema=schema):
         partial = any(name.endswith("_where") for name in index.get("dialect_options", {}))
         # None stands for an expression.
         if index["unique"] and not partial and None not in index["column_names"]:

@@ -41,7 +41,7 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
     elif takes_others:
         return
     else:
-        given = _passed(url, connector)
+        given = _pass_options(url, connector)
     for name in url.query:
         if name in given and name not in known:
             problem = f"The database URL has an option that the driver {driver} does not know"
@@ -53,7 +53,7 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
             if near:
                 hint = f"Did you mean {near}?"
             raise ConfigError(f"{problem}: {name}.", hint=hint)
-    _passed(url, connector)
+    _pass_options(url, connector)
 
 
 def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
@@ -66,7 +66,7 @@ def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
     return {*parameters}, inspect.Parameter.VAR_KEYWORD in kinds
 
 
-def _passed(url: URL, connector: Connector) -> Mapping[str, Any]:
+def _pass_options(url: URL, connector: Connector) -> Mapping[str, Any]:
     """Return the options that SQLAlchemy passes to the driver; some are its own."""
     try:
         return connector.create_connect_args(url)[1]

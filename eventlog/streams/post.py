@@ -37,7 +37,7 @@ from eventlog.sources.stream.captured import StreamCapture, StreamLog
 from eventlog.sources.stream.fresh import CapturedRows
 from eventlog.sources.stream.kept import keeper_of
 from eventlog.sources.stream.source import PLACE
-from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
+from eventlog.sql.connect import connect, limit_sessions, make_readable_url, read_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import ORIGIN, TRANSACTION
@@ -53,9 +53,9 @@ class StreamPost(Post):
     def __init__(self, config: Config, vitals: PublisherHealth, records: BoundLogger) -> None:
         refuse_lookups(config)
         source, plugin = config.source, source_named(config.source.kind)
-        address = shown_url(read_url(source.url)) if source.url else plugin.address(source.own)
+        address = make_readable_url(read_url(source.url)) if source.url else plugin.address(source.own)
         marks = source.marks
-        name = f"{plugin.title} of {shown_url(marks) if '://' in marks else marks}"
+        name = f"{plugin.title} of {make_readable_url(marks) if '://' in marks else marks}"
         url, names = stream_log_of(source)
         engine = connect(url, may_create=True)
         limit_sessions(engine, None, None, config.publisher.lease)
@@ -114,13 +114,13 @@ class StreamPost(Post):
 
     def lines(self, outputs: Sequence[Output]) -> list[Line]:
         self._end_capture()
-        with self.guarded():
-            self._capture = self._opened()
+        with self.guard():
+            self._capture = self._open_capture()
         return super().lines(outputs)
 
     def capture(self) -> None:
         assert self._capture is not None
-        with self.guarded():
+        with self.guard():
             self.more = self._capture.capture()
 
     def follow_tables(self) -> None:
@@ -139,24 +139,24 @@ class StreamPost(Post):
         # To look into a file that is missing would make it.
         is_there = False
         if path.exists() or not is_file:
-            with self.guarded(), self.engine.connect() as connection:
+            with self.guard(), self.engine.connect() as connection:
                 is_there = sa.inspect(connection).has_table(self._names.table)
         if marks.get(PLACE) == CAPTURED and not is_there:
             raise DataError(
-                f"The log of the {self.name} is gone: {shown_url(self.engine.url)} has no table {names.table}.",
+                f"The log of the {self.name} is gone: {make_readable_url(self.engine.url)} has no table {names.table}.",
                 hint="Restore it from a backup; or take away what keeps the position, and the stream is read from its"
                 " beginning.",
             )
         if is_file and not path.exists():
             make_empty(path)  # it has the values of rows
-        with self.guarded():
+        with self.guard():
             make_stream_log(self.lock.log)
             if is_file:
                 # Nobody else has the file of marks, so who had the log has gone, whatever its lease says.
                 with self.lock.log.transaction() as connection:
                     Marks(self.lock.log).clear(connection, PUBLISHER)
 
-    def _opened(self) -> StreamCapture:
+    def _open_capture(self) -> StreamCapture:
         """Reads the stream from where the log has it."""
 
         def report(message: str) -> None:
@@ -164,7 +164,7 @@ class StreamPost(Post):
 
         marks = self._keeper.marks()
         order = source_order(self._config, marks, report)
-        order = replace(order, run=self._run, pulse=self._vitals.moved)
+        order = replace(order, run=self._run, pulse=self._vitals.note_alive)
         reader = source_named(self._config.source.kind).build(order)
         try:
             if marks.get(PLACE) != CAPTURED:
@@ -197,7 +197,7 @@ class StreamPost(Post):
 
     def _see_tables(self) -> None:
         super()._see_tables()
-        self._read_fresh(self._served(), self._decider)
+        self._read_fresh(self._require_journal(), self._decider)
 
     def _see_history(self) -> None:
         """What a stream describes is entered as it is captured."""
@@ -220,10 +220,10 @@ def make_stream_log(log: Log) -> None:
     install(log.engine, asked)
     there = log_columns(log.engine, asked)
     types, dialect = log.dialect.types, log.engine.dialect
-    table = log.dialect.qualified(log.names.schema, log.names.table)
+    table = log.dialect.qualify(log.names.schema, log.names.table)
     missing = {TRANSACTION: types.log_number} if there.transaction is None else {}
     missing |= {ORIGIN: types.log_key} if there.origin is None else {}
     with log.transaction() as connection:
         for name, kind in missing.items():
-            column = f"{log.dialect.quoted(name)} {kind.compile(dialect)}"
+            column = f"{log.dialect.quote(name)} {kind.compile(dialect)}"
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD {column}")

@@ -18,16 +18,16 @@ from typing import Any, Final
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.track import located
+from eventlog.capture.track import locate_log
 from eventlog.care.proofs import MOST_TABLES, read_proofs, write_proofs
 from eventlog.compare.pace import Pace, Window
 from eventlog.config.build import name_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
-from eventlog.core.errors import DataError, EventlogError, OccupiedError, UsageError, shortened
+from eventlog.core.errors import DataError, EventlogError, OccupiedError, UsageError, shorten
 from eventlog.core.plugins import BackgroundOrder, BackgroundPlugin
 from eventlog.core.proofs import LastProof
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import make_readable
 from eventlog.policies.settings import steps_of
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.sql.connect import connect, limit_sessions, reading_engine
@@ -128,13 +128,13 @@ class RegularProofs:
         """Compares what is due at every output; the seconds until the next round."""
         try:
             with engine.connect() as connection:
-                log = Log(engine, located(connection, self._order.names))
+                log = Log(engine, locate_log(connection, self._order.names))
             # What was found before, perhaps by another publisher.
             with log.transaction() as connection:
                 text = Marks(log).get(connection, VERIFIED)
             self._proofs = {(last.output, last.table): last for last in read_proofs(text)}
             self._order.vitals.proved([*self._proofs.values()])
-            closed = self._closed()
+            closed = self._find_closed_seconds()
             if closed > 0:
                 return closed
             wanted = {pair for output in self._outputs() for pair in self._at_output(log, output)}
@@ -153,9 +153,9 @@ class RegularProofs:
             return min(rest, RETRY_SECONDS)
         return rest
 
-    def _closed(self) -> float:
+    def _find_closed_seconds(self) -> float:
         """Seconds until the window of the day is open."""
-        return self._schedule.closed(dt.datetime.fromtimestamp(self._clock()))
+        return self._schedule.find_closed_seconds(dt.datetime.fromtimestamp(self._clock()))
 
     def _at_output(self, log: Log, output: OutputConfig) -> Iterator[tuple[str, str]]:
         """Compares what is due at an output, and yields all that is compared there. What fails at it
@@ -165,14 +165,14 @@ class RegularProofs:
         # What was compared before, for an output that does not answer today.
         known = [pair for pair in self._proofs if pair[0] == name]
         try:
-            with self._opened(log, output) as verifier:
+            with self._open_verifier(log, output) as verifier:
                 tables = {table.called: table for table in self._tables(verifier)}
                 # All are kept as one text in the database, which has room for so many.
                 others = sum(output != name for output, _ in self._proofs)
                 known = [(name, called) for called in [*tables][: MOST_TABLES - others]]
                 proofs = [self._proofs.get(pair) or LastProof(output=name, table=pair[1]) for pair in known]
                 for former in self._schedule.due(proofs, self._clock()):
-                    if self._closed() > 0:
+                    if self._find_closed_seconds() > 0:
                         break
                     self._prove(log, verifier, tables[former.table], former)
             if len(known) == len(tables):
@@ -208,7 +208,7 @@ class RegularProofs:
             # A statement that was broken off has failed for no other reason.
             self.pause(0)
             sentence = _in_words(error)
-            reason = shortened(sentence, MOST_CHARACTERS)
+            reason = shorten(sentence, MOST_CHARACTERS)
             last = replace(former, error=reason, failed_at=self._clock())
         if last.at is None:
             # It could not be compared: what was found before stays, with the reason beside it.
@@ -229,10 +229,10 @@ class RegularProofs:
         return [output for output in self._config.output if not named or name_of(output) in named]
 
     @contextmanager
-    def _opened(self, log: Log, output: OutputConfig) -> Iterator[Verifier]:
+    def _open_verifier(self, log: Log, output: OutputConfig) -> Iterator[Verifier]:
         engines: list[Engine] = []
 
-        def opened(url: str) -> Engine:
+        def open_engine(url: str) -> Engine:
             engines.append(self._breaker.watch(connect(url)))
             return engines[-1]
 
@@ -240,7 +240,7 @@ class RegularProofs:
         try:
             target = target_of(
                 output,
-                opened,
+                open_engine,
                 mirrors=settings.mirrors,
                 into=settings.into or None,
                 suffix=settings.suffix,
@@ -294,11 +294,11 @@ def _in_words(error: Exception) -> str:
     """Write an error in one sentence."""
     if isinstance(error, EventlogError):
         return str(error)
-    return shown(f"{type(error).__name__}: {error}".rstrip(".") + ".")
+    return make_readable(f"{type(error).__name__}: {error}".rstrip(".") + ".")
 
 
-def _wanted(config: Any) -> bool:
+def _is_wanted(config: Any) -> bool:
     return bool(settings_of(config).every)
 
 
-VERIFY = BackgroundPlugin(wanted=_wanted, build=RegularProofs)
+VERIFY = BackgroundPlugin(wanted=_is_wanted, build=RegularProofs)

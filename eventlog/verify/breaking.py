@@ -29,8 +29,8 @@ class Breaker:
         from sqlalchemy import event
 
         # From its pool and back: only then does a connection belong to somebody.
-        event.listen(engine, "checkout", self._taken)
-        event.listen(engine, "checkin", self._given_back)
+        event.listen(engine, "checkout", self._note_taken)
+        event.listen(engine, "checkin", self._note_returned)
         return engine
 
     def break_off(self) -> None:
@@ -42,11 +42,11 @@ class Breaker:
             ending = Thread(target=self._end, args=[connection], name="eventlog-breaker", daemon=True)
             ending.start()
 
-    def _taken(self, connection: Any, _record: Any, _proxy: Any) -> None:
+    def _note_taken(self, connection: Any, _record: Any, _proxy: Any) -> None:
         with self._lock:
             self._used.append(connection)
 
-    def _given_back(self, connection: Any, _record: Any) -> None:
+    def _note_returned(self, connection: Any, _record: Any) -> None:
         with self._lock:
             # By identity: connections of some drivers cannot be compared.
             self._used = [used for used in self._used if used is not connection]

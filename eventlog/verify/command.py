@@ -163,13 +163,13 @@ def _source(site: Site, *, mend: bool) -> tuple[Engine, Log | None]:
 
 def _output(site: Site, name: str | None, *, needed: bool) -> OutputConfig | None:
     """Find the named output, or the only one there is."""
-    from eventlog.care.output_commands import configured
+    from eventlog.care.output_commands import name_configured_outputs
     from eventlog.care.outputs import refuse_unknown
     from eventlog.config.build import name_of
 
     outputs = site.config.output
     if name is not None:
-        refuse_unknown(name, configured(site))
+        refuse_unknown(name, name_configured_outputs(site))
         return next(output for output in outputs if name_of(output) == name)
     if len(outputs) == 1:
         return outputs[0]
@@ -193,7 +193,7 @@ def _target(site: Site, output: OutputConfig | None, given: dict[str, Any], log:
     assert output is not None
     return target_of(
         output,
-        _opened,
+        _open_engine,
         mirrors=given["mirrors"],
         into=given["into"],
         suffix=given["suffix"],
@@ -214,12 +214,12 @@ def _tables(url: str, schema: str | None, suffix: str) -> Target:
     except ConfigError:
         engine = create_engine(url)
     else:
-        return TableTarget(_opened(url), schema, suffix)
+        return TableTarget(_open_engine(url), schema, suffix)
     click.get_current_context().call_on_close(engine.dispose)
     return StreamedTarget(engine, schema, suffix)
 
 
-def _opened(url: str) -> Engine:
+def _open_engine(url: str) -> Engine:
     """Connect to a database until the command ends."""
     from eventlog.sql.connect import connect
 

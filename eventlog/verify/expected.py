@@ -130,7 +130,7 @@ class PolicySide(StreamedSide):
         there: frozenset[str],
     ) -> None:
         self._values, columns, compared = columns_of(shape.table, there)
-        super().__init__(compared, self._transformed_rows)
+        super().__init__(compared, self._transform_rows)
         self._table = table
         self._source = source.table
         self._policy = policy
@@ -146,13 +146,13 @@ class PolicySide(StreamedSide):
 
     def source_key(self, key: Key) -> str | None:
         """Find the source's key for a published one, where the policy made another one of it."""
-        return self.filled().noted(key)
+        return self.fill().find_note(key)
 
-    def _transformed_rows(self, scratch: ScratchSide) -> Iterator[tuple[Any, ...]]:
+    def _transform_rows(self, scratch: ScratchSide) -> Iterator[tuple[Any, ...]]:
         width = len(self._compared.key)
         rows = self._table.every()
         while batch := [self._change(row) for row in islice(rows, BATCH_ROWS)]:
-            for change in self._looked(batch):
+            for change in self._look_up(batch):
                 transformed = self._policy.tell(change)
                 # What the policy leaves out, or cannot make, no output has.
                 if isinstance(transformed, Refusal):
@@ -184,7 +184,7 @@ class PolicySide(StreamedSide):
             positions=((0,),),
         )
 
-    def _looked(self, changes: list[Change]) -> list[Change]:
+    def _look_up(self, changes: list[Change]) -> list[Change]:
         """Add to changes the values that the policy looks up in rows of other tables."""
         # Again and again: what a step looks up may say where the next one looks.
         while self._policy.is_looking:

@@ -19,7 +19,7 @@ from eventlog.qlik.change_tables.rows import folder_of
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.dfm import APART
 from eventlog.sinks.change_files.settings import RowFiles
-from eventlog.verify.history import FoldedChanges, cells_of, octets, origin_of, unhexed
+from eventlog.verify.history import FoldedChanges, cells_of, octets, origin_of, read_hex
 from eventlog.verify.targets import PIECE_ROWS, pieces
 
 Rows = Iterator[tuple[Any, ...]]
@@ -85,7 +85,7 @@ class FileTarget:
         if self._form.format == "parquet":
             from pyarrow import parquet
 
-            return list(_tried(file, lambda: parquet.read_schema(file)).names)
+            return list(_try_reading(file, lambda: parquet.read_schema(file)).names)
         if self._form.format == "csv" and self._form.header:
             return [name or "" for name in next(self._cells(file), [])]
         stem = file.name.removesuffix(f".{self._form.ending}")
@@ -97,22 +97,22 @@ class FileTarget:
                 f"{file} has no description beside it, which would name its columns.",
                 hint=f"Put the file {stem}.dfm back, or {otherwise}.",
             )
-        description = _tried(described, lambda: json.loads(described.read_bytes()))
+        description = _try_reading(described, lambda: json.loads(described.read_bytes()))
         return [column["name"] for column in description["dataInfo"]["columns"]]
 
     def _rows(self, file: Path, names: Sequence[str], compared: Compared) -> Rows:
         if self._form.format == "parquet":
             from pyarrow import parquet
 
-            opened = _tried(file, lambda: parquet.ParquetFile(file))
+            opened = _try_reading(file, lambda: parquet.ParquetFile(file))
             for batch in opened.iter_batches(PIECE_ROWS, use_threads=False):
                 yield from zip(*map(cells_of, batch.columns), strict=True)
         elif self._form.format == "json":
             hexed = octets(compared)
-            with self._opened(file) as lines:
+            with self._open(file) as lines:
                 for line in lines:
                     row = json.loads(line)
-                    cells = [unhexed(row.get(name)) if name.casefold() in hexed else row.get(name) for name in names]
+                    cells = [read_hex(row.get(name)) if name.casefold() in hexed else row.get(name) for name in names]
                     yield tuple(cells)
         else:
             for number, cells in enumerate(self._cells(file)):
@@ -125,7 +125,7 @@ class FileTarget:
         quote, null = self._form.quote, self._form.null_value
         q, d = re.escape(quote), re.escape(self._form.delimiter)
         cell = re.compile(rf"(?:{q}((?:[^{q}]|{q}{q})*){q}|([^{d}\n]*))({d}|\n|\Z)")
-        with self._opened(file) as lines:
+        with self._open(file) as lines:
             record = ""
             for line in lines:
                 record += line
@@ -142,7 +142,7 @@ class FileTarget:
                 yield cells
                 record = ""
 
-    def _opened(self, file: Path) -> Any:
+    def _open(self, file: Path) -> Any:
         if self._form.gzip:
             # Only \n ends a line; a \r is a part of a value, and stays.
             return gzip.open(file, "rt", encoding="utf-8", errors="surrogatepass", newline="\n")
@@ -159,7 +159,7 @@ def _each(cell: re.Pattern[str], line: str) -> Iterator[re.Match[str]]:
             return
 
 
-def _tried(file: Path, reading: Callable[[], Any]) -> Any:
+def _try_reading(file: Path, reading: Callable[[], Any]) -> Any:
     try:
         return reading()
     except (OSError, ValueError) as error:

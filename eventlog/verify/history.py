@@ -107,7 +107,7 @@ def octets(compared: Compared) -> frozenset[str]:
     return frozenset(name.casefold() for name, kind in kinds if category(kind) is Category.OCTET)
 
 
-def unhexed(value: Any) -> Any:
+def read_hex(value: Any) -> Any:
     """Bytes from hexadecimal; whatever is none stays, and differs then."""
     try:
         return bytes.fromhex(value)

@@ -48,7 +48,7 @@ class LakeTarget:
         name = self._name(table)
         with closing(self._opened()) as tables:
             if not self._mirrors:
-                return self._folded(tables, name, compared)
+                return self._fold(tables, name, compared)
             side = ScratchSide(compared)
             rows = _rows(tables.batches(name), (*compared.key, *compared.names))
             # No lake refuses a second row with the same key, so they are counted.
@@ -62,7 +62,7 @@ class LakeTarget:
         suffix = "" if self._mirrors else self._settings.change_tables.suffix
         return folder_of(table, f"{table.name}{suffix}")
 
-    def _folded(self, tables: LakeTables, name: str, compared: Compared) -> ComparedSide:
+    def _fold(self, tables: LakeTables, name: str, compared: Compared) -> ComparedSide:
         schema = tables.schema(name)
         # `columns` was asked before.
         assert schema is not None
@@ -73,7 +73,7 @@ class LakeTarget:
         headers = [history.headers[ending] for ending in ("change_seq", "change_oper")]
         indexes = [history.names.index(header) for header in headers]
         rows = _rows(tables.batches(name), history.names)
-        with ordered(rows, len(history.names), indexes) as in_order:
+        with order_rows(rows, len(history.names), indexes) as in_order:
             for piece in pieces(in_order, itemgetter(indexes[0])):
                 folded.take([history.change_row(row) for row in piece])
         return folded.side
@@ -88,7 +88,7 @@ def _rows(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Rows:
 
 
 @contextmanager
-def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Iterator[Rows]:
+def order_rows(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Iterator[Rows]:
     """Sort rows of so many columns by some of them, with a temporary file: memory holds a few at a time."""
     # Without a name SQLite makes a file of its own, which goes with the connection.
     with closing(sqlite3.connect("", isolation_level=None)) as file:
@@ -99,13 +99,13 @@ def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Ite
         insert = f"INSERT INTO rows VALUES ({', '.join('?' * width)})"
         # Without one each row would be a transaction of its own.
         file.execute("BEGIN")
-        file.executemany(insert, (list(map(_kept, row)) for row in rows))
+        file.executemany(insert, (list(map(_keep_cell, row)) for row in rows))
         file.execute("COMMIT")
         order = ", ".join(f"c{index}" for index in by)
         yield file.execute(f"SELECT * FROM rows ORDER BY {order}")
 
 
-def _kept(cell: Any) -> Any:
+def _keep_cell(cell: Any) -> Any:
     """Convert a cell for SQLite, from which its type reads it again."""
     if cell is None or type(cell) in (str, bytes, int):
         return cell

@@ -21,7 +21,7 @@ from eventlog.compare.engine import Comparison, Difference, DifferenceKind
 from eventlog.compare.pace import Pace
 from eventlog.compare.sides import ComparedSide, Key
 from eventlog.compare.texts import plain_text
-from eventlog.core.errors import shortened
+from eventlog.core.errors import shorten
 from eventlog.core.proofs import LastProof
 from eventlog.verify.expected import Expected
 from eventlog.verify.objects import LastRow, Objects, RowReason
@@ -92,7 +92,7 @@ class TableProof(Struct, frozen=True, kw_only=True):
 def last_proof(proof: TableProof, output: str, at: float) -> LastProof:
     """Convert a proof to its kept form; one that could not be made is an attempt that failed."""
     if proof.problem is not None:
-        error = shortened(proof.problem, MOST_CHARACTERS)
+        error = shorten(proof.problem, MOST_CHARACTERS)
         return LastProof(output=output, table=proof.table, error=error, failed_at=at)
     return LastProof(
         output=output,
@@ -106,7 +106,7 @@ def last_proof(proof: TableProof, output: str, at: float) -> LastProof:
         double=proof.double,
         waiting=proof.waiting,
         more=proof.more,
-        note=shortened(" ".join(proof.notes), MOST_CHARACTERS),
+        note=shorten(" ".join(proof.notes), MOST_CHARACTERS),
     )
 
 
@@ -161,14 +161,14 @@ class Proving:
             return self._run(began)
         finally:
             for side in (self._expected.side, self._side):
-                _closed(side)
+                _close_side(side)
 
     def _run(self, began: float) -> TableProof:
         comparison = self._begin()
         # A table of which nothing is right ends here, and not after all of its rows.
         suspects = list(islice(comparison.differences(), self._limits.most))
         more = len(suspects) >= self._limits.most
-        self.differing, waiting = self._settled(comparison, suspects)
+        self.differing, waiting = self._settle(comparison, suspects)
         kinds = Counter(difference.kind for difference in self.differing)
         return TableProof(
             table=self._expected.source.called,
@@ -179,7 +179,7 @@ class Proving:
             double=kinds[DifferenceKind.DOUBLE],
             waiting=waiting,
             more=more,
-            differences=tuple(self._named(self.differing[: self._limits.shown])),
+            differences=tuple(self._name_differences(self.differing[: self._limits.shown])),
             seconds=round(time.monotonic() - began, 3),
         )
 
@@ -189,7 +189,7 @@ class Proving:
         A history, and a policy's view of a table, are read once: rows waiting before and after that may be
         missing there, and so may all later ones.
         """
-        _closed(self._side)
+        _close_side(self._side)
         objects = self._objects
         if objects is not None:
             self._before, self._waited = objects.newest(), objects.waiting()
@@ -201,7 +201,7 @@ class Proving:
         self.comparison = Comparison(self._expected.side, self._side, self._expected.compared, self._pace)
         return self.comparison
 
-    def _settled(
+    def _settle(
         self,
         comparison: Comparison,
         suspects: Sequence[Difference],
@@ -253,7 +253,7 @@ class Proving:
                 return True
         return False
 
-    def _named(self, differing: Sequence[Difference]) -> Iterator[NamedDifference]:
+    def _name_differences(self, differing: Sequence[Difference]) -> Iterator[NamedDifference]:
         """Yield the differences by the log's keys, with the newest row about each."""
         last = self._last([difference.key for difference in differing])
         reasons: dict[int, RowReason] = {}
@@ -280,7 +280,7 @@ class Proving:
             yield named
 
 
-def _closed(side: Any) -> None:
+def _close_side(side: Any) -> None:
     close = getattr(side, "close", None)
     if close is not None:
         close()

@@ -10,7 +10,7 @@ from eventlog.care.ages import utc_text
 from eventlog.care.proofs import read_proofs
 from eventlog.config.settings import Config
 from eventlog.core.plugins import CheckPlugin, Finding, PageCell, PageOrder, PagePlugin, PageTable
-from eventlog.core.plural import counted, duration
+from eventlog.core.plural import count_words, duration
 from eventlog.core.proofs import LastProof
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.verify.schedule import Schedule
@@ -75,7 +75,7 @@ def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> 
             # A failure after a proof that was equal is tried again, and says nothing by itself.
             quiet += 1
     if quiet or not proofs:
-        yield Finding(message=f"{counted(quiet, 'table')} equal at outputs, by the last proofs")
+        yield Finding(message=f"{count_words(quiet, 'table')} equal at outputs, by the last proofs")
 
 
 def _schedule(config: Config) -> Schedule:

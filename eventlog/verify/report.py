@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eventlog.core.plural import counted
-from eventlog.core.secrets import shown
+from eventlog.core.plural import count_words
+from eventlog.core.secrets import make_readable
 from eventlog.verify.proof import NamedDifference, TableProof, last_proof
 from eventlog.verify.verifying import Verified
 
@@ -62,19 +62,19 @@ def summary(verified: Verified) -> str:
         return f"{proof.table}: not compared. {proof.problem}"
     if not proof.compared:
         return f"{proof.table}: not compared."
-    rows = f"{counted(proof.rows, 'row')} in {proof.seconds:.1f} s"
+    rows = f"{count_words(proof.rows, 'row')} in {proof.seconds:.1f} s"
     if proof.waiting:
         rows += f"; {proof.waiting} on their way"
     if proof.equal:
         return f"{proof.table}: equal, {rows}."
     kinds = ", ".join(f"{count} {kind}" for kind in KINDS if (count := getattr(proof, kind)))
-    objects = counted(proof.differing, "object differs", "objects differ")
+    objects = count_words(proof.differing, "object differs", "objects differ")
     # The comparison was ended at so many.
     if proof.more:
         objects = f"at least {objects}"
     sentence = f"{proof.table}: {objects} ({kinds}), {rows}."
     if verified.repaired:
-        sentence += f" {counted(verified.repaired, 'object')} will be published again."
+        sentence += f" {count_words(verified.repaired, 'object')} will be published again."
     return sentence
 
 
@@ -82,7 +82,7 @@ def sentence(difference: NamedDifference) -> str:
     """Write one difference in a line, with the log's reason for it."""
     values = []
     for value in difference.values:
-        source, target = _quoted(value.source), _quoted(value.target)
+        source, target = _quote(value.source), _quote(value.target)
         values.append(f"{value.column} is {source} in the source and {target} in the output")
     what = "; ".join(values) or KINDS[difference.kind]
     return f"{difference.key} {what}. {why(difference)}"
@@ -106,12 +106,12 @@ def lines(report: VerifyReport) -> Iterator[str]:
     """Write the report as text."""
     for verified in report.tables:
         proof = verified.proof
-        yield shown(summary(verified))
-        yield from (f"  {shown(sentence(difference))}" for difference in proof.differences)
+        yield make_readable(summary(verified))
+        yield from (f"  {make_readable(sentence(difference))}" for difference in proof.differences)
         hidden = proof.differing - len(proof.differences)
         if hidden > 0:
             yield f"  and {hidden} more"
-        yield from (f"  {shown(note)}" for note in proof.notes)
+        yield from (f"  {make_readable(note)}" for note in proof.notes)
 
 
 def as_text(report: VerifyReport) -> bytes:
@@ -194,12 +194,12 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = ""
     for row in rows:
-        cells = [f"<td>{escape(shown(str(cell)))}</td>" for cell in row]
+        cells = [f"<td>{escape(make_readable(str(cell)))}</td>" for cell in row]
         body += f"<tr>{''.join(cells)}</tr>"
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _quoted(text: str | None) -> str:
+def _quote(text: str | None) -> str:
     if text is None:
         return "NULL"
     return repr(text)

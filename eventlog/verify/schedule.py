@@ -56,7 +56,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
         # Not less: a table that is overdue outside the window would make rounds without end.
         return max(min([*waits, self.every, LOOK_SECONDS]), self.every / ROUND_PART)
 
-    def closed(self, local: dt.datetime) -> float:
+    def find_closed_seconds(self, local: dt.datetime) -> float:
         """Seconds until the window is open; 0 while it is."""
         if self.window is None:
             return 0.0
@@ -65,7 +65,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     def next_at(self, last: LastProof, now: float) -> float:
         """Compute when it will be compared, at the earliest."""
         at = max(self.due_at(last), now)
-        return at + self.closed(dt.datetime.fromtimestamp(at))
+        return at + self.find_closed_seconds(dt.datetime.fromtimestamp(at))
 
     def is_old(self, last: LastProof, now: float) -> bool:
         """Return True if the last proof is older than two of them are apart; while the window is closed

@@ -71,7 +71,7 @@ class NamedTables:
         """Find the table of the target, which has `columns`; None where there is none."""
         raise NotImplementedError
 
-    def _compared(self, table: Table, compared: Compared) -> tuple[Any, list[Any]]:
+    def _find_compared(self, table: Table, compared: Compared) -> tuple[Any, list[Any]]:
         """Return the table of the target, and its columns in the order of comparison."""
         target = self._find(table)
         # `columns` was asked before.
@@ -84,7 +84,7 @@ class TableTarget(NamedTables):
     """Tables of a database that eventlog knows."""
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
-        target, columns = self._compared(table, compared)
+        target, columns = self._find_compared(table, compared)
         side = TableSide(self._engine, Selection(table=target, columns=tuple(columns)), compared)
         # Where the database cannot hash some column's type, rows are read and hashed here.
         if not side.hashable:
@@ -184,7 +184,7 @@ class StreamedTarget(NamedTables):
         return StreamedSide(compared, lambda _: self._rows(table, compared))
 
     def _rows(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
-        _, columns = self._compared(table, compared)
+        _, columns = self._find_compared(table, compared)
         with self._engine.connect() as connection:
             # Else drivers bring the whole table into memory here too.
             streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)

@@ -15,7 +15,7 @@ from eventlog.qlik.messages.names import field_names, topic_of
 from eventlog.qlik.messages.reader import MessageReader, Read
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.values import TableValues
-from eventlog.verify.history import octets, unhexed
+from eventlog.verify.history import octets, read_hex
 
 Values = Callable[[str], Iterable[tuple[str, bytes | None]]]
 """Where each message of a topic stands, and its value."""
@@ -106,7 +106,7 @@ class MessageRows:
 
     def _plain(self, row: Mapping[str, Any] | None) -> dict[str, Any]:
         """Convert a row, with bytes as such."""
-        return {name: unhexed(cell) if name in self._hexed else cell for name, cell in (row or {}).items()}
+        return {name: read_hex(cell) if name in self._hexed else cell for name, cell in (row or {}).items()}
 
 
 def _read(reader: MessageReader, position: str, value: bytes | None) -> Read:

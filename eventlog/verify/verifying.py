@@ -20,7 +20,7 @@ from eventlog.config.build import catalog_of, room_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, SourceError, UsageError
 from eventlog.core.schema import Catalog, Table
-from eventlog.policies.plugin import checked
+from eventlog.policies.plugin import check_policy
 from eventlog.policies.steps import Steps
 from eventlog.qlik.values import TableValues
 from eventlog.refresh.loads import loads
@@ -82,7 +82,7 @@ class Verifier:
             self._catalog = tables_at(engine, source.tables, source.schema, source.own)
         else:
             self._catalog = catalog_of(log.engine, log.names, config)
-        self._policy = checked(output, steps, self._catalog) if steps else None
+        self._policy = check_policy(output, steps, self._catalog) if steps else None
         self._reader = SqlRowReader(self._reading, self._catalog, room_of(config))
         self._proving: list[Proving] = []
 
@@ -94,7 +94,7 @@ class Verifier:
     def sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
         """List the captured tables: the named ones, else all that have triggers."""
         if self._log is None:
-            return self._compared_sources(names, schema)
+            return self._list_compared_sources(names, schema)
         with self._log.transaction() as connection:
             tracked = [*read_registry(connection, self._log.names)]
         if not (names or tracked):
@@ -105,11 +105,11 @@ class Verifier:
         for load in loads(self._log.engine, self._log.names, wanted, schema, None):
             # Rows that the triggers leave out no output has.
             when = (load.when,) if load.when else ()
-            table = _described(self._catalog, load.table)
+            table = _describe_table(self._catalog, load.table)
             tables.append(VerifiedTable(table=table, called=load.called, when=when))
         return tables
 
-    def _compared_sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
+    def _list_compared_sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
         """List tables and queries without triggers: the named ones, else all that are compared."""
         settings = self._config.source.own
         tables: list[Table] = []
@@ -127,7 +127,7 @@ class Verifier:
     def verify(self, source: VerifiedTable, *, mend: bool = False) -> Verified:
         """Prove one table; with `mend` ask anew for differing rows."""
         try:
-            expected, notes = self._expected(source)
+            expected, notes = self._find_expected(source)
             if expected is None:
                 return Verified(proof=TableProof(table=source.called, notes=notes, compared=False))
             table = source.table
@@ -168,7 +168,7 @@ class Verifier:
         with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
             yield from pool.map(verify, sources)
 
-    def _expected(self, source: VerifiedTable) -> tuple[Expected | None, tuple[str, ...]]:
+    def _find_expected(self, source: VerifiedTable) -> tuple[Expected | None, tuple[str, ...]]:
         """Describe the output's expected content of a table, and list the columns left out."""
         if source.table.whole_row:
             return None, (WITHOUT_KEY,)
@@ -203,7 +203,7 @@ class Verifier:
         )
 
 
-def _described(catalog: Catalog, table: Table) -> Table:
+def _describe_table(catalog: Catalog, table: Table) -> Table:
     """Describe the table as the publisher sees it, without uncaptured columns."""
     for described in catalog:
         if (described.schema, described.name) == (table.schema, table.name):

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from eventlog.care.listing import Filters
 from eventlog.care.rows import HELD_SINCE, MOST_LETTERS, PROCESSED, LogRow
-from eventlog.core.errors import DataError, UsageError, shortened
+from eventlog.core.errors import DataError, UsageError, shorten
 from eventlog.core.model import LARGEST_NUMBER, Reason, Status
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.web.reading import TablePlace
 
 RowAction = Literal["hold", "release", "requeue"]
@@ -164,7 +164,7 @@ def read_row(text: str) -> int:
     number = read_number(text)
     if number is None:
         hint = "A row is found by its number, such as /rows/42."
-        raise DataError(f"{shortened(text, 40)} is not the number of a row.", hint=hint)
+        raise DataError(f"{shorten(text, 40)} is not the number of a row.", hint=hint)
     return number
 
 
@@ -192,7 +192,7 @@ def done_sentence(action: str, count: int) -> str:
     if not count:
         return NOTHING_DONE[action]
     did = {"hold": "held", "release": "released", "requeue": "waiting again"}[action]
-    return f"{counted(count, 'row is', 'rows are')} {did} now."
+    return f"{count_words(count, 'row is', 'rows are')} {did} now."
 
 
 def read_done(text: str) -> str:

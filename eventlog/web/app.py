@@ -20,7 +20,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
-from eventlog.core.errors import DataError, EventlogError, UsageError, shortened
+from eventlog.core.errors import DataError, EventlogError, UsageError, shorten
 from eventlog.core.table_names import write_name
 from eventlog.web import pages
 from eventlog.web.actions import Act, Fields, OutputAct, TableAct, read_act, read_done, read_number, read_row
@@ -384,7 +384,7 @@ class App:
 
 
 async def _nothing(request: Request, _visitor: Visitor) -> Response:
-    raise DataError(f"There is no page {shortened(request.url.path)}.", hint="The overview leads to all pages.")
+    raise DataError(f"There is no page {shorten(request.url.path)}.", hint="The overview leads to all pages.")
 
 
 def asked(request: Request) -> RequestFacts:

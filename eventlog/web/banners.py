@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import Reason
-from eventlog.core.plural import counted, duration
+from eventlog.core.plural import count_words, duration
 from eventlog.core.table_names import read_name
 from eventlog.sources.log.flow import OutputLag
 from eventlog.web.actions import OutputAction
@@ -74,7 +74,7 @@ def banners(reading: PageReading) -> Iterator[Banner]:
         yield of_table(table, wait)
     flow = reading.flow
     if flow is not None and flow.parts.held:
-        rows = counted(flow.parts.held)
+        rows = count_words(flow.parts.held)
         others = " All others are published." if flow.state == "held" and flow.publishing else ""
         yield Banner(
             state="held",
@@ -165,7 +165,7 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
             state="nobody for long" if flow.state == "stuck" else "no publisher",
             what="this log",
             since=since,
-            sentence=f"{counted(flow.parts.total, 'row waits', 'rows wait')}.",
+            sentence=f"{count_words(flow.parts.total, 'row waits', 'rows wait')}.",
             cause=cause,
             section="EventlogNoPublisher",
         )
@@ -186,7 +186,7 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
         state="slow",
         what="all outputs",
         since=_age(reading.now, flow.lag),
-        sentence=f"{counted(flow.parts.total, 'row waits', 'rows wait')}, and {rate:,.1f} rows a second are finished.",
+        sentence=f"{count_words(flow.parts.total, 'row waits', 'rows wait')}, and {rate:,.1f} rows a second are finished.",
         section="EventlogDelay",
     )
     # With one output it is that one, and can be paused here.
@@ -199,10 +199,10 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
 
 def _behind(lag: OutputLag | None, waiting: OutputLag | None) -> str:
     if lag is not None and lag.rows:
-        return f"It is {counted(lag.rows)} behind; other outputs continue."
+        return f"It is {count_words(lag.rows)} behind; other outputs continue."
     if waiting is None or not waiting.rows:
         return "Rows wait for it."
-    return f"{counted(waiting.rows, 'row waits', 'rows wait')} for it."
+    return f"{count_words(waiting.rows, 'row waits', 'rows wait')} for it."
 
 
 def _age(now: float, seconds: float | None) -> str:

@@ -29,9 +29,9 @@ from eventlog.config.outputs import OutputConfig, default_output, plugin_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.plugins import PageOrder
-from eventlog.core.registry import loaded, offers
-from eventlog.core.secrets import bare_address, masked
-from eventlog.daemon.vitals import seen_by_itself
+from eventlog.core.registry import load_offer, offers
+from eventlog.core.secrets import bare_address, mask_secrets
+from eventlog.daemon.vitals import adjust_own_flow
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.durable_files import write_file
 from eventlog.explain.masking import Mask, mask_of
@@ -40,7 +40,7 @@ from eventlog.policies.settings import steps_of
 from eventlog.publisher.flow import WaitingTable, read_flow, read_unread_tables
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks
-from eventlog.sql.connect import shown_url
+from eventlog.sql.connect import make_readable_url
 from eventlog.sql.log import Log
 from eventlog.web.first_steps import command_options
 from eventlog.web.reading import (
@@ -106,8 +106,8 @@ def _of(output: OutputView, by_name: Mapping[str, Said]) -> Said | None:
 def _place(output: OutputConfig) -> str:
     url = getattr(output, "url", None)
     if isinstance(url, str):
-        return f"{output.sink} {masked(bare_address(url))}"
-    return masked(plugin_of(output).place(output))
+        return f"{output.sink} {mask_secrets(bare_address(url))}"
+    return mask_secrets(plugin_of(output).place(output))
 
 
 def parts_of(order: PageOrder) -> Iterator[PagePart]:
@@ -118,7 +118,7 @@ def parts_of(order: PageOrder) -> Iterator[PagePart]:
     for offer in sorted(offers("page"), key=lambda offer: not offer.is_ours):
         title = offer.name
         try:
-            plugin = loaded(offer)
+            plugin = load_offer(offer)
             title = plugin.title
             table = plugin.part(order)
             if table is not None:
@@ -211,7 +211,7 @@ class Collector:
         # Nobody has looked yet, and the first count is due at once.
         self._looked = self._count_at = float("-inf")
         self._masked_by: tuple[float, Mask | None] | None = None
-        database = shown_url(engine.url)
+        database = make_readable_url(engine.url)
         self._file = HistoryFile(settings_of(config).history, database, self.log.name)
         self._documents: dict[str, tuple[float, int]] = {}
         self._sampled_failing: set[str] = set()
@@ -257,7 +257,7 @@ class Collector:
         if self._vitals is None:
             return reading
         vitals = self._vitals.reading()
-        flow = None if reading.flow is None else seen_by_itself(reading.flow, vitals)
+        flow = None if reading.flow is None else adjust_own_flow(reading.flow, vitals)
         # An output that has failed since is not shown as it was.
         noted = {view.noted: view.standing for view in reading.places}
         now = newest(noted, {name: state for name, state in vitals.outputs.items() if name in noted})
@@ -404,7 +404,7 @@ class Collector:
         # Of the row only its time is shown, so nearly nothing of its values is read.
         row = one_row(self.log, table.first, width=1)
         time_of_row = None if row is None else row.event_time
-        return UnreadTable(reason=table.reason, note=masked(table.note), row=table.first, time=time_of_row)
+        return UnreadTable(reason=table.reason, note=mask_secrets(table.note), row=table.first, time=time_of_row)
 
     def _shown(self, error: LastError | None) -> LastError | None:
         if error is None or (mask := self.mask()) is None:

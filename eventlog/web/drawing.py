@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Kind, Status, written
-from eventlog.core.plural import counted, duration
+from eventlog.core.model import Kind, Status, format_position
+from eventlog.core.plural import count_words, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.version import VERSION
@@ -93,7 +93,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "counted": counted,
+        "counted": count_words,
         "duration": duration,
         "grouped": "{:,}".format,
         "ident": ident,
@@ -102,7 +102,7 @@ def environment() -> Environment:
         "kind_name": kind_name,
         "letter_word": letter_word,
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
-        "position": written,
+        "position": format_position,
         "short": short,
         "trigger_state": trigger_state,
         "value": value,

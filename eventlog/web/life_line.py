@@ -10,7 +10,7 @@ from msgspec import Struct
 from eventlog.care.ages import utc_text
 from eventlog.care.rows import HELD_SINCE, LogRow
 from eventlog.core.model import TABLE_FAULTS, Reason, Status
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.explain.states import RowStage
 from eventlog.web.addresses import address
 from eventlog.web.reading import OutputView
@@ -103,7 +103,7 @@ def _waiting(stage: RowStage, output: OutputView) -> LifeStep:
     if stage.stage == "parked" and stage.attempts:
         due = "" if not stage.due else f" The next is due at {utc_text(stage.due / 1000)} UTC."
         why = f" {stage.note}" if stage.note else ""
-        tries = counted(stage.attempts, "try", "tries")
+        tries = count_words(stage.attempts, "try", "tries")
         return LifeStep(name=name, kind="bad", word=tries, sentence=f"{sentence}{due}{why}", to=to, actions=retry)
     if stage.stage == "parked" and stage.behind is not None:
         return LifeStep(name=name, kind="warn", word=f"behind row {stage.behind}", sentence=sentence, to=to)

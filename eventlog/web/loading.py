@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.track import located
+from eventlog.capture.track import locate_log
 from eventlog.core.errors import EventlogError, UsageError
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import make_readable
 from eventlog.core.table_names import write_name
 from eventlog.refresh.loads import RefreshPace, loads
 from eventlog.refresh.ranges import read
@@ -148,7 +148,7 @@ class Loading:
         try:
             self._load(place)
         except EventlogError as error:
-            self._now(place, state="failed", error=shown(str(error)))
+            self._now(place, state="failed", error=make_readable(str(error)))
         except Exception as error:  # noqa: BLE001  # it is shown; the page goes on
             reason = f"{type(error).__name__}, which is a fault of eventlog."
             self._now(place, state="failed", error=reason)
@@ -158,7 +158,7 @@ class Loading:
 
     def _load(self, place: TablePlace) -> None:
         with self._engine.connect() as connection:
-            names = located(connection, self._names)
+            names = locate_log(connection, self._names)
         [load] = loads(self._engine, names, [write_name(*place)], None, None)
         reading = reading_engine(self._engine, self._reader)
         work = Refresh(Log(self._engine, names), load, PACE, reading=reading)
@@ -182,7 +182,7 @@ class Loading:
             marks = Marks(log).all(connection)
         with self._engine.connect() as connection:
             # Its mark has the name that the log has for it: without the schema where that is the log's own.
-            called = logged_as(place, located(connection, self._names).schema)
+            called = logged_as(place, locate_log(connection, self._names).schema)
         stands = read(called, marks)
         if stands is None:
             return None

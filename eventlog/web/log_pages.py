@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.track import located
+from eventlog.capture.track import locate_log
 from eventlog.care.listing import BEYOND, REACH_ROWS, Cursor, Filters, listing, newest, one_row
 from eventlog.care.outputs import pause, resume, try_now
 from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
 from eventlog.config.settings import Config
-from eventlog.core.errors import DataError, UsageError, shortened
+from eventlog.core.errors import DataError, UsageError, shorten
 from eventlog.core.model import LARGEST_NUMBER, Reason, Status
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.table_names import write_name
@@ -154,7 +154,7 @@ class LogPages:
 
     def _log_schema(self) -> str | None:
         with self._engine.connect() as connection:
-            return located(connection, self._names).schema
+            return locate_log(connection, self._names).schema
 
     def row(self, number: int, look: Viewer, done: str) -> str:
         """Draw a row with its life line and its explanation; DataError when there is none."""
@@ -226,9 +226,9 @@ class LogPages:
         # Without a schema it is the one table of that name.
         places = [place for place in tables if place[1] == name and (not schema or place[0] == schema)]
         if len(places) != 1:
-            message = f"The table {shortened(name, 80)} is not tracked."
+            message = f"The table {shorten(name, 80)} is not tracked."
             if places:
-                message = f"There are {len(places)} tables with the name {shortened(name, 80)}."
+                message = f"There are {len(places)} tables with the name {shorten(name, 80)}."
             raise DataError(message, hint="The page Tables lists those that are tracked.")
         [place] = places
         called = logged_as(place, self._log_schema())
@@ -321,7 +321,7 @@ class LogPages:
     def _known(self, act: TableAct) -> TableAct:
         """The act; DataError where it means a table that is not tracked."""
         if act.place not in self._owners():
-            message = f"{shortened(write_name(*act.place), 80)} is not tracked."
+            message = f"{shorten(write_name(*act.place), 80)} is not tracked."
             raise DataError(message, hint="The page Tables lists those that are.")
         return act
 
@@ -329,7 +329,7 @@ class LogPages:
         """An output of the configuration; DataError for any other name."""
         output = self.collector.output(noted)
         if output is None:
-            message = f"{shortened(noted, 80)} is no output of the configuration."
+            message = f"{shorten(noted, 80)} is no output of the configuration."
             raise DataError(message, hint="The overview lists them.")
         return output
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventlog.care.listing import Filters, Listing
 from eventlog.care.rows import LogRow
 from eventlog.core.model import Reason, Status
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.core.table_names import write_name
 from eventlog.explain.rows import Explanation
 from eventlog.web.actions import ACTIONS, OutputAct, RowsAct, TableAct, letters_for, possible
@@ -201,7 +201,7 @@ def draw_row(
 
 def ask_rows(act: RowsAct, numbers: Sequence[int], look: Viewer) -> str:
     """Draw what will be done with which rows, and the one button that does it."""
-    title = f"{act.action.capitalize()} {counted(len(numbers))}?"
+    title = f"{act.action.capitalize()} {count_words(len(numbers))}?"
     return draw_page("confirm.html", title, look, act=act, numbers=numbers)
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.care.flow import state_sentence, waiting_reasons
-from eventlog.core.plural import counted, duration
+from eventlog.core.plural import count_words, duration
 from eventlog.sources.log.flow import Flow
 from eventlog.web.addresses import address
 from eventlog.web.banners import Banner, banners
@@ -87,9 +87,9 @@ def _verdict(reading: PageReading) -> Verdict:
         return _of_flow(flow)
     failed_rows = sum(facts.rows.get(letter, 0) for letter in "EF")
     if failed_rows:
-        return Verdict(link=f"Not published: {counted(failed_rows)}.", to=address("rows", status="EF"))
+        return Verdict(link=f"Not published: {count_words(failed_rows)}.", to=address("rows", status="EF"))
     if facts.triggers:
-        return Verdict(before=f"Not current: {counted(len(facts.triggers), 'trigger')}.")
+        return Verdict(before=f"Not current: {count_words(len(facts.triggers), 'trigger')}.")
     return _of_flow(flow)
 
 

@@ -64,7 +64,7 @@ def vocabulary() -> Mapping[str, Word]:
         attributes = [(node, optional) for node, optional in nodes if _is(node, "attribute")]
         held = [node for node, _ in nodes if _is(node, "ref") or _is(node, "element")]
         words[name] = Word(
-            attributes={_attribute(node): _allowed(node, defines) for node, _ in attributes},
+            attributes={_attribute(node): _list_allowed(node, defines) for node, _ in attributes},
             required=tuple(_attribute(node) for node, optional in attributes if not optional),
             children=frozenset(map(_child, held)),
             text=any(_is(node, "text") or _is(node, "mixed") for node, _ in nodes),
@@ -119,7 +119,7 @@ def _pattern(content: str) -> re.Pattern[str]:
     return re.compile(names.replace(", ", "").replace(" | ", "|"))
 
 
-def _allowed(attribute: _Node, defines: _Defines) -> tuple[str, ...]:
+def _list_allowed(attribute: _Node, defines: _Defines) -> tuple[str, ...]:
     parts = [_part(node, defines) for node in attribute]
     nodes = [attribute, *[part for part in parts if part is not None]]
     return tuple(value.text or "" for node in nodes for value in node.iter(f"{_RNG}value"))

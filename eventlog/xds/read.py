@@ -16,7 +16,7 @@ from xml.parsers import expat
 from lxml import etree
 from msgspec import Struct
 
-from eventlog.core.errors import XmlError, shortened, value_shown
+from eventlog.core.errors import XmlError, shorten, value_shown
 
 XmlElement = etree._Element  # noqa: SLF001 - lxml has no public name for the type of its elements
 
@@ -61,7 +61,7 @@ def read_statuses(body: bytes) -> list[StatusReply]:
         return [_status(output)]
     if output is None or output.tag != "output":
         outline = f"<{root.tag}>"
-        if inside := shortened(", ".join(f"<{child.tag}>" for child in root)):
+        if inside := shorten(", ".join(f"<{child.tag}>" for child in root)):
             outline += f" with {inside}"
         expected = "a reply is <nds> with <output>, <output> or <status>"
         raise XmlError(f"{expected}, not {outline}", line=line_of(root))
@@ -96,7 +96,7 @@ def parse(body: bytes, *, huge: bool = False) -> XmlElement:
         if not reason[1:2].isupper():
             # It goes on in the middle of a sentence; an abbreviation such as PCDATA stays.
             reason = reason[:1].lower() + reason[1:]
-        problem = f"this is not well-formed XML: {shortened(reason, 300)}"
+        problem = f"this is not well-formed XML: {shorten(reason, 300)}"
         raise XmlError(problem, line=error.lineno or 1) from error
     declared: object = root.getroottree().docinfo.internalDTD
     if declared is not None:

@@ -9,7 +9,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.view_columns import read_column_name
 
 
-def referenced(catalog: Catalog, table: Table, column: Column) -> Table | None:
+def find_referenced(catalog: Catalog, table: Table, column: Column) -> Table | None:
     """Find the class whose objects the column's values name; None if it is no reference or its class is
     unknown.
 

@@ -13,7 +13,7 @@ from typing import Final
 from lxml import etree
 from msgspec import Struct
 
-from eventlog.core.errors import XmlError, shortened, value_shown
+from eventlog.core.errors import XmlError, shorten, value_shown
 from eventlog.xds.grammar import ANYTHING, Word, grammar_text, vocabulary
 from eventlog.xds.read import XmlElement, attributes_of, line_of, parse, start_lines
 
@@ -46,7 +46,7 @@ def validate(body: bytes) -> list[Problem]:
         faults += _misfits(root)
         # The log speaks where the words have nothing to say, so that a document is never called valid
         # by omission.
-        faults = faults or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
+        faults = faults or [(root, f"{shorten(each.message, 300)}.") for each in grammar.error_log]
     for events in root.iter("input"):
         for event in events.iterchildren(*EVENTS):
             association = event.find("association")
@@ -110,7 +110,7 @@ def _content(element: XmlElement, word: Word) -> Iterator[Fault]:
     if not word.text and any(text and text.strip(" \t\r\n") for text in _texts(element)):
         yield (element, f"{_tag(element)} cannot hold text.")
     if not strange and not word.follows(names):
-        held = shortened(", ".join(names) or "nothing")
+        held = shorten(", ".join(names) or "nothing")
         wanted = word.content or "nothing"
         yield (element, f"{_tag(element)} must hold {wanted} in this order; it holds {held}.")
 

@@ -42,8 +42,8 @@ from eventlog.core.model import ABSENT
 from eventlog.core.rules.times import in_iso_form
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.sql_types import Category, truth_of
-from eventlog.core.tablekey import quoted
-from eventlog.xds.references import referenced
+from eventlog.core.tablekey import quote_value
+from eventlog.xds.references import find_referenced
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
 # One search tells both: what must be escaped, and what cannot be carried at all.
@@ -55,7 +55,7 @@ _forbidden = re.compile(f"[{FORBIDDEN}]").search
 _ATTRIBUTE = str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escape text for element content. Write a carriage return as a reference: parsers drop a bare one."""
     if special(text) is None:
         return text
@@ -67,7 +67,7 @@ def escaped(text: str) -> str:
 
 def attribute(text: str) -> str:
     """Escape text for an attribute's value, where parsers turn a bare tab or newline into a blank."""
-    return escaped(text).translate(_ATTRIBUTE)
+    return escape(text).translate(_ATTRIBUTE)
 
 
 def check(text: str) -> None:
@@ -230,10 +230,10 @@ def reading(category: Category | None, syntax: TimeSyntax) -> Reading:
     """Choose how to read values of such a column."""
     if category in (Category.DATE, Category.TIME, Category.TIMESTAMP):
         return partial(_time, category=category, syntax=syntax)
-    return _undescribed if category is None else _READINGS[category]
+    return _read_undescribed if category is None else _READINGS[category]
 
 
-def _undescribed(value: object) -> ValueText:
+def _read_undescribed(value: object) -> ValueText:
     if isinstance(value, bytes | bytearray | memoryview):
         return _octet(value)
     return _string(value)
@@ -404,7 +404,7 @@ class Fields(dict[str, Field]):
             category = column.category
         other: Table | None = None
         if self._settings.enable_refs and column is not None and self._catalog is not None and self._table is not None:
-            other = referenced(self._catalog, self._table, column)
+            other = find_referenced(self._catalog, self._table, column)
             # A key of several columns needs more than the one value for its association.
             if other is not None and len(other.key) != 1:
                 other = None
@@ -438,7 +438,7 @@ class Fields(dict[str, Field]):
 
 def association_end(table: str, schema: str | None) -> str:
     """Write the end of an association, behind the key: the table and, if there is one, the schema."""
-    return f",table={quoted(table)}" + (f",schema={quoted(schema)}" if schema else "")
+    return f",table={quote_value(table)}" + (f",schema={quote_value(schema)}" if schema else "")
 
 
 def values(field: Field, cell: object, name: str) -> list[str]:
@@ -465,14 +465,14 @@ class AsText(str):
 
 def _as_text(field: Field, value: object) -> str:
     if type(value) is AsText:
-        return f'<value type="string">{escaped(str(value))}</value>'
+        return f'<value type="string">{escape(str(value))}</value>'
     return field.write(value)
 
 
 def _value_writer(read: Reading) -> ValueWriter:
     def write(value: object) -> str:
         kind, text = read(value)
-        return f'<value type="{kind}">{escaped(text)}</value>'
+        return f'<value type="{kind}">{escape(text)}</value>'
 
     return write
 
@@ -483,7 +483,7 @@ def _reference_writer(read: Reading, table: Table, schema_name: str | None) -> V
 
     def write(value: object) -> str:
         _, text = read(value)
-        association = attribute(f"{key}={quoted(text)}{end}")
-        return f'<value type="dn" association-ref="{association}">{escaped(text)}</value>'
+        association = attribute(f"{key}={quote_value(text)}{end}")
+        return f'<value type="dn" association-ref="{association}">{escape(text)}</value>'
 
     return write

@@ -29,7 +29,7 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer, Written, encode
 from eventlog.core.table_names import read_name
 from eventlog.core.who import who_fields
-from eventlog.on_value import written_otherwise
+from eventlog.on_value import write_otherwise
 from eventlog.version import VERSION
 from eventlog.xds.nearest import XdsSayer
 from eventlog.xds.values import (
@@ -39,7 +39,7 @@ from eventlog.xds.values import (
     TimeSyntax,
     association_end,
     attribute,
-    escaped,
+    escape,
     special,
     values,
 )
@@ -93,7 +93,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         indent = "    " if self.envelope else "  "
         templates = _templates(catalog, self._settings(indent))
 
-        def written(change: Change) -> Written:
+        def write_change(change: Change) -> Written:
             event_id = change.event_id
             text = element(change, event_id, templates, who=self.who)
             return Written(event_id, change.positions, text, change.route)
@@ -107,10 +107,10 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                         continue
                     change = edited  # noqa: PLW2901  # what is left of it
                 try:
-                    yield written(change)
+                    yield write_change(change)
                 except ExpressionError as error:
                     sayer = templates.sayer(change, self.time_syntax)
-                    refusal, instead = written_otherwise(change, error, sayer, self.on_value, written)
+                    refusal, instead = write_otherwise(change, error, sayer, self.on_value, write_change)
                     yield refusal
                     if instead is not None:
                         yield instead
@@ -286,7 +286,7 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
     try:
         class_name = attribute((table and table.class_name) or name)
         end = association_end(name, schema or settings.schema_name)
-        after_key = f"{escaped(end)}</association>"
+        after_key = f"{escape(end)}</association>"
     except ExpressionError as error:
         raise ExpressionError(f"the name of table {value_shown(name)}: {error}") from error
     frames: dict[Op, Frame] = {}
@@ -321,7 +321,7 @@ def element(change: Change, event_id: str, templates: Templates, *, who: bool = 
     # Few keys have a character that XML must escape.
     if special(key) is not None:
         try:
-            key = escaped(key)
+            key = escape(key)
         except ExpressionError as error:
             raise ExpressionError(f"the key: {error}") from error
     before_key = f"{frame.opening}{event_id}{frame.to_key}"
@@ -340,7 +340,7 @@ def write_who(change: Change, indent: str) -> str:
     return f"{line}<operation-data><who{facts}/></operation-data>"
 
 
-def _added(edits: Sequence[Edit], fields: Fields) -> str:
+def _add_attributes(edits: Sequence[Edit], fields: Fields) -> str:
     """Write the `<add-attr>` elements; leave out attributes without a value."""
     pieces: dict[str, str] = {}
     for edit in edits:
@@ -364,7 +364,7 @@ def _added(edits: Sequence[Edit], fields: Fields) -> str:
     return "".join(together)
 
 
-def _modified(edits: Sequence[Edit], fields: Fields) -> str:
+def _modify_attributes(edits: Sequence[Edit], fields: Fields) -> str:
     """Write the `<modify-attr>` elements; leave out edits that express nothing."""
     pieces: dict[str, str] = {}
     for edit in edits:
@@ -375,21 +375,21 @@ def _modified(edits: Sequence[Edit], fields: Fields) -> str:
         value = field.opening
         # What _gone and _come say, without two calls: most modifies are of these kinds.
         if type(new) is not str or odd(new) is not None:
-            written = _gone(edit, field) + _come(edit, field)
+            written = _remove_value(edit, field) + _come(edit, field)
         elif edit.reset:
             written = f"{RESET}<add-value>{value}{new}</value></add-value>"
         elif type(old) is str and odd(old) is None:
             removed = f"<remove-value>{value}{old}</value></remove-value>"
             written = f"{removed}<add-value>{value}{new}</value></add-value>"
         else:
-            written = _gone(edit, field) + _come(edit, field)
+            written = _remove_value(edit, field) + _come(edit, field)
         pieces[column] = f"{field.modify}{written}</modify-attr>" if written else ""
     if len(pieces) != len(edits):
         # A column of a child table has several edits, which come in one element.
         pieces.clear()
         for column, several in _together(edits).items():
             field = fields[column]
-            written = "".join([_gone(edit, field) + _come(edit, field) for edit in several])
+            written = "".join([_remove_value(edit, field) + _come(edit, field) for edit in several])
             if written:
                 pieces[column] = f"{field.modify}{written}</modify-attr>"
     attributes = "".join(pieces.values())
@@ -399,7 +399,7 @@ def _modified(edits: Sequence[Edit], fields: Fields) -> str:
     return attributes
 
 
-def _gone(edit: Edit, field: Field) -> str:
+def _remove_value(edit: Edit, field: Field) -> str:
     if edit.reset:
         return RESET
     old = edit.old
@@ -458,9 +458,9 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
     return listed.values()
 
 
-def _deleted(_edits: Sequence[Edit], _fields: Fields) -> str:
+def _delete_attributes(_edits: Sequence[Edit], _fields: Fields) -> str:
     """Write nothing: a delete has no attributes."""
     return ""
 
 
-_WRITERS: dict[Op, Attributes] = {Op.ADD: _added, Op.MODIFY: _modified, Op.DELETE: _deleted}
+_WRITERS: dict[Op, Attributes] = {Op.ADD: _add_attributes, Op.MODIFY: _modify_attributes, Op.DELETE: _delete_attributes}

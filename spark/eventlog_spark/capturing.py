@@ -30,7 +30,7 @@ from eventlog.convert.streams import PieceReading, ReadPiece
 from eventlog.convert.to_changes import CHANGES, ChangeForm
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Change, Reason
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.core.rules.meaning import STATUS
 from eventlog.core.schema import Catalog, Table
 from eventlog.policies.steps import Steps
@@ -280,7 +280,7 @@ class _Capture:
         if self._reading.damage is not None:
             missing.append(f"{self._reading.damage} Everything before it is there.")
         if self._reading.lost:
-            records = counted(self._reading.lost, "record")
+            records = count_words(self._reading.lost, "record")
             missing.append(f"Left out: {records} that could not be understood.")
         return list(map(self._with_addresses, missing))
 

@@ -14,7 +14,7 @@ from typing import Final
 from zlib import crc32
 
 from eventlog.core import errors
-from eventlog.core.errors import EventlogError, MachineError, shortened
+from eventlog.core.errors import EventlogError, MachineError, shorten
 from eventlog_spark.workers import settle
 
 _mark: Final = re.compile(r" \[eventlog (\w+) (\d+) (\d+) ([01]) ([0-9a-f]{8})\]").finditer
@@ -66,7 +66,7 @@ def arriving() -> Iterator[None]:
         # The last Python error that is quoted in what Spark says, else its first line.
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         gist = [*lines[:1], *_python(text)[-1:]] or ["it did not say why"]
-        message = f"Spark gave up: {shortened(gist[-1].rstrip('.'), 300)}."
+        message = f"Spark gave up: {shorten(gist[-1].rstrip('.'), 300)}."
         hint = "Spark's own log says more."
         raise MachineError(message, hint=hint, may_pass=False) from error
 

@@ -147,7 +147,7 @@ def has_schemas(engine: Engine) -> bool:
 def make(engine: Engine, existing: Existing) -> None:
     """Makes the log."""
     name = dialect_of(engine).name
-    quote = dialect_of(engine).quoted
+    quote = dialect_of(engine).quote
     types = {**TYPES, **existing.types}
     types |= {column.removeprefix(f"{name}."): found for column, found in types.items() if column.startswith(name)}
     if name == "sqlite" and "sqlite.event_time" not in existing.types:
@@ -170,14 +170,14 @@ def _next_number(engine: Engine, existing: Existing) -> str:
 
 def placed(engine: Engine, existing: Existing, name: str) -> str:
     """A name in the log's schema, where there is one."""
-    quote = dialect_of(engine).quoted
+    quote = dialect_of(engine).quote
     schema = existing.whole(engine).schema
     return quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
 
 
 def write(connection: Connection, existing: Existing, row: Mapping[str, Any]) -> None:
     """Writes a row as a trigger of somebody else does."""
-    quote = dialect_of(connection).quoted
+    quote = dialect_of(connection).quote
     columns = ", ".join(quote(existing.name(standard)) for standard in row)
     values = ", ".join(f":{standard}" for standard in row)
     place = placed(connection.engine, existing, existing.table)
@@ -193,7 +193,7 @@ def shape(engine: Engine, existing: Existing) -> Any:
         for column in inspector.get_columns(existing.table, schema)
     ]
     rest = (inspector.get_indexes, inspector.get_check_constraints, inspector.get_unique_constraints)
-    quote = dialect_of(engine).quoted
+    quote = dialect_of(engine).quote
     kept = ", ".join(quote(name) for name, *_ in columns if name != existing.name("status"))
     place = placed(engine, existing, existing.table)
     with engine.connect() as connection:
@@ -204,7 +204,7 @@ def shape(engine: Engine, existing: Existing) -> Any:
 
 def statuses(engine: Engine, existing: Existing) -> dict[int, str]:
     """The letters of the rows by their numbers."""
-    quote = dialect_of(engine).quoted
+    quote = dialect_of(engine).quote
     columns = f"{quote(existing.name('record_id'))}, {quote(existing.name('status'))}"
     place = placed(engine, existing, existing.table)
     with engine.connect() as connection:

@@ -108,7 +108,7 @@ def test_rows_that_are_not_found_by_their_keys_are_told_of_once(
     said: list[str] = []
     source = opened(sqlite, tmp_path, said)
     with monkeypatch.context() as patched:
-        patched.setattr(TableSide, "_looked_up", lambda *_: {})
+        patched.setattr(TableSide, "_look_up", lambda *_: {})
         for _ in range(3):
             assert taken(source) == []
     [sentence] = said

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.sources.compare.catalog import compared_catalog
+from eventlog.sources.compare.catalog import read_compared_catalog
 from eventlog.sources.compare.reader import compare_reader
 from eventlog.sources.compare.settings import CompareSettings, QuerySettings
 from tests.conformance.test_compare_source import Consumer
@@ -53,7 +53,7 @@ class Shop:
             self.source.close()
         settings = replace(self.settings, **changed)
         with self.engine.connect() as connection:
-            catalog = compared_catalog(connection, (), None, settings)
+            catalog = read_compared_catalog(connection, (), None, settings)
         self.source = Capturing(compare_reader(self.engine, catalog, settings), self._folder / "log.db")
         return self.source
 
@@ -130,7 +130,7 @@ def test_a_query_that_is_called_as_a_table_and_one_that_grows_are_refused(sqlite
     shop = Shop(sqlite, tmp_path)
     settings = replace(shop.settings, queries={"orders": TOTALS})
     with sqlite.connect() as connection, pytest.raises(DataError, match=r"orders is a table of source\.tables"):
-        compared_catalog(connection, ("orders",), None, settings)
+        read_compared_catalog(connection, ("orders",), None, settings)
     with pytest.raises(ConfigError, match="has no key"):
         replace(TOTALS, key=())
     with pytest.raises(DataError, match="growing names totals"):

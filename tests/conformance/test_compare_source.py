@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import ConfigError, DataError, OccupiedError
 from eventlog.core.model import Image, Op, Position
-from eventlog.sources.compare.catalog import compared_catalog
+from eventlog.sources.compare.catalog import read_compared_catalog
 from eventlog.sources.compare.reader import compare_reader
 from eventlog.sources.compare.settings import CompareSettings
 from eventlog.sources.compare.state import CompareState
@@ -169,7 +169,7 @@ def test_a_crash_at_any_point_neither_repeats_nor_loses(
             site.consumer.take(site.source.taken())
         elif what in ("torn", "untold"):
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(CompareState, "ended" if what == "torn" else "forget", _torn)
+                patched.setattr(CompareState, "note_end" if what == "torn" else "forget", _torn)
                 with suppress(TornError):
                     site.source.capture()
             site.reopen()
@@ -370,7 +370,7 @@ def test_tables_of_the_state_are_not_compared(postgresql: Engine, tmp_path: Path
     site = Site(postgresql, tmp_path, "number", postgresql)
     site.drain()
     with postgresql.connect() as connection:
-        assert [one.name for one in compared_catalog(connection, (), None, site.settings)] == ["usr"]
+        assert [one.name for one in read_compared_catalog(connection, (), None, site.settings)] == ["usr"]
     site.source.close()
 
 

@@ -21,7 +21,7 @@ from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sources.linter.emulator import EmulatedOperation
-from eventlog.sources.linter.exports import exported
+from eventlog.sources.linter.exports import export_row
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
@@ -56,7 +56,7 @@ ROWS = queued(OPERATIONS)
 def shuffled(seed: int) -> list[dict[str, Any]]:
     rows: list[QueueRow] = list(ROWS)
     Random(seed).shuffle(rows)
-    return [exported(row) for row in rows]
+    return [export_row(row) for row in rows]
 
 
 def export(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -118,7 +118,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_kinds_of_files_orders_and_processes_do_not_show(tmp_path: Path, name: str) -> None:
-    run(export(tmp_path / "a.jsonl", [exported(row) for row in ROWS]), out=tmp_path / "one", target=TARGETS[name])
+    run(export(tmp_path / "a.jsonl", [export_row(row) for row in ROWS]), out=tmp_path / "one", target=TARGETS[name])
     for seed, kind in enumerate((".jsonl", ".csv", ".parquet")):
         rows = shuffled(seed)
         first, second = export(tmp_path / f"1{kind}", rows[:5]), export(tmp_path / f"2{kind}", rows[5:])
@@ -127,7 +127,7 @@ def test_kinds_of_files_orders_and_processes_do_not_show(tmp_path: Path, name: s
 
 
 def test_a_row_that_cannot_be_read_ends_the_conversion_at_its_place(tmp_path: Path) -> None:
-    source = export(tmp_path / "queue.jsonl", [{**exported(ROWS[0]), "LEN1": "many"}])
+    source = export(tmp_path / "queue.jsonl", [{**export_row(ROWS[0]), "LEN1": "many"}])
     done = run(source, out=tmp_path / "out", target=TARGETS["rows"])
     assert "queue.jsonl, row 1: LEN1 is 'many'" in (done.damage or "")
     assert (done.rows, done.changes) == (0, 0)

@@ -16,7 +16,7 @@ from eventlog.core.model import Event
 from eventlog.core.outputs import PlaceKind
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.policies import steps
-from eventlog.policies.steps import placed
+from eventlog.policies.steps import place_steps
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.xds.write import XdsFormat
 from tests.support.changerows import CSV
@@ -58,7 +58,7 @@ def convert(folder: Path, target: Target, kind: PlaceKind, otherwise: str = "oth
         for number in range(1, COUNT + 1)
     ]
     source = write_parquet(folder / "log.parquet", rows)
-    some = placed((steps.Route(to="in_{new.city}", otherwise=otherwise),), kind, "a conversion")
+    some = place_steps((steps.Route(to="in_{new.city}", otherwise=otherwise),), kind, "a conversion")
     out = folder / "out"
     converted(source, out, catalog=CATALOG, target=target, steps=some, part_events=15)
     return out

@@ -153,7 +153,7 @@ def test_files_have_descriptions_and_a_full_load_has_files_of_its_own(tmp_path: 
     source = write_lines(tmp_path / "log.jsonl", rows)
     write_lines(tmp_path / "usr.jsonl", [{"idu": n, "fname": "Jack", "age": None, "pay": None} for n in range(1, 8)])
     read_back = SnapshotRows(folder=tmp_path)
-    target = TableFiles(files=RowFileSettings(preset="qlik").chosen("csv"), task="copy")
+    target = TableFiles(files=RowFileSettings(preset="qlik").choose_files("csv"), task="copy")
     told: dict[str, Any] = {"target": target, "part_events": 4, "jobs": jobs, "read_back": read_back}
     converted(source, tmp_path / "out", catalog=Catalog([NARROW]), **told)
     found = {name: content for name, content in files_of(tmp_path / "out").items() if "/" in name}

@@ -169,7 +169,7 @@ def test_children_are_noted_with_the_class_that_has_them(usr: Engine) -> None:
 
 
 def test_a_table_of_a_pattern_that_cannot_be_tracked_leaves_the_others(usr: Engine) -> None:
-    run(usr, f"CREATE TABLE odd (a INTEGER, {dialect_of(usr).quoted('id=')} INTEGER NOT NULL PRIMARY KEY)")
+    run(usr, f"CREATE TABLE odd (a INTEGER, {dialect_of(usr).quote('id=')} INTEGER NOT NULL PRIMARY KEY)")
     left: list[str] = []
     track(usr, ["*"], leave=left.append)
     assert owners(usr) == {"usr"}
@@ -183,7 +183,7 @@ def test_a_table_of_a_pattern_that_cannot_be_tracked_leaves_the_others(usr: Engi
 
 
 def test_a_name_may_be_quoted_as_sql_quotes_it(usr: Engine) -> None:
-    run(usr, f"CREATE TABLE {dialect_of(usr).quoted('of a.b')} (id INTEGER NOT NULL PRIMARY KEY)")
+    run(usr, f"CREATE TABLE {dialect_of(usr).quote('of a.b')} (id INTEGER NOT NULL PRIMARY KEY)")
     track(usr, ['"of a.b"', '"usr"'])
     assert {one.table for one in trigger_states(usr)} >= {"of a.b", "usr"}
     with pytest.raises(InstallError, match='There is no table or view "of a"'):

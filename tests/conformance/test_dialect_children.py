@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.installed import TriggerCondition, tracked
+from eventlog.capture.installed import TriggerCondition, list_tracked
 from eventlog.capture.plan import Style, TriggerOptions
-from eventlog.capture.track import located, track, trigger_states, untrack
+from eventlog.capture.track import locate_log, track, trigger_states, untrack
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from tests.conformance.cases import CURRENT, FIELDS, Case, asked, came, changed, check_left, gone, states
@@ -152,7 +152,7 @@ def test_a_relation_is_a_column_of_its_first_table(engine: Engine) -> None:
 @pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
 def test_a_parent_may_be_called_as_a_row_is_called_in_a_trigger(engine: Engine, rows: bool) -> None:
     for name in ("n", "o", "new", "old", "NEW", "one", "side", "fact", "row"):
-        table = dialect_of(engine).quoted(name)
+        table = dialect_of(engine).quote(name)
         columns = f"idu INTEGER, {table} VARCHAR(9), UNIQUE (idu, {table}), FOREIGN KEY (idu) REFERENCES {table} (idu)"
         case = Case(
             made=(f"CREATE TABLE {table} (idu INTEGER NOT NULL PRIMARY KEY)", f"CREATE TABLE kid ({columns})")
@@ -177,7 +177,7 @@ def test_a_childs_name_means_the_same_to_who_tracks_and_to_who_reads(postgresql:
     track(postgresql, ["p"], TriggerOptions(style=style, children=("k",)), schema="app")
     assert states(postgresql) == CURRENT
     with postgresql.connect() as connection:
-        [table] = tracked(connection, located(connection, None))
+        [table] = list_tracked(connection, locate_log(connection, None))
     assert [child.name for child in table.children] == ["k"]
     run(postgresql, "CREATE TABLE k (other INTEGER PRIMARY KEY)")
     assert states(postgresql) == CURRENT
@@ -197,7 +197,7 @@ def test_a_child_that_is_gone_ends_neither_its_parents_capture_nor_its_sisters(e
     assert states(engine) == {TriggerCondition.OUTDATED}
     assert all("There is no table or view k" in str(state.note) for state in trigger_states(engine))
     with engine.connect() as connection:
-        [table] = tracked(connection, located(connection, None))
+        [table] = list_tracked(connection, locate_log(connection, None))
     assert [child.name for child in table.children] == ["l"]
 
 

@@ -80,9 +80,9 @@ NAMES = ("it's :mixed", "50% %s", "100%%", "a$b`c", "back\\slash", "Größe", "n
 
 def test_names_that_need_quotes_are_quoted_in_sql_and_not_in_the_log(engine: Engine) -> None:
     install(engine)
-    key = dialect_of(engine).quoted("Select")
+    key = dialect_of(engine).quote("Select")
     for name in NAMES:
-        table, column = dialect_of(engine).quoted(f"Order {name}"), dialect_of(engine).quoted(name)
+        table, column = dialect_of(engine).quote(f"Order {name}"), dialect_of(engine).quote(name)
         run(engine, f"CREATE TABLE {table} ({key} INTEGER NOT NULL PRIMARY KEY, {column} VARCHAR(9))")
         track(engine, [f"Order {name}"], TriggerOptions(style=Style.FIELD, when=f"{table}.{column} <> '5%'"))
         assert left_by(engine, f"INSERT INTO {table} VALUES (1, 'a'), (2, '5%')") == [(1, "Select=1", name, None, "a")]

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install, uninstall
-from eventlog.capture.track import located, track
+from eventlog.capture.track import locate_log, track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
@@ -111,7 +111,7 @@ def test_every_word_that_the_server_reserves_is_quoted(log: Engine) -> None:
     track(log, ["library"])
     run(log, 'INSERT INTO "library" ("external") VALUES (1)', 'UPDATE "library" SET "tablesample" = 2')
     assert [row[:2] for row in logged(log)] == [(5, "external=1"), (6, "external=1")]
-    assert [word for word in words if MYSQL.quoted(word) == word] == []
+    assert [word for word in words if MYSQL.quote(word) == word] == []
 
 
 def test_a_target_takes_tables_whose_names_are_reserved_there(log: Engine) -> None:
@@ -170,7 +170,7 @@ def test_a_full_load_outlasts_a_statement_that_failed(log: Engine, monkeypatch: 
     engine = create_engine(log.url)
     limit_sessions(engine, None, 1)
     with engine.connect() as connection:
-        names = located(connection, None)
+        names = locate_log(connection, None)
     [load] = loads(engine, names, ["t"], None, None)
     work = Refresh(Log(engine, names), load)
     stands = work.begin()

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install, uninstall, uninstall_sql
-from eventlog.capture.installed import TriggerCondition, tracked
+from eventlog.capture.installed import TriggerCondition, list_tracked
 from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.rights import Roles, give_rights
@@ -136,7 +136,7 @@ def logs_all(engine: Engine, called: dict[str, str], alteration: str) -> None:
 
 def captured(engine: Engine) -> list[Table]:
     with engine.connect() as connection:
-        return tracked(connection, LOG)
+        return list_tracked(connection, LOG)
 
 
 DOMAINS = {

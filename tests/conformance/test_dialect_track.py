@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.installed import TriggerCondition, tracked
+from eventlog.capture.installed import TriggerCondition, list_tracked
 from eventlog.capture.plan import Style, TriggerOptions
-from eventlog.capture.track import located, track, track_sql, trigger_states, untrack
+from eventlog.capture.track import locate_log, track, track_sql, trigger_states, untrack
 from eventlog.core.errors import EventlogError, InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
@@ -57,7 +57,7 @@ def test_triggers_of_a_table_that_has_another_name_now_are_strays_and_keep_no_ot
     track(usr, ["first", "usr", "zebra"])
     run(usr, "ALTER TABLE usr RENAME TO person")
     with usr.connect() as connection:
-        assert {table.name for table in tracked(connection, located(connection, None))} == {"first", "zebra"}
+        assert {table.name for table in list_tracked(connection, locate_log(connection, None))} == {"first", "zebra"}
     assert states(usr) == {TriggerCondition.STRAY, TriggerCondition.CURRENT}
     untrack(usr, ["usr"])
     assert states(usr) == CURRENT
@@ -134,7 +134,7 @@ REFUSED: list[tuple[list[str], TriggerOptions, str]] = [
 
 
 def test_what_cannot_be_captured_is_refused_with_a_sentence(usr: Engine) -> None:
-    odd = dialect_of(usr).quoted("a+b")
+    odd = dialect_of(usr).quote("a+b")
     run(usr, "CREATE TABLE keyless (a INTEGER)", f"CREATE TABLE odd ({odd} INTEGER NOT NULL PRIMARY KEY)")
     for tables, options, said in REFUSED:
         with pytest.raises((InstallError, UsageError), match=said):

@@ -136,7 +136,7 @@ def test_others_who_write_meanwhile_are_waited_for_and_told(lake: Make, caplog: 
     sink, other = ours.sink(), theirs.sink()
     put(sink, "a", ADD)
     put(other, "a", told(1, Op.ADD, 20))
-    act = once(type(sink._tables), "_put", lambda: put(other, "b", told(2, Op.ADD, 21)))
+    act = once(type(sink._tables), "_put_rows", lambda: put(other, "b", told(2, Op.ADD, 21)))
     with caplog.at_level(logging.WARNING), act:
         told_now = (told(2, Op.MODIFY, 1, fname=("Jack", "Joe"), email=(None, "a@b")), told(3, Op.ADD, 3))
         put(sink, "b", *told_now, catalog=wider(email="text"))

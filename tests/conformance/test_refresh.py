@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.plan import TriggerOptions
-from eventlog.capture.track import located, track, untrack
+from eventlog.capture.track import locate_log, track, untrack
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
@@ -65,7 +65,7 @@ def site(engine: Engine, *ddl: str, **options: Any) -> Log:
     run(engine, *ddl)
     track(engine, ["t"], TriggerOptions(**options))
     with engine.connect() as connection:
-        return Log(engine, located(connection, None))
+        return Log(engine, locate_log(connection, None))
 
 
 def load_of(log: Log, table: str = "t", where: str | None = None) -> Load:
@@ -103,7 +103,7 @@ def test_each_row_is_asked_for_once_under_the_key_that_triggers_write(engine: En
     own = KEYS[dialect_of(engine).name]
     install(engine)
     with engine.connect() as connection:
-        log = Log(engine, located(connection, None))
+        log = Log(engine, locate_log(connection, None))
     for type_, values in (COMMON | own).items():
         run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v INTEGER)")
         track(engine, ["t"], TriggerOptions())

@@ -265,7 +265,7 @@ PARTITIONED = (
 def filled(engine: Engine, names: LogNames) -> Log:
     log = Log(engine, names)
     with engine.begin() as connection:
-        connection.execute(text(FILL.format(log=log.dialect.qualified(names.schema, names.table))), {"count": COUNT})
+        connection.execute(text(FILL.format(log=log.dialect.qualify(names.schema, names.table))), {"count": COUNT})
     return log
 
 

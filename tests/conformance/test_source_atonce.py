@@ -10,8 +10,8 @@ from psycopg import DatabaseError
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import SourceError
-from eventlog.databases.postgresql.keys import fetched_at_once
-from eventlog.sql.access import fetched, transaction
+from eventlog.databases.postgresql.keys import fetch_at_once
+from eventlog.sql.access import fetch, transaction
 from tests.support.servers import postgresql_database
 
 QUERY = "SELECT 1, NULL, 'Jürgen %', CAST(:small AS CHAR(5)), :small + 1 WHERE 'a%' LIKE :pattern"
@@ -22,8 +22,8 @@ def test_the_rows_are_those_of_the_driver(postgresql: Engine, lone: bool) -> Non
     query = text(QUERY)
     values: dict[str, int | str | list[Any]] = {"small": 41, "pattern": "a%"}
     with transaction(postgresql, "The query", lone=lone) as connection:
-        found = fetched_at_once(connection, query, values)
-        assert found == fetched(connection, query, values)
+        found = fetch_at_once(connection, query, values)
+        assert found == fetch(connection, query, values)
     assert len(found) == 1
     assert found[0][:3] == (1, None, "Jürgen %")
     assert int(found[0][4]) == 42
@@ -37,13 +37,13 @@ def test_names_and_values_go_in_the_encoding_of_the_session(postgresql_server: s
             connection.execute(text("INSERT INTO person VALUES ('Jürgen')"))
         with transaction(engine, "The query", lone=True) as connection:
             query = text("SELECT größe FROM person WHERE größe = :name")
-            assert fetched_at_once(connection, query, {"name": "Jürgen"}) == [("Jürgen",)]
+            assert fetch_at_once(connection, query, {"name": "Jürgen"}) == [("Jürgen",)]
 
 
 def test_arrays_are_bound_by_the_driver(postgresql: Engine) -> None:
     with transaction(postgresql, "The query", lone=True) as connection:
         query = text("SELECT unnest(CAST(:keys AS text[]))")
-        assert fetched_at_once(connection, query, {"keys": ["a,b", '"']}) == [("a,b",), ('"',)]
+        assert fetch_at_once(connection, query, {"keys": ["a,b", '"']}) == [("a,b",), ('"',)]
 
 
 def test_what_the_database_refuses_is_told_as_ever(postgresql: Engine) -> None:
@@ -51,10 +51,10 @@ def test_what_the_database_refuses_is_told_as_ever(postgresql: Engine) -> None:
         pytest.raises(SourceError, match=r"The query cannot be used: .*division by zero") as told,
         transaction(postgresql, "The query", lone=True) as connection,
     ):
-        fetched_at_once(connection, text("SELECT 1 / :number"), {"number": 0})
+        fetch_at_once(connection, text("SELECT 1 / :number"), {"number": 0})
     assert not told.value.may_pass
     with transaction(postgresql, "The query", lone=True) as connection:
-        assert fetched_at_once(connection, text("SELECT :number"), {"number": 1}) == [("1",)]
+        assert fetch_at_once(connection, text("SELECT :number"), {"number": 1}) == [("1",)]
 
 
 def ask_when_cut(engine: Engine, asked_before: int) -> None:
@@ -66,8 +66,8 @@ def ask_when_cut(engine: Engine, asked_before: int) -> None:
             other.execute(text("SELECT pg_terminate_backend(:session)"), {"session": session})
         for _ in range(asked_before):
             with suppress(DatabaseError):
-                fetched_at_once(connection, query, {"number": 1})
-        fetched_at_once(connection, query, {"number": 1})
+                fetch_at_once(connection, query, {"number": 1})
+        fetch_at_once(connection, query, {"number": 1})
 
 
 @pytest.mark.parametrize("asked_before", [0, 1])

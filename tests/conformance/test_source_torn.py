@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from eventlog.core.model import Event, Outcome, Status
-from eventlog.sources.log.reading import LogSettings, end_with_a_change, torn_places
+from eventlog.sources.log.reading import LogSettings, end_with_a_change, find_torn_places
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.examples import examples
 from tests.support.log_rows import LogRows, TakenRows
@@ -46,7 +46,7 @@ def rows(*told: str) -> list[tuple[object, ...]]:
     ],
 )
 def test_rows_of_a_change_that_goes_on_are_left(told: Sequence[str], end: int, torn: set[int]) -> None:
-    assert torn_places(rows(*told), end) == torn
+    assert find_torn_places(rows(*told), end) == torn
 
 
 @pytest.mark.parametrize("end, whole", [(1, 3), (2, 3), (3, 3), (4, 4)])

@@ -37,7 +37,7 @@ from tests.support.servers_store import ENVIRONMENT, StoreServer
 STEPS: dict[str, dict[str, Fault]] = {
     kind: {
         f"{side} {step}": Fault(place=f"{module}.{step}", side=side)
-        for step in ("take", "_put")
+        for step in ("take", "_put_rows")
         for side in ("before", "after")
     }
     for kind, module in {

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from sqlalchemy import Engine
 
-from eventlog.cli.run import _traced
+from eventlog.cli.run import _trace_batches
 from eventlog.config.settings import PublisherConfig
 from eventlog.daemon.publisher import Publisher
 from tests.integration.publishing import until
@@ -98,7 +98,7 @@ def test_a_real_collector_takes_the_whole_batch_and_never_a_value(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
         config = two_outputs(sqlite, tmp_path / "out", url)
         config = replace(config, publisher=PublisherConfig(allow_loopback=True, traces=True))
-        with _traced(config), Publisher(config) as publisher:
+        with _trace_batches(config), Publisher(config) as publisher:
             report = publisher.run_once()
         until(lambda: {"batch"} <= {span.name for span in spans_of(came)}, "the last span of the batch")
     spans = spans_of(came)

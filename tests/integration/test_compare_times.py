@@ -107,7 +107,7 @@ def test_a_later_start_tells_what_changed_everything_or_nothing_that_is_there(
 def test_a_first_start_that_fails_goes_on_as_a_first_start(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else what was there would be told by nobody."""
     site.run("INSERT INTO usr VALUES (1, 'a')")
-    opened, failures = CompareReader._opened, [SourceError("The server is away.", may_pass=True)]
+    opened, failures = CompareReader._open_table, [SourceError("The server is away.", may_pass=True)]
 
     def fail(reader: CompareReader, table: Table) -> object:
         found = opened(reader, table)
@@ -115,7 +115,7 @@ def test_a_first_start_that_fails_goes_on_as_a_first_start(site: Site, monkeypat
             raise failures.pop()
         return found
 
-    monkeypatch.setattr(CompareReader, "_opened", fail)
+    monkeypatch.setattr(CompareReader, "_open_table", fail)
     with in_thread(site.publisher(compare='restart = "future-only"')):
         until(lambda: len(site.events) == 1, "the row is published")
     assert failures == []

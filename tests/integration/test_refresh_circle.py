@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.capture.install import install
 from eventlog.capture.plan import Style
 from eventlog.capture.plan import TriggerOptions as TrackOptions
-from eventlog.capture.track import located, track
+from eventlog.capture.track import locate_log, track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities
@@ -93,7 +93,7 @@ class Circle:
         install(engine)
         track(engine, ["t"], TrackOptions(style=Style(style)))
         with engine.connect() as connection:
-            self.log = Log(engine, located(connection, None))
+            self.log = Log(engine, locate_log(connection, None))
         self.consumer = Consumer()
         self.config = Config(
             source=SourceConfig(url=url_of(engine)), publisher=PublisherConfig(allow_loopback=True, query_limit=17)

@@ -19,12 +19,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from sqlalchemy import Engine
 
-from eventlog.cli.run import _traced
+from eventlog.cli.run import _trace_batches
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.traces import traced
+from eventlog.daemon.traces import switch_on_traces
 from eventlog.qlik.messages.document import Message
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
@@ -38,7 +38,7 @@ REPLY = b"<nds><output><status level='success'/></output></nds>"
 @pytest.fixture
 def exporter() -> Iterator[InMemorySpanExporter]:
     made = InMemorySpanExporter()
-    with traced("event_log", SimpleSpanProcessor(made)):
+    with switch_on_traces("event_log", SimpleSpanProcessor(made)):
         yield made
 
 
@@ -147,7 +147,7 @@ def test_the_end_sends_what_is_left_and_waits_no_longer_than_it_says(
 
     made = Collector()
     began = monotonic()
-    with traced("event_log", BatchSpanProcessor(made)):
+    with switch_on_traces("event_log", BatchSpanProcessor(made)):
         span = tracing.batch_span(lambda: (), None, 1)
         assert span is not None
         span.end(2, None, {})
@@ -161,7 +161,7 @@ def test_a_message_of_kafka_carries_the_trace_beside_its_own_headers_and_a_mark_
     producer = SimpleNamespace(produce=lambda *_, **options: produced.append(options))
     with closing(KafkaSink(KafkaSettings(servers="nowhere:9092", transactional_id="t", marks_topic="marks"))) as sink:
         message = Message(topic="usr", key=b"k", value=b"v", headers=(("id", b"7"),))
-        with traced("event_log", SimpleSpanProcessor(InMemorySpanExporter())):
+        with switch_on_traces("event_log", SimpleSpanProcessor(InMemorySpanExporter())):
             span = tracing.batch_span(lambda: (), None, 1)
             with tracing.step(span, "write", output="bus"):
                 parent = tracing.headers()["traceparent"]
@@ -174,5 +174,5 @@ def test_a_message_of_kafka_carries_the_trace_beside_its_own_headers_and_a_mark_
 def test_the_setting_without_the_extra_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventlog.core.packages.find_spec", lambda _module: None)
     config = Config(source=SourceConfig(url="sqlite://"), publisher=PublisherConfig(traces=True))
-    with pytest.raises(ConfigError, match=r"publisher\.traces needs the package opentelemetry"), _traced(config):
+    with pytest.raises(ConfigError, match=r"publisher\.traces needs the package opentelemetry"), _trace_batches(config):
         raise AssertionError("it was let in")

@@ -23,7 +23,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.counting import counted
+from eventlog.core.counting import count_written
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.write import WrittenMessage
 from eventlog.sinks.outputs import FilesOutput
@@ -110,7 +110,7 @@ def said_by_us(engine: Engine) -> tuple[dict[int, list[Told]], dict[int, list[To
     assert going_on is not None
 
     def count(written: Iterable[WrittenMessage]) -> list[WrittenMessage]:
-        return counted(list(written), {}, going_on)[0]
+        return count_written(list(written), {}, going_on)[0]
 
     messages: dict[int, list[Told]] = defaultdict(list)
     places: dict[int, list[tuple[int, bool]]] = defaultdict(list)

@@ -74,15 +74,15 @@ def test_names_that_we_make_are_in_capitals_and_need_no_quotes() -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=2, max_size=2, unique=True))
 def test_two_names_stay_two(names: list[str]) -> None:
-    one, other = (ORACLE.shortened(f"event_log_{name}") for name in names)
+    one, other = (ORACLE.shorten_name(f"event_log_{name}") for name in names)
     assert one != other
     assert max(len(name.encode()) for name in (one, other)) <= ORACLE.identifier_bytes
-    assert all(ORACLE.quoted(name) == name for name in (one, other) if not name.isupper())
+    assert all(ORACLE.quote(name) == name for name in (one, other) if not name.isupper())
 
 
 def test_a_usual_name_is_what_it_was() -> None:
-    assert ORACLE.shortened("event_log_usr_change") == "event_log_usr_change"
-    assert ORACLE.shortened("EVENT_LOG_USR_CHANGE") == "EVENT_LOG_USR_CHANGE"
+    assert ORACLE.shorten_name("event_log_usr_change") == "event_log_usr_change"
+    assert ORACLE.shorten_name("EVENT_LOG_USR_CHANGE") == "EVENT_LOG_USR_CHANGE"
 
 
 @pytest.mark.parametrize("sql_type, value", [("LONG", "x" * 2001), ("LONG RAW", b"x" * 2001)])

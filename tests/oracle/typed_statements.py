@@ -73,7 +73,7 @@ def tables() -> dict[str, Table]:
     described = [(table.name, table.columns) for table in TABLES]
     described += [(child.name, child.columns) for table in TABLES for child in table.children]
     theirs = {
-        ORACLE.reported(table): {ORACLE.reported(one.name): kind_of(one.type) for one in columns}
+        ORACLE.report_name(table): {ORACLE.report_name(one.name): kind_of(one.type) for one in columns}
         for table, columns in described
     }
     made = tables_made(text for _, text in installation())
@@ -141,10 +141,10 @@ def _declared(package: str) -> Iterator[tuple[str, str]]:
 def of_values() -> Iterator[Statement]:
     """Give what reads, writes and compares a value of each type."""
     for table in TABLES:
-        stands = ORACLE.qualified(table.schema, table.name)
+        stands = ORACLE.qualify(table.schema, table.name)
         for column in table.columns:
-            name = f"found.{ORACLE.quoted(column.name)}"
-            selected = ORACLE.lookup.selected(ORACLE, name, column)
+            name = f"found.{ORACLE.quote(column.name)}"
+            selected = ORACLE.lookup.select_value(ORACLE, name, column)
             texts_of = [selected, ORACLE.lookup.length(ORACLE, name, column) or "1"]
             if not is_unseen(ORACLE, column):
                 texts_of.append(canonical_sql(ORACLE, name, column, column.type))

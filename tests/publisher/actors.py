@@ -154,8 +154,8 @@ class WorldDecider(Decider):
         super().__init__(Round(catalog=catalog, options=Options(), reader=Readings(world), needs=_needs_reading))
         self.world = world
 
-    def _known(self, output: str, taken: Take, events: Sequence[Event]) -> Any:
-        known = super()._known(output, taken, events)
+    def _find_known(self, output: str, taken: Take, events: Sequence[Event]) -> Any:
+        known = super()._find_known(output, taken, events)
         if known is not None:
             self.world.counts["shared behind what was left" if taken.unparked else "shared"] += 1
         return known

@@ -355,11 +355,11 @@ FAULTS = [
     JournalFault(
         "planned after it was committed",
         CONSUMER,
-        "        self._books.settled(self._journal.plan(self.name, made.plan))\n",
+        "        self._books.enter_settled(self._journal.plan(self.name, made.plan))\n",
         (
             "        if made.plan.planned and self.output.sink.capabilities.resolves:\n"
             "            self.output.sink.commit(made.plan.plan, made.encoded.documents)\n"
-            "        self._books.settled(self._journal.plan(self.name, made.plan))\n"
+            "        self._books.enter_settled(self._journal.plan(self.name, made.plan))\n"
         ),
     ),
     # transactions

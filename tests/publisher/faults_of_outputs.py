@@ -33,7 +33,7 @@ OF_OUTPUTS = [
     JournalFault(
         "a forgotten output is waited for",
         CARE,
-        "                self._settle(connection, memory, name, over, given_up(lacking_rows, Reason.FORGOTTEN, note))\n",
+        "                self._settle(connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note))\n",
         "                pass\n",
     ),
     JournalFault(

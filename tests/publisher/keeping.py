@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from eventlog.care.journal import CaredJournal
-from eventlog.care.outputs import forget, kept_for, skip
+from eventlog.care.outputs import find_kept_for, forget, skip
 from eventlog.care.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.marks import Stretches
@@ -66,7 +66,7 @@ def _letters(world: World) -> dict[int, str]:
 
 def _give_up(world: World) -> None:
     name, numbers = world.more.choice(world.outputs()), None
-    kept = kept_for(world.log, name)
+    kept = find_kept_for(world.log, name)
     if world.more.random() < 0.5:
         kept = numbers = Stretches.of(number for number in kept if world.more.random() < 0.5)
     world.counts["given up"] += len(kept)
@@ -99,7 +99,7 @@ def excuse(world: World, name: str) -> None:
     planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{name}'")
     lacking = [Stretches(map(tuple, json.loads(records))) for (records,) in planned]
     if name in world.outputs():
-        lacking.append(kept_for(world.log, name))
+        lacking.append(find_kept_for(world.log, name))
     for record in Stretches.union(lacking):
         give_up(world, record, name)
 

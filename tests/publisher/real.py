@@ -39,7 +39,7 @@ from tests.publisher.targets import ModelFormat, ModelReceiver, ModelSink, Targe
 if TYPE_CHECKING:
     from tests.publisher.world import World
 
-CSV: Final = RowFileSettings().chosen("csv")
+CSV: Final = RowFileSettings().choose_files("csv")
 TABLE: Final = Table(name="t", columns=(Column(name="told", type="text"),))
 COLUMNS: Final = (
     ChangeColumn(name="header__change_seq", type="varchar(35)", header=True),

@@ -93,9 +93,9 @@ def test_a_table_that_could_not_be_read_is_tried_again_by_the_clock_as_it_is() -
     faults.add("usr", outcome, now)
     faults.wait("one", ["usr"])
     assert faults.to_try("one", now) == []
-    faults.bound(back, back + 60_000)
+    faults.bound_delays(back, back + 60_000)
     assert faults.to_try("one", back) == ["usr"]
-    assert faults.untried(back) == {}
+    assert faults.list_untried(back) == {}
 
 
 def test_a_held_row_waits_whatever_the_clock_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
 from eventlog.care.journal import hold, release
-from eventlog.check.point import asked
+from eventlog.check.point import ask_query
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.output import Output
 from eventlog.publisher import proven
@@ -178,7 +178,7 @@ def test_a_prepared_transaction_hides_nothing_and_holds_up_nothing_that_came_lat
             polls.write(5 * BATCH)
             polls.publish()
             assert polls.looks(5)[-1] <= MOST_BUFFERS + BATCH // 50  # what was there when it was seen first
-            found = asked(polls.engine, "old_snapshots", {"log": "event_log", "dead": 0, "transactions": 1})
+            found = ask_query(polls.engine, "old_snapshots", {"log": "event_log", "dead": 0, "transactions": 1})
             assert any("The prepared transaction forgotten of postgres" in message for _, message, _ in found), found
         finally:
             session.execute(text("COMMIT PREPARED 'forgotten'"))
@@ -193,9 +193,9 @@ def test_check_names_who_keeps_old_versions(polls: Polls, report: Connection) ->
     polls.analyze()
     asking = {"log": "event_log", "dead": BATCH, "transactions": 1}
     pid = report.execute(text("SELECT pg_backend_pid()")).scalar_one()
-    found = [message for level, message, _ in asked(polls.engine, "old_snapshots", asking) if level == "warning"]
+    found = [message for level, message, _ in ask_query(polls.engine, "old_snapshots", asking) if level == "warning"]
     assert any(f"Process {pid} of postgres" in message and "versions in the log" in message for message in found), found
-    assert not asked(polls.engine, "old_snapshots", asking | {"dead": 10**9})
+    assert not ask_query(polls.engine, "old_snapshots", asking | {"dead": 10**9})
 
 
 @pytest.mark.parametrize("once_waited", [False, True], ids=["nothing waited", "a row above it once waited"])

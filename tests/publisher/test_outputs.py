@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from eventlog.care import journal as care
 from eventlog.care.journal import CaredJournal
-from eventlog.care.outputs import forget, kept_for, pause, resume, skip
+from eventlog.care.outputs import find_kept_for, forget, pause, resume, skip
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import UsageError
 from eventlog.explain.states import OutputPlace, read_places
@@ -95,7 +95,7 @@ def test_rows_that_are_given_up_end_with_a_warning(engine: Engine, monkeypatch: 
     scene.write(1, 9)
     scene.publish()
     assert scene.waiting() == [1, 4, 7]
-    assert [*kept_for(scene.log, "two")] == [1, 4, 7]
+    assert [*find_kept_for(scene.log, "two")] == [1, 4, 7]
     assert skip(scene.log, "two", Stretches([(1, 2)]), by="ann", why="they have it") == 1
     assert letters(scene)[1] == ("W", "two: given up by ann: they have it")
     scene.publish()  # what was behind it goes
@@ -114,7 +114,7 @@ def test_all_that_an_output_lacks_is_given_up(engine: Engine, monkeypatch: pytes
     scene.write(6, 12)
     scene.publish()
     assert scene.waiting() == [1, 4, *range(6, 13)]
-    assert [*kept_for(scene.log, "two")] == scene.waiting()
+    assert [*find_kept_for(scene.log, "two")] == scene.waiting()
     assert skip(scene.log, "two", None, by="ann") == 9
     assert {status for status, _ in letters(scene).values()} == {"S", "W"}
     assert (scene.waiting(), scene.left()) == ([], {})
@@ -175,7 +175,7 @@ def test_a_document_that_comes_again_and_again_can_be_given_up_whole(engine: Eng
     scene.write(1, 3)
     scene.publish()
     assert places(scene)["two"].on_the_way == 3
-    assert [*kept_for(scene.log, "two")] == [1, 2, 3]
+    assert [*find_kept_for(scene.log, "two")] == [1, 2, 3]
     assert skip(scene.log, "two", Stretches([(1, 1)]), by="ann") == 1
     assert letters(scene)[1] == ("W", "two: given up by ann.")
     scene.receivers["two"].away = False
@@ -190,7 +190,7 @@ def test_what_a_target_that_can_be_asked_may_have_is_not_given_up(engine: Engine
     scene.receivers["two"].away = True
     scene.write(1, 7)
     scene.publish()
-    assert [*kept_for(scene.log, "two")] == [6, 7]
+    assert [*find_kept_for(scene.log, "two")] == [6, 7]
     assert skip(scene.log, "two", None, by="ann") == 2
     assert scene.waiting() == [1, 2, 3, 4, 5]
     scene.receivers["two"].away = False

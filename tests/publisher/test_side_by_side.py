@@ -252,7 +252,7 @@ def test_a_log_that_is_away_under_who_lags_is_waited_for(
     outputs["far"].away = True
     write(log, 1, 8)
     taken: list[str] = []
-    planned = View.planned
+    planned = View.list_planned
 
     def interrupted(view: View, name: str) -> list[OnTheWay]:
         if name == "far" and outputs["near"].numbers == [*range(1, 9)]:
@@ -261,7 +261,7 @@ def test_a_log_that_is_away_under_who_lags_is_waited_for(
                 raise error
         return planned(view, name)
 
-    monkeypatch.setattr(View, "planned", interrupted)
+    monkeypatch.setattr(View, "list_planned", interrupted)
     with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
         until(lambda: outputs["near"].numbers == [*range(1, 9)], "near has all")
         until(lambda: len(taken) > 1, "it has read")
@@ -276,14 +276,14 @@ def test_what_fails_for_good_where_one_lags_ends_the_publisher(
 ) -> None:
     log, outputs = site(sqlite), Outputs("near", "far")
     write(log, 1, 2)
-    planned = View.planned
+    planned = View.list_planned
 
     def broken(view: View, name: str) -> list[OnTheWay]:
         if name == "far":
             raise error
         return planned(view, name)
 
-    monkeypatch.setattr(View, "planned", broken)
+    monkeypatch.setattr(View, "list_planned", broken)
     with (
         Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher,
         pytest.raises(type(error), match="ours"),

@@ -106,6 +106,6 @@ def test_a_wait_outlives_a_log_that_cannot_be_asked(
             publisher.stop()
             raise SourceError("The database is away.")
 
-        monkeypatch.setattr(publisher.post, "wanted_now", away)
+        monkeypatch.setattr(publisher.post, "list_wanted_now", away)
         assert [*publisher.rounds()] == []
     assert asked == [["far"]]

@@ -293,7 +293,7 @@ def test_a_folder_of_others_stands_in_the_way(spark: SparkSession, tmp_path: Pat
 @pytest.mark.parametrize(
     "form, more, said",
     [
-        (TableFiles(files=RowFileSettings(gzip=True).chosen("csv")), {}, r"end with .csv.gz need a folder"),
+        (TableFiles(files=RowFileSettings(gzip=True).choose_files("csv")), {}, r"end with .csv.gz need a folder"),
         (
             SentMessages(settings=MessageSettings(), into=KafkaSettings(servers="k:9092")),
             {},

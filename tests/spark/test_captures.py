@@ -15,7 +15,7 @@ from eventlog.convert.settings import Conversion, StreamInput, TableFiles
 from eventlog.core.errors import DataError, UsageError
 from eventlog.sources.gbase.emulator import reads, shop, table_record
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.linter.exports import exported
+from eventlog.sources.linter.exports import export_row
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog_spark import capturing
 from tests.spark.test_frames import bodies
@@ -33,7 +33,8 @@ SHOP = GBaseSettings(
 )
 STREAM = b"".join(reads(shop(60, seed=3)))
 QUEUE = [
-    exported(row) for row in queued([queued_insert(1, 7), queued_insert(2, 8), ended(2), ended(1), queued_insert(3, 9)])
+    export_row(row)
+    for row in queued([queued_insert(1, 7), queued_insert(2, 8), ended(2), ended(1), queued_insert(3, 9)])
 ]
 
 

@@ -18,7 +18,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import PlaceKind
 from eventlog.core.rules import Options
 from eventlog.policies.bound import Policy
-from eventlog.policies.steps import placed
+from eventlog.policies.steps import place_steps
 from eventlog.sql.names import NEW_ORDER, STANDARD
 from eventlog.xds.write import XdsFormat
 from eventlog_spark import cutting
@@ -48,7 +48,7 @@ def conversions(draw: st.DrawFn) -> Conversion:
         assume(False)
     told = order(Path(), Path(), part_events=draw(st.sampled_from([1, 3, 100])), format=form)
     options = Options(coalesce=draw(st.booleans()))
-    return replace(told, options=options, steps=placed(steps, PLACES[type(form)], "a conversion"))
+    return replace(told, options=options, steps=place_steps(steps, PLACES[type(form)], "a conversion"))
 
 
 @pytest.mark.in_turn

@@ -26,7 +26,7 @@ from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.linter.exports import exported
+from eventlog.sources.linter.exports import export_row
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.convert import convert
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FORMS: list[Target] = [
     TableFiles(settings=ChangeTableSettings(partition_every=60)),
     TableFiles(files=CSV),
-    TableFiles(files=RowFileSettings(preset="qlik").chosen("json")),
+    TableFiles(files=RowFileSettings(preset="qlik").choose_files("json")),
     MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
     MessageFiles(settings=MessageSettings(topic="all", encoding="avro")),
 ]
@@ -73,7 +73,7 @@ def test_streams_of_gbase(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
 
 
 def test_queues_of_linter(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [exported(row) for row in queued([insert(1, 7), insert(2, 8), ended(2), insert(3, 9), ended(1)])]
+    rows = [export_row(row) for row in queued([insert(1, 7), insert(2, 8), ended(2), insert(3, 9), ended(1)])]
     rows.reverse()
     (tmp_path / "queue.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     source = StreamInput(places=(str(tmp_path / "queue.jsonl"),), settings=LinterSettings(code_page="cp1251"))

@@ -143,7 +143,7 @@ class StreamPublisher:
         for consumer in self.consumers:
             assert self.lock.tenure is not None
             turn = consumer.turn(self.lock.tenure)
-            if turn.stale is not None:
+            while turn.stale is not None:  # first the tables are looked at, then those that a row lacks
                 consumer.decider.looks.note(turn.stale)
                 decider = self.look(consumer.decider.looks)
                 for other in self.consumers:

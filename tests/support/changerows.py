@@ -25,8 +25,8 @@ USR = Table(
 )
 GRP = Table(name="grp", columns=(Column(name="idg", type="integer", key=1), Column(name="name", type="text")))
 CATALOG = Catalog([USR, GRP])
-CSV = RowFileSettings().chosen("csv")
-JSON = RowFileSettings().chosen("json")
+CSV = RowFileSettings().choose_files("csv")
+JSON = RowFileSettings().choose_files("json")
 AT = dt.datetime(2024, 5, 6, 7, 8, 9, 120_000)
 
 

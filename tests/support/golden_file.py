@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eventlog.core.model import Cell, Event, Outcome, Reason, Row, RowId, Status, written
+from eventlog.core.model import Cell, Event, Outcome, Reason, Row, RowId, Status, format_position
 from eventlog.core.rules import Decision, Options, decide
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
@@ -126,6 +126,6 @@ def _value(field: str) -> str | None:
 
 
 def _outcome(outcome: Outcome) -> str:
-    start = f"{written(outcome.position)} {outcome.status} {outcome.reason}"
+    start = f"{format_position(outcome.position)} {outcome.status} {outcome.reason}"
     published = outcome.status is Status.SUCCESS and outcome.reason is Reason.PUBLISHED
     return f"{start}\n" if published or not outcome.note else f"{start}: {outcome.note}\n"

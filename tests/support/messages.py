@@ -12,7 +12,7 @@ import avro.schema
 import fastavro
 import msgspec
 
-from eventlog.core.counting import counted
+from eventlog.core.counting import count_written
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
@@ -70,7 +70,7 @@ def change(number: int, op: Op, edits: tuple[Edit, ...] = (), **facts: Any) -> C
 class CountedMessages(MessageFormat, frozen=True, kw_only=True):
     """Messages whose changes are counted before they are bound, as a publisher does it."""
 
-    count: Count = lambda written: counted([*written], {}, ())[0]
+    count: Count = lambda written: count_written([*written], {}, ())[0]
 
     def bind(
         self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False

@@ -55,7 +55,7 @@ def forget() -> None:
     """Has everybody look again for what is installed."""
     registry.forget()
     outputs.kind_of.cache_clear()
-    settings.typed_config.cache_clear()
+    settings.make_config_type.cache_clear()
     settings.source_kind.cache_clear()
 
 

@@ -20,7 +20,7 @@ STEPS = ("open", "mkdir", "replace", "unlink", "listdir", "scandir", "fsync")
 """What a sink asks of the file system, in which it can be stopped before each."""
 REQUESTS = ("get", "put", "copy", "delete", "list")
 """What it asks of an object store, likewise."""
-LAKE = ("_latest", "_put")
+LAKE = ("_latest", "_put_rows")
 """What it asks of a table of a lake, likewise."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.installed import tracked
+from eventlog.capture.installed import list_tracked
 from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, with_schema
 from eventlog.config.build import with_definitions
@@ -66,7 +66,7 @@ def published(work: RandomWork, output: OutputConfig, *, rounds: int, transactio
 def tracked_catalog(engine: Engine) -> Catalog:
     """The tables that are tracked, with what the history says of them."""
     with engine.connect() as connection:
-        catalog = Catalog(tracked(connection, with_schema(connection, LogNames())))
+        catalog = Catalog(list_tracked(connection, with_schema(connection, LogNames())))
     return with_definitions(engine, LogNames(), catalog)
 
 

@@ -8,7 +8,7 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.model import ABSENT, Change, Edit, Op
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.sql_types import Category
-from eventlog.core.tablekey import quoted
+from eventlog.core.tablekey import quote_value
 from eventlog.xds.values import reading
 from eventlog.xds.write import XdsFormat
 
@@ -39,7 +39,7 @@ class TreeWriter:
 
     def _association(self, key: str, table: str, schema: str | None) -> str:
         schema = schema or self._settings.schema_name
-        return f"{key},table={quoted(table)}" + (f",schema={quoted(schema)}" if schema else "")
+        return f"{key},table={quote_value(table)}" + (f",schema={quote_value(schema)}" if schema else "")
 
     def _attributes(self, event: etree._Element, change: Change, table: Table | None) -> None:
         for name in dict.fromkeys(edit.column for edit in change.edits):
@@ -92,7 +92,7 @@ class TreeWriter:
         if referenced is not None and len(referenced.key) == 1:
             _, text = reading(category, 3)(value)
             element.set("type", "dn")
-            key = f"{referenced.key[0]}={quoted(text)}"
+            key = f"{referenced.key[0]}={quote_value(text)}"
             element.set("association-ref", self._association(key, referenced.name, referenced.schema))
         else:
             kind, text = reading(category, self._settings.time_syntax)(value)

@@ -21,7 +21,7 @@ from eventlog.care.rows import LogRow
 from eventlog.care.status import Facts, LastError, Publishing
 from eventlog.config.settings import Config
 from eventlog.core.plugins import PageOrder
-from eventlog.core.registry import loaded, offers
+from eventlog.core.registry import load_offer, offers
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.explain.rows import ExplainedRow, Explanation, FormerDocument
@@ -132,7 +132,8 @@ def tables_part(states: Mapping[str, str]) -> tuple[PagePart, ...]:
     ours = next(offer for offer in offers("page") if offer.is_ours)
     return (
         PagePart(
-            title="Tables", table=loaded(ours).part(PageOrder(config=Config(), engine=None, triggers=triggers(states)))
+            title="Tables",
+            table=load_offer(ours).part(PageOrder(config=Config(), engine=None, triggers=triggers(states))),
         ),
     )
 

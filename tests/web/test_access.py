@@ -107,7 +107,7 @@ def test_programs_ask_the_same_port_as_ever(log: LogTable) -> None:
         assert program.get("/ready").status == 200
         assert 'eventlog_state{state="publishing"} 1' in program.get("/metrics").body
         assert "version=0.0.4" in program.get("/metrics").headers["content-type"]
-        vitals.failed(ConfigError("it is broken"))
+        vitals.note_failure(ConfigError("it is broken"))
         body = Visit(page, Authorization=f"Bearer {TOKEN}").get("/").body
         assert "it is broken" in body
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eventlog.care.listing import Cursor, Filters, Listing
 from eventlog.care.rows import LogRow
 from eventlog.core.model import Status
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.web.addresses import address
 from eventlog.web.drawing import environment
 from eventlog.web.pages import draw_live_overview, draw_message, draw_row, draw_rows
@@ -127,7 +127,7 @@ def test_markup_is_not_escaped_again_and_null_is_no_text() -> None:
     assert drawn("{{ none | value }}{{ 'NULL' | value }}") == '<i class="null">NULL</i><bdi>NULL</bdi>'
     assert drawn('<a href="{{ to }}">a</a>', to="/b?c=1&d=2") == '<a href="/b?c=1&amp;d=2">a</a>'
     assert shown(Markup("<b>\0</b>")) == "<b>\0</b>"
-    assert (counted(1), counted(1000), counted(0, "trigger")) == ("1 row", "1,000 rows", "0 triggers")
+    assert (count_words(1), count_words(1000), count_words(0, "trigger")) == ("1 row", "1,000 rows", "0 triggers")
 
 
 def test_a_name_that_is_missing_is_an_error() -> None:

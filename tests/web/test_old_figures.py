@@ -54,7 +54,7 @@ def test_an_output_that_fails_is_shown_and_measured_again(sqlite: Engine, monkey
     seen = Collector(sqlite, log_columns(sqlite, LogNames()), config, vitals)
     seen.measure()
     [output] = seen.outputs
-    vitals.delivered(output, Turn(complaint="nobody is there"), failed=True)
+    vitals.note_turn(output, Turn(complaint="nobody is there"), failed=True)
     began = monotonic()
     seen._rest(PATIENCE)
     assert monotonic() - began < PATIENCE, "it waits as if nothing had happened"

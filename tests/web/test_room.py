@@ -226,7 +226,7 @@ def test_a_form_that_is_none_is_refused_in_words(sqlite: Engine, body: dict[str,
 @pytest.mark.parametrize("kind", ENDS)
 def test_health_tells_the_state_and_no_words(kind: str, sqlite: Engine) -> None:
     vitals = PublisherHealth(watched=True)
-    vitals.failed(SinkError("https://receiver.internal answered 500: user scott, password tig"))
+    vitals.note_failure(SinkError("https://receiver.internal answered 500: user scott, password tig"))
     with watching(kind, sqlite, vitals) as there:
         for path in ("/health", "/ready"):
             body = said(there.port, path)[1]

@@ -7,7 +7,7 @@ out.
 
 from __future__ import annotations
 
-from eventlog.core.rules.lifetimes import wanted
+from eventlog.core.rules.lifetimes import list_wanted
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options
 from eventlog.core.rules.round import Round, decide, judge
 from eventlog.core.rules.screen import screen
@@ -22,6 +22,6 @@ __all__ = [
     "Round",
     "decide",
     "judge",
+    "list_wanted",
     "screen",
-    "wanted",
 ]

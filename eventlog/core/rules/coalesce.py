@@ -85,7 +85,7 @@ class NetEdits:
         last = self._last
         return last is not None and (event.transaction, event.who) != (last.transaction, last.who)
 
-    def finished(self, subject: Subject, row: Row | None) -> list[Change]:
+    def finish(self, subject: Subject, row: Row | None) -> list[Change]:
         """Return the net change of the events, if any; the next one begins anew."""
         change = self._change(subject, row)
         if change is None and self.positions:
@@ -156,16 +156,16 @@ def coalesce(
     changes: list[Change] = []
     for event in saying_something(screened, events):
         if net.ends_before(event):
-            changes += net.finished(subject, row)
+            changes += net.finish(subject, row)
         net.take(event, multiple)
     if over:
-        changes += net.finished(subject, row)
+        changes += net.finish(subject, row)
     if unfinished is None:
         for position in chain.from_iterable(net.cancelled):
-            screened.outcomes[position] = cancelled(position)
+            screened.outcomes[position] = make_cancelled(position)
     return changes
 
 
-def cancelled(position: Position) -> Outcome:
+def make_cancelled(position: Position) -> Outcome:
     """Make the outcome of an event without effect in the end."""
     return Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)

@@ -72,7 +72,7 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
             return key
         return format_parts((self.new_name(name), value) for name, value in parse(key).parts)
 
-    def left_out(self, *, only: bool) -> frozenset[str]:
+    def find_left_out(self, *, only: bool) -> frozenset[str]:
         """Name the columns without a name of today: those that are gone, where only today's count, or where
         another column has the name.
         """
@@ -82,7 +82,7 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
 
     def by_new_names(self, *, only: bool) -> Table:
         """Describe the table by today's names of its columns; `only` those that there are."""
-        left_out = self.left_out(only=only)
+        left_out = self.find_left_out(only=only)
         columns = [
             replace(column, name=self.new_name(column.name))
             for column in self.table.columns
@@ -132,7 +132,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
             note = f"{change.row.table} is gone, so no policy can say what may be published of it."
             refusals.append(Refusal(positions=change.positions, note=note, partial=True))
             return None
-        left_out = definition.left_out(only=only)
+        left_out = definition.find_left_out(only=only)
         edits = tuple(
             replace(edit, column=definition.new_name(edit.column))
             for edit in change.edits
@@ -299,7 +299,7 @@ class Definitions:
             return True
         # Also a new row may name what today's definition has not: a trigger of before wrote it.
         named = {(self._fold(event.table), event.column) for event in events if event.image is None}
-        if any(self._written_under(name, 2**63, column, None) is not None for name, column in named):
+        if any(self._find_definition(name, 2**63, column, None) is not None for name, column in named):
             return True
         images = [(event, event.image.number) for event in events if event.image is not None]
         return any(not self._of_image(event, number).current for event, number in images)
@@ -379,7 +379,7 @@ class Definitions:
         if name not in self._lists:
             return None
         last = self._lists[name][-1]
-        written_under = self._written_under(name, event.position[0], event.column, event.key)
+        written_under = self._find_definition(name, event.position[0], event.column, event.key)
         if written_under is None:
             return last
         if event.kind not in ROW_BACK or written_under.today is None:
@@ -410,7 +410,7 @@ class Definitions:
             self._renamed[definition.full_name, id(today)] = made
         return made
 
-    def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
+    def _find_definition(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
         """Find the definition in force for a row; None for the last one of its name, which is today's."""
         of_name = self._lists.get(name)
         if of_name is None:

@@ -101,7 +101,7 @@ def open_images(events: Sequence[Event], catalog: Catalog | None) -> Sequence[Ev
     return events if opened is None else opened
 
 
-def opened_kind(kind: int, *, has_former: bool) -> int:
+def find_opened_kind(kind: int, *, has_former: bool) -> int:
     """Find the kind of the field rows that an image row of this kind stands for."""
     if kind == DELETE_ROW:
         return DELETE_ROW

@@ -26,7 +26,7 @@ from eventlog.core.model import (
     Row,
     RowId,
     RowImage,
-    refreshed_for,
+    find_refreshed_output,
 )
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
@@ -81,7 +81,7 @@ def as_created(changes: list[Change]) -> list[Change]:
     return [replace(changes[0], created=True), *changes[1:]]
 
 
-def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
+def list_wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     """Map objects to the attributes to read back; an empty set means a table nobody described."""
     columns_of: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
@@ -94,13 +94,13 @@ def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
             continue
         # What was deleted cannot be read back, so only the last lifetime asks for anything.
         *_, last = lifetimes(subject)
-        asked = asked_for(subject, last)
+        asked = find_read_back(subject, last)
         if last.closing is None and asked is not None:
             columns_of[subject.row] = columns_of.get(subject.row, asked) | asked
     return columns_of
 
 
-def asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
+def find_read_back(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
     """List the attributes read back for the events of an open lifetime; None when there is nothing to
     read.
     """
@@ -237,7 +237,7 @@ def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
     """Make a modify of every attribute as it is now; of a table that is all key, an add."""
-    only = refreshed_for(event.perpetrator)
+    only = find_refreshed_output(event.perpetrator)
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
     is_refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
     change = Change(

@@ -147,7 +147,7 @@ def together(decisions: Sequence[Decision]) -> Decision:
     return Decision(changes, Outcomes(positions, others))
 
 
-def ended(position: Position, refusal: Refusal | None) -> Outcome:
+def end_event(position: Position, refusal: Refusal | None) -> Outcome:
     """Make the outcome of an event whose change was written: published, or refused in whole or in part."""
     if refusal is None:
         return Outcome(position=position)

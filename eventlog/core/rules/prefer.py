@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.core.model import Event, Outcome, ReadBack, Reason, Status, Unreadable, written
+from eventlog.core.model import Event, Outcome, ReadBack, Reason, Status, Unreadable, format_position
 from eventlog.core.rules.images import without_columns
 from eventlog.core.rules.lifetimes import BACK, ROW_BACK, Lifetime
 from eventlog.core.rules.meaning import STATUS
@@ -24,7 +24,7 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
     """
     events = lifetime.events
     if lifetime.closing is not None:
-        closed = f"the object was deleted by event {written(lifetime.closing.position)}."
+        closed = f"the object was deleted by event {format_position(lifetime.closing.position)}."
         return _without_back(screened, events, Reason.VANISHED, closed)
     if row is None:
         # A database that keeps any bytes has the row, and nobody can ask for it.
@@ -103,6 +103,6 @@ def _supersede(screened: Screened, event: Event, winner: Event, why: str) -> Non
         position=event.position,
         status=STATUS[Reason.SUPERSEDED],
         reason=Reason.SUPERSEDED,
-        note=f"superseded by event {written(winner.position)}, {why}.",
+        note=f"superseded by event {format_position(winner.position)}, {why}.",
         winner=winner.position,
     )

@@ -38,7 +38,7 @@ from eventlog.core.rules.lifetimes import (
     inserts,
     join,
     lifetimes,
-    wanted,
+    list_wanted,
 )
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
@@ -80,14 +80,14 @@ class Round(Struct, frozen=True, kw_only=True):
         for events in groups:
             group = screen(events, self.catalog, self.options, by_object=self.by_object)
             screened.append(group)
-            for row, columns in wanted(group).items():
+            for row, columns in list_wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self.read_back(asked)
         by_object = self.by_object
         decisions = [judge(group, rows, self.options, by_object=by_object) for group in screened]
-        return self._completed(decisions)
+        return self._complete(decisions)
 
-    def _completed(self, decisions: list[Decision]) -> list[Decision]:
+    def _complete(self, decisions: list[Decision]) -> list[Decision]:
         """Add to decisions the values that policies need beside their changes.
 
         Where a row cannot be read yet, all changes of its object wait.
@@ -129,7 +129,7 @@ class Round(Struct, frozen=True, kw_only=True):
                     row_back = row_back_of(row, rows)
                     if isinstance(row_back, Unreadable) and row_back.reason in AGAIN:
                         waiting[change.row] = row_back
-                completed.append(looked(change, of_change, rows))
+                completed.append(add_looked_up(change, of_change, rows))
             changes = completed
         return _without_waiting(Decision(changes, decision.outcomes), waiting)
 
@@ -245,7 +245,9 @@ def _beside(
     return _without_waiting(Decision(changes, decision.outcomes), waiting)
 
 
-def looked(change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mapping[RowId, ReadBack] | None) -> Change:
+def add_looked_up(
+    change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mapping[RowId, ReadBack] | None
+) -> Change:
     """Add to a change the values found in rows of other tables: NULL where there is no such row."""
     if not places:
         return change

@@ -27,11 +27,11 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, KeySyntaxError, value_shown
 from eventlog.core.key_forms import ANY, KeySpelling, form_of
-from eventlog.core.model import EVERY_ROW, Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
+from eventlog.core.model import EVERY_ROW, Change, Event, Kind, Outcome, Position, Reason, RowId, find_refreshed_output
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Table, TableMatch
-from eventlog.core.tablekey import TableKey, arranged, format_parts, parse
+from eventlog.core.tablekey import TableKey, arrange_key, format_parts, parse
 from eventlog.core.view_columns import read_column_name
 
 KEPT_SPELLINGS: Final = 10_000
@@ -165,7 +165,7 @@ class Identities:
             raise DataError(f"{where}: that is not how a key is written.") from None
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
-            folded, name = _folded_key(parsed, naming.folded), naming.name.casefold()
+            folded, name = _fold_key(parsed, naming.folded), naming.name.casefold()
             if folded == row.key and name == row.table:
                 return naming, row, row
             return naming, row, RowId(None, name, folded)
@@ -176,9 +176,9 @@ class Identities:
         row = RowId(naming.table.schema, naming.table.name, canonical)
         if naming.table.key or naming.child is not None:
             return naming, row, row
-        return naming, row, replace(row, key=_folded_key(parsed, naming.folded))
+        return naming, row, replace(row, key=_fold_key(parsed, naming.folded))
 
-    def _shown(self, key: TableKey) -> str:
+    def _show_key(self, key: TableKey) -> str:
         return HIDDEN if self._hiding else key.text
 
     def naming(self, table: str | None) -> Naming:
@@ -202,10 +202,10 @@ class Identities:
     def _own_key(self, naming: Naming, key: TableKey) -> str:
         if not naming.own_key:
             return key.canonical
-        canonical = arranged(_spelled(key, naming.own_key, naming), naming.own_key, naming.folded)
+        canonical = arrange_key(_spell_key(key, naming.own_key, naming), naming.own_key, naming.folded)
         if canonical is None:
             names = " and ".join(naming.own_key.values())
-            problem = f"table_key {self._shown(key)} does not name the key of {naming.name}"
+            problem = f"table_key {self._show_key(key)} does not name the key of {naming.name}"
             raise DataError(f"{problem}, which is {names}.")
         if naming.table is not None and naming.table.whole_row:
             row = key.parts[0][1]
@@ -217,20 +217,20 @@ class Identities:
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
         """Return the parent's key for a child's row, which counts to its parent."""
-        canonical = arranged(_spelled(key, naming.own_key, naming), naming.own_key, naming.folded)
-        key = _spelled(key, naming.child_key, naming)
-        canonical = canonical or arranged(key, naming.child_key, naming.folded)
+        canonical = arrange_key(_spell_key(key, naming.own_key, naming), naming.own_key, naming.folded)
+        key = _spell_key(key, naming.child_key, naming)
+        canonical = canonical or arrange_key(key, naming.child_key, naming.folded)
         # Field rows carry the parent's key and nothing else; those of whole rows have it among
         # more.
         if canonical is None and row_event:
             own_names = naming.child_key
             contained = [part for part in key.parts if naming.folded(part[0]) in own_names]
-            canonical = arranged(TableKey.of(contained), naming.child_key, naming.folded)
+            canonical = arrange_key(TableKey.of(contained), naming.child_key, naming.folded)
         if canonical is None:
             names = " and ".join((naming.own_key or naming.child_key).values())
             parent = naming.table.name if naming.table is not None else ""
             raise DataError(
-                f"table_key {self._shown(key)} is of the child table {naming.name}"
+                f"table_key {self._show_key(key)} is of the child table {naming.name}"
                 f" and does not name its parent {parent} by {names}."
             )
         return canonical
@@ -255,8 +255,8 @@ def forms_of(table: Table | None) -> dict[str, KeySpelling]:
     return {name: form for name, form in forms.items() if form is not None}
 
 
-def _spelled(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKey:
-    """Rewrite the key's values in the forms of their types; `names` are the key's columns as `arranged`
+def _spell_key(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKey:
+    """Rewrite the key's values in the forms of their types; `names` are the key's columns as `arrange_key`
     takes them.
     """
     if not naming.forms:
@@ -268,7 +268,7 @@ def _spelled(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKe
     return key if tuple(parts) == key.parts else TableKey.of(parts)
 
 
-def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:
+def _fold_key(key: TableKey, fold: Callable[[str], str]) -> str:
     """Make an identity for a key of unknown columns: not by the spelling of their names."""
     if all(fold(name) == name for name, _ in key.parts):
         return key.canonical
@@ -315,7 +315,7 @@ class Screened(Struct):
 
     def gather(self, meeting: Meeting, event: Event) -> None:
         subject = meeting.subject
-        only = refreshed_for(event.perpetrator)
+        only = find_refreshed_output(event.perpetrator)
         # What is for one output alone is gathered by itself: nothing that all outputs get may be
         # superseded by it.
         if only and event.kind != Kind.DELETE_ROW:
@@ -512,12 +512,12 @@ class Ours(dict[str | None, bool]):
     def __init__(self, user: str) -> None:
         # What nobody noted a user of is not ours.
         super().__init__({None: False})
-        self._user = _folded(user)
+        self._user = _fold_user(user)
 
     def __missing__(self, perpetrator: str) -> bool:
-        self[perpetrator] = ours = _folded(perpetrator) == self._user
+        self[perpetrator] = ours = _fold_user(perpetrator) == self._user
         return ours
 
 
-def _folded(user: str) -> str:
+def _fold_user(user: str) -> str:
     return user.strip(" ").casefold()

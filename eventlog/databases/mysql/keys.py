@@ -38,7 +38,7 @@ from eventlog.databases.lookups import (
 )
 from eventlog.databases.mysql.times import read_date, read_datetime, read_span
 from eventlog.databases.mysql.types import LONG_TYPES, mysql_value
-from eventlog.sql.access import fetched, in_text
+from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
@@ -118,7 +118,7 @@ class MysqlLookup:
         if not numbers:
             return []
         holes = lookup_holes(dialect, question, self, (False,) * len(forms), spell=in_text)
-        match = " AND ".join([*self._compared(connection, dialect, question, forms), *nobody(question)])
+        match = " AND ".join([*self._compare_keys(connection, dialect, question, forms), *nobody(question)])
         values = [f", k{index} {form.bound} PATH '$[{index + 1}]'" for index, form in enumerate(forms)]
         spelled = {**holes, "match": match}
         query = text(statement(dialect, "rows_by_key", values="".join(values), **spelled))
@@ -126,10 +126,10 @@ class MysqlLookup:
         answers: list[Answer] = []
         for start in range(0, len(rows), self.at_once):
             some = rows[start : start + self.at_once]
-            answers += fetched(connection, query, {"keys": msgspec.json.encode(some).decode()})
+            answers += fetch(connection, query, {"keys": msgspec.json.encode(some).decode()})
         return answers
 
-    def _compared(
+    def _compare_keys(
         self,
         connection: Connection,
         dialect: Dialect,
@@ -140,15 +140,15 @@ class MysqlLookup:
         known = {}
         if any(form.collated for form in forms):
             where = {"schema": question.schema, "table": question.table}
-            rows = fetched(connection, text(statement(dialect, "column_collations")), where)
+            rows = fetch(connection, text(statement(dialect, "column_collations")), where)
             known = {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
         conditions = []
         for index, (name, form) in enumerate(zip(names, forms, strict=True)):
-            column = f"found.{in_text(dialect.quoted(name))}"
+            column = f"found.{in_text(dialect.quote(name))}"
             conditions.append(comparison(form, column, f"asked.k{index}", known.get(name)))
         return conditions
 
-    def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+    def select_value(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
             return value_text(dialect, column, name)
         return mysql_value(name, column)
@@ -158,7 +158,7 @@ class MysqlLookup:
             return f"LENGTH({name})"
         return None
 
-    def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
+    def compare_column(self, dialect: Dialect, column: Column) -> KeyComparison:
         form = mysql_form(column.type)
         # A parameter is a text here, and compared as one it would sort as one.
         if form.bound.startswith(("DECIMAL", "DATE", "TIME")):
@@ -168,7 +168,7 @@ class MysqlLookup:
         return form.compared
 
 
-def _signed(written: str) -> int | None:
+def _read_signed(written: str) -> int | None:
     # BOOLEAN is TINYINT here, so that a key may say true.
     truth = truth_of(written)
     value = truth if truth is None else int(truth)
@@ -179,7 +179,7 @@ def _signed(written: str) -> int | None:
     return None
 
 
-def _unsigned(written: str) -> int | None:
+def _read_unsigned(written: str) -> int | None:
     if not _whole(written):
         return None
     value = int(written)
@@ -234,8 +234,8 @@ _AS_TEXT: Final = MysqlKeyForm(
     read=text_of,
     match="CAST(CONVERT({column} USING utf8mb4) AS BINARY) = CAST({key} AS BINARY)",
 )
-_SIGNED: Final = MysqlKeyForm(bound="BIGINT", read=reader_of(_signed))
-_UNSIGNED: Final = MysqlKeyForm(bound="BIGINT UNSIGNED", read=reader_of(_unsigned))
+_SIGNED: Final = MysqlKeyForm(bound="BIGINT", read=reader_of(_read_signed))
+_UNSIGNED: Final = MysqlKeyForm(bound="BIGINT UNSIGNED", read=reader_of(_read_unsigned))
 _OCTETS: Final = MysqlKeyForm(bound=_LONGTEXT, read=_base64, match="{column} = FROM_BASE64({key})")
 _MOMENT: Final = MysqlKeyForm(bound="DATETIME(6)", read=reader_of(read_datetime))
 _DOUBLE: Final = MysqlKeyForm(bound="DOUBLE", read=reader_of(_double))

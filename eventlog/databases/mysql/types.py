@@ -37,7 +37,7 @@ def _text(length: int | None) -> ColumnType:
     return mysql.LONGTEXT()
 
 
-def _keyed(kind: ColumnType) -> ColumnType:
+def _make_key_type(kind: ColumnType) -> ColumnType:
     """Texts are told apart byte by byte. There are no keys of unbounded text, nor of unbounded
     bytes.
     """
@@ -87,7 +87,7 @@ TYPES: Final = ColumnTypes(
     timestamp=lambda _zoned: mysql.DATETIME(fsp=6),
     time=SpanTime(fsp=6),
     truth=mysql.TINYINT(1),
-    keyed=_keyed,
+    keyed=_make_key_type,
     log_time=mysql.DATETIME(fsp=6),
     log_moment=mysql.DATETIME(fsp=6),
     log_name=sa.String(400),

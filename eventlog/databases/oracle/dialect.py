@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from eventlog.databases.oracle.keys import JsonTableLookup
-from eventlog.databases.oracle.storage import stored
+from eventlog.databases.oracle.storage import add_storage
 from eventlog.databases.oracle.types import TYPES
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect
 
@@ -47,7 +47,7 @@ ORACLE = Dialect(
     ),
     lookup=JsonTableLookup(),
     types=TYPES,
-    stored=stored,
+    stored=add_storage,
     driver="oracledb",
     extra="oracle",
     # As before 12.2, whatever the server can do: names must not depend on it.

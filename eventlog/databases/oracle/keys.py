@@ -36,7 +36,7 @@ from eventlog.databases.oracle.types import (
     oracle_value,
     plain_name,
 )
-from eventlog.sql.access import fetched, in_text
+from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
@@ -70,12 +70,12 @@ class JsonTableLookup:
         if not numbers:
             return []
         holes = lookup_holes(dialect, question, self, (False,) * len(forms), spell=in_text)
-        holes = {**holes, **self._taken_apart(dialect, question, forms)}
+        holes = {**holes, **self._take_apart(dialect, question, forms)}
         query = statement(dialect, "rows_by_key", **holes)
         document = _numbers_as_such.encode(list(zip(numbers, *columns, strict=True))).decode()
-        return _measure(question, fetched(connection, text(query), {"keys": document}))
+        return _measure(question, fetch(connection, text(query), {"keys": document}))
 
-    def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+    def select_value(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
             return value_text(dialect, column, name)
         return oracle_value(column.type, name)
@@ -85,14 +85,14 @@ class JsonTableLookup:
             return f"LENGTH({name})"
         return None
 
-    def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
+    def _take_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
         """The document's columns, how they meet the table's, and an order without what cannot be
         sorted by.
         """
         names = [f"k{index} {form.bound} PATH '$[{index + 1}]'" for index, form in enumerate(forms)]
         match = []
         for index, (form, column) in enumerate(zip(forms, question.matched, strict=True)):
-            name = f"found.{in_text(dialect.quoted(column.name))}"
+            name = f"found.{in_text(dialect.quote(column.name))}"
             match.append(form.match.format(column=name, key=f"asked.k{index}"))
         order = [1]
         if question.several:
@@ -103,7 +103,7 @@ class JsonTableLookup:
             "order": ", ".join(map(str, order)),
         }
 
-    def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
+    def compare_column(self, dialect: Dialect, column: Column) -> KeyComparison:
         return oracle_form(column.type).compared
 
 
@@ -137,7 +137,7 @@ def _text(written: str) -> str | None:
     return None
 
 
-def _padded(written: str) -> str | None:
+def _read_padded(written: str) -> str | None:
     """Text of a CHAR column, of which the blanks at its end are no part."""
     trimmed = written.rstrip(" ")
     # A CHAR of Oracle has at most 2000 bytes.
@@ -208,8 +208,8 @@ _ZONED: Final = KeyForm(
 _KEYS: Final = {
     **dict.fromkeys(("varchar2", "varchar", "nvarchar2"), _TEXT),
     # Both sides are CHAR: Oracle then pads the shorter one, which it does not do for VARCHAR2.
-    "char": KeyForm(bound="VARCHAR2(2000)", read=_padded, match="{column} = CAST({key} AS CHAR(2000))"),
-    "nchar": KeyForm(bound="VARCHAR2(2000)", read=_padded, match="{column} = CAST({key} AS NCHAR(1000))"),
+    "char": KeyForm(bound="VARCHAR2(2000)", read=_read_padded, match="{column} = CAST({key} AS CHAR(2000))"),
+    "nchar": KeyForm(bound="VARCHAR2(2000)", read=_read_padded, match="{column} = CAST({key} AS NCHAR(1000))"),
     **dict.fromkeys(("number", "numeric", "decimal", "integer", "smallint", "float"), _NUMBER),
     "binary_double": _DOUBLE,
     "binary_float": _FLOAT,

@@ -15,7 +15,7 @@ _key: Final = re.compile(r"PRIMARY KEY \(([^)]*)\)")
 _table_end: Final = re.compile(r"^\)", re.MULTILINE)
 
 
-def stored(statement: str, tablespace: str | None, partition_rows: int | None) -> str:
+def add_storage(statement: str, tablespace: str | None, partition_rows: int | None) -> str:
     """The statement with the storage that was asked for."""
     where = f" TABLESPACE {tablespace}" if tablespace else ""
     text = statement.strip()

@@ -23,7 +23,7 @@ KEY_CHARACTERS: Final = 400
 """An index of blocks of 8 KB holds 6,398 bytes."""
 
 
-def _keyed(kind: ColumnType) -> ColumnType:
+def _make_key_type(kind: ColumnType) -> ColumnType:
     """There are no keys of LOBs. Texts are compared byte by byte in our sessions; only databases
     with long strings take a collation of a column.
     """
@@ -38,7 +38,7 @@ TYPES: Final = ColumnTypes(
     binary=lambda length: sa.LargeBinary() if length is None else oracle.RAW(length),
     timestamp=lambda zoned: oracle.TIMESTAMP(timezone=zoned),
     time=sa.String(32),  # there is no time of day
-    keyed=_keyed,
+    keyed=_make_key_type,
     log_number=sa.Numeric(19, 0),
     # A DATE has no fractions, which the log can do without and the companion cannot.
     log_moment=sa.TIMESTAMP(),
@@ -55,7 +55,7 @@ TYPES: Final = ColumnTypes(
 
 
 @compiles(CreateTable, "oracle")  # SQLAlchemy has no word for it
-def _created(element: CreateTable, compiler: Any, **given: Any) -> str:
+def _compile_create(element: CreateTable, compiler: Any, **given: Any) -> str:
     """A table whose rows know when each was committed, and hold short values themselves, where that
     was asked for.
     """

@@ -36,7 +36,7 @@ from eventlog.databases.lookups import (
 from eventlog.databases.postgresql.any_bytes import keeps_any_bytes
 from eventlog.databases.postgresql.times import read_date, read_time, read_timestamp, read_timestamptz
 from eventlog.databases.postgresql.types import READ_AS_TEXT
-from eventlog.sql.access import fetched, in_text
+from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
@@ -83,10 +83,10 @@ class ArrayLookup:
             **lookup_holes(dialect, question, self, as_text, spell=in_text),
         )
         values = {f"k{index}": _array(array) for index, array in enumerate(arrays)}
-        ask = fetched_at_once if len(numbers) >= MANY_KEYS else fetched
+        ask = fetch_at_once if len(numbers) >= MANY_KEYS else fetch
         return ask(connection, text(query), {"n": _array(numbers), **values})
 
-    def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+    def select_value(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER and column.made is not Made.TYPE:
             return value_text(dialect, column, name)
         if column.category in READ_AS_TEXT:
@@ -95,10 +95,10 @@ class ArrayLookup:
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
         if column.category in UNBOUNDED:
-            return f"octet_length({self.selected(dialect, name, column)})"
+            return f"octet_length({self.select_value(dialect, name, column)})"
         return None
 
-    def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
+    def compare_column(self, dialect: Dialect, column: Column) -> KeyComparison:
         form = _form_of(column)
         compared = "{column}"
         if form.as_text:
@@ -200,7 +200,7 @@ def postgresql_form(sql_type: str) -> PostgresqlKeyForm:
 _hole = re.compile(r"%\((\w+)\)s|%%")
 
 
-def fetched_at_once(
+def fetch_at_once(
     connection: Connection, query: TextClause, parameters: Mapping[str, int | str | list[Any]]
 ) -> list[tuple[Any, ...]]:
     """What a lone statement finds, read by the library itself: it holds up no other thread
@@ -208,23 +208,23 @@ def fetched_at_once(
 
     psycopg comes back to Python for every 16 KB that have arrived; where another thread computes,
     each time costs a change of the interpreter's lock, which together is as much as reading the
-    rows. With another database, in a transaction or with arrays it is as `fetched` does it.
+    rows. With another database, in a transaction or with arrays it is as `fetch` does it.
     """
     driver: Any = connection.connection.driver_connection
     plain = all(isinstance(value, int | str) for value in parameters.values())
     # In a transaction the library's answer would pass by the state that the driver keeps of it.
     if not plain or not hasattr(driver, "pgconn") or not driver.autocommit or keeps_any_bytes(driver):
-        return fetched(connection, query, parameters)
+        return fetch(connection, query, parameters)
     # As the driver writes it: the session's encoding is the database's own.
     encoding, values = driver.info.encoding, list[bytes]()
 
-    def numbered(hole: re.Match[str]) -> str:
+    def number_hole(hole: re.Match[str]) -> str:
         if hole[1] is None:
             return "%"
         values.append(str(parameters[hole[1]]).encode(encoding))
         return f"${len(values)}"
 
-    statement = _hole.sub(numbered, str(query.compile(connection)))
+    statement = _hole.sub(number_hole, str(query.compile(connection)))
     return _rows(driver, driver.pgconn.exec_params(statement.encode(encoding), values))
 
 

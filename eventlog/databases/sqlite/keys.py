@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.databases.lookups import UNBOUNDED, lookup_holes, nobody, octets_of, readable, text_of
-from eventlog.sql.access import fetched
+from eventlog.sql.access import fetch
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
@@ -40,7 +40,7 @@ class SqliteLookup:
         untyped = tuple(map(_is_untyped, question.matched))
         holes = lookup_holes(dialect, question, self, untyped, spell=str)
         numbers, columns = readable(list(map(_reader, question.matched)), keys)
-        answers = _listed(connection, dialect, holes, numbers, columns)
+        answers = _list_answers(connection, dialect, holes, numbers, columns)
         there = set(map(itemgetter(0), answers))
         if len(there) == len(keys):  # by far the most common
             return answers
@@ -53,10 +53,10 @@ class SqliteLookup:
             [_written(column)(keys[number][index]) for number in left] for index, column in enumerate(question.matched)
         ]
         by_text = {**holes, "match": _as_text(dialect, question)}
-        answers += _listed(connection, dialect, by_text, left, texts)
+        answers += _list_answers(connection, dialect, by_text, left, texts)
         return sorted(answers, key=itemgetter(0))
 
-    def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+    def select_value(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
             return value_text(dialect, column, name)
         if column.category is Category.OCTET:  # a text there has the bytes that a trigger writes
@@ -71,12 +71,12 @@ class SqliteLookup:
             return f"length(CAST({name} AS blob))"
         return None
 
-    def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
+    def compare_column(self, dialect: Dialect, column: Column) -> KeyComparison:
         compared = "CAST({column} AS text)" if _is_untyped(column) else "{column}"
         return KeyComparison(column=compared, read=_reader(column))
 
 
-def _listed(
+def _list_answers(
     connection: Connection,
     dialect: Dialect,
     holes: Mapping[str, str],
@@ -98,7 +98,7 @@ def _listed(
         rows = zip(*[column[some] for column in columns], strict=True)
         values = tuple(chain.from_iterable(rows))
         query = statement(dialect, "rows_by_key", keys=listed, **holes)
-        answers += fetched(connection, query, values)
+        answers += fetch(connection, query, values)
     return answers
 
 
@@ -118,7 +118,7 @@ def _as_text(dialect: Dialect, question: Question) -> str:
     """
     conditions = []
     for index, column in enumerate(question.matched):
-        name, key = f"found.{dialect.quoted(column.name)}", f"asked.k{index}"
+        name, key = f"found.{dialect.quote(column.name)}", f"asked.k{index}"
         listed = ", ".join([form.format(key=key) for form in _FORMS.get(column.category, _USUAL_FORMS)])
         is_octet = column.category is Category.OCTET
         same = f"CAST({name} AS blob)" if is_octet else value_text(dialect, column, name)

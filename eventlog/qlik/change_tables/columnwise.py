@@ -76,7 +76,7 @@ class Layout:
         if not before_image:
             # Without before images a modification has one row, as the others have.
             self._shown[Op.MODIFY] = (False, True)
-        self._letters, self._words = self._named(0), self._named(1)
+        self._letters, self._words = self._name_operations(0), self._name_operations(1)
         self._shapes: dict[tuple[str, ...], tuple[RowShape, Masks] | None] = {}
         self._numbered = None
         if len(values.key) == 1:
@@ -85,7 +85,7 @@ class Layout:
             if key.category is Category.INT:
                 self._numbered = f"{key.name}="
 
-    def laid(self, changes: Sequence[Change]) -> LaidRows | None:
+    def lay_out(self, changes: Sequence[Change]) -> LaidRows | None:
         """Lay out the rows of the changes; None where one of them takes the long way."""
         shape_and_masks = self._shape_of(changes)
         # A truncation has no key and no edits, and so no columns that could be woven.
@@ -109,7 +109,7 @@ class Layout:
             return _NONE
         if not all(has_rows):
             # Those in which nothing changed have no row; the others are laid anew, without them.
-            laid = self.laid(list(compress(changes, has_rows)))
+            laid = self.lay_out(list(compress(changes, has_rows)))
             if laid is None:
                 return None
             indexes = list(compress(range(len(changes)), has_rows))
@@ -203,7 +203,7 @@ class Layout:
         return list(zip(*map(self._key, keys), strict=True))
 
     def _key(self, key: str) -> tuple[Value, ...]:
-        row, *_ = self._teller.keyed(key)
+        row, *_ = self._teller.tell_key(key)
         return tuple([row[index] for index in self._values.key])
 
     def _shape(self, names: tuple[str, ...]) -> tuple[RowShape, Masks] | None:
@@ -213,10 +213,10 @@ class Layout:
         """
         if names not in self._shapes:
             shape = row_shape(self._values, names, self._bounds)
-            self._shapes[names] = None if shape is None else (shape, self._written_masks(shape))
+            self._shapes[names] = None if shape is None else (shape, self._write_masks(shape))
         return self._shapes[names]
 
-    def _named(self, which: int) -> dict[Op, tuple[str, ...]]:
+    def _name_operations(self, which: int) -> dict[Op, tuple[str, ...]]:
         """Name the rows of each operation, by letter or by word."""
         return {op: self._images(op, BEFORE[which], OPERATIONS[op][which]) for op in _KNOWN}
 
@@ -227,7 +227,7 @@ class Layout:
         """
         return tuple(compress((before if op is Op.MODIFY else own, own), self._shown[op]))
 
-    def _written_masks(self, shape: RowShape) -> Masks:
+    def _write_masks(self, shape: RowShape) -> Masks:
         """Write the masks of a change's rows by operation and columns that differ.
 
         Return None where nothing changed.
@@ -236,7 +236,7 @@ class Layout:
         def masks(op: Op, *differs: bool) -> tuple[bytes | str, ...]:
             changed = shape.bits
             if op is Op.MODIFY:
-                changed = shape.changed(differs)
+                changed = shape.find_changed(differs)
             elif op is Op.DELETE:
                 # Of a table without a key, a deletion has its whole row.
                 changed = self._values.key_bits or shape.bits
@@ -323,7 +323,7 @@ class RowShape(Struct, frozen=True, kw_only=True):
             return (*key, *cells)
         return self.order((*key, *cells, None))
 
-    def changed(self, flags: tuple[bool, ...]) -> int:
+    def find_changed(self, flags: tuple[bool, ...]) -> int:
         """Return the bits of the columns that differ."""
         return sum(1 << index for index in compress(self.indexes, flags))
 

@@ -81,7 +81,7 @@ def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
             if nets:
                 yield Nets(rows=nets)
                 nets = {}
-            yield _moved(row, before or {}, key) if moved else Emptied()
+            yield _move_row(row, before or {}, key) if moved else Emptied()
         else:
             _enter(nets, row, key)
         before = None
@@ -98,7 +98,7 @@ def count(rows: Iterable[ChangeRow]) -> RowCounts:
     return RowCounts(rows=counted)
 
 
-def _moved(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:
+def _move_row(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:
     values = {name: row.values[name] for name in row.values if name in row.changed}
     return Moved(former=tuple(before[name] for name in key), values=values)
 

@@ -22,7 +22,7 @@ from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished
+from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finish_row
 
 DOCUMENT_ROWS: Final = 50_000
 """Each document is made durable by itself, and the disk takes as long for a small one."""
@@ -60,7 +60,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
             # A change has two rows at most, so that half as many changes surely fit, but for the
             # last; and no more than stay small in memory.
             while run := list(islice(source, min((size - count + 1) // 2, BLOCK_CHANGES))):
-                columns = laid(tables, run)
+                columns = lay_out(tables, run)
                 if columns is not None:
                     count += columns.count
                     yield columns
@@ -144,7 +144,7 @@ def rows_of(
     return written, count
 
 
-def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
+def lay_out(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
     """Lay out the rows of all changes column by column; None where one of them does not allow that."""
     if len(changes) < WORTHWHILE_CHANGES or tables.apart(changes):
         return None
@@ -161,7 +161,7 @@ def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | No
         if len(indexes) < len(changes):
             # Only then, for a list of all of them would be made for nothing.
             own = [changes[index] for index in indexes]
-        rows = table.laid(own)
+        rows = table.lay_out(own)
         if rows is None:
             return None
         with_rows = indexes
@@ -198,14 +198,14 @@ class Gathered:
         plain = partition is None and table.sequenced
         append, stand = self._growing.append, self._growing.stand
         for row in rows:
-            append((change_seq, *row) if plain else finished(row, change_seq, table, partition))
+            append((change_seq, *row) if plain else finish_row(row, change_seq, table, partition))
             stand(positions)
         self.count += len(rows)
         self._covers[change_seq] = positions
 
     def take_columns(self, written: WrittenColumns, sequencer: Sequencer) -> None:
         """Takes the rows of many changes, and numbers them."""
-        for table, partition, cells, positions in self._numbered(written.changes, written.tables, sequencer):
+        for table, partition, cells, positions in self._number(written.changes, written.tables, sequencer):
             self._block(table, partition).extend(cells, positions)
             self.count += len(positions)
 
@@ -215,7 +215,7 @@ class Gathered:
         blocks = tuple([growing.block() for growing in self._blocks.values()])
         return RowsDocument(id=last, body=b"", covers=self._covers, blocks=blocks)
 
-    def _numbered(
+    def _number(
         self,
         changes: Sequence[Change],
         tables: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]],

@@ -20,9 +20,9 @@ class Partition(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """Write its name: `20170313T123000_20170313T170000`."""
-        return f"{_written(self.start)}_{_written(self.end)}"
+        return f"{_write_time(self.start)}_{_write_time(self.end)}"
 
-    def closed_by(self, change_seq: str) -> bool:
+    def is_closed_by(self, change_seq: str) -> bool:
         """Return True if rows with this change_seq come after it, so that none can follow in it."""
         return change_seq[:TIME_DIGITS] >= _digits(self.end)
 
@@ -58,7 +58,7 @@ def read_partition(name: str) -> Partition:
     return Partition(start=start, end=end)
 
 
-def _written(at: dt.datetime) -> str:
+def _write_time(at: dt.datetime) -> str:
     # Not %Y, which leaves the zeros of years before 1000 out on some systems.
     return f"{at.year:04d}{at:%m%dT%H%M%S}"
 

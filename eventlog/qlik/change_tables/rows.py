@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Change, Document, Op, Position, Transaction, Value, written
+from eventlog.core.model import Change, Document, Op, Position, Transaction, Value, format_position
 from eventlog.core.schema import Table
 from eventlog.core.who import MOST_CHARACTERS
 from eventlog.qlik.change_tables.partitions import Partition
@@ -75,7 +75,7 @@ def transaction_id(transaction: Transaction | None) -> str:
 
 def stream_position(change: Change) -> str:
     """Write the change's position in the source's own log, in its own form; never to be compared."""
-    return (change.stream or written(change.positions[-1]))[:POSITION_LIMIT]
+    return (change.stream or format_position(change.positions[-1]))[:POSITION_LIMIT]
 
 
 ChangeRow = tuple[Value, ...]

@@ -13,7 +13,7 @@ from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.model import Change, Op, Refusal
 from eventlog.core.schema import Catalog, Table
-from eventlog.on_value import refused, written_otherwise
+from eventlog.on_value import refuse, write_otherwise
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.columnwise import Codec, LaidRows, Layout
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
@@ -151,12 +151,12 @@ class ChangeTable:
             header = (*header, *who_cells(change))
         return (*header, *(before or ())), row
 
-    def laid(self, changes: Sequence[Change]) -> LaidRows | None:
+    def lay_out(self, changes: Sequence[Change]) -> LaidRows | None:
         """Lay out the rows of many changes, column by column, as `rows` writes them.
 
         Return None where each must be asked by itself.
         """
-        return self._layout.laid(changes)
+        return self._layout.lay_out(changes)
 
     def _check(self, settings: ChangeTableSettings, headers: Sequence[str]) -> None:
         """Refuses a table that no change table can be made for."""
@@ -220,10 +220,10 @@ class ChangeTables:
     ) -> tuple[Refusal, tuple[ChangeRow, ...]]:
         """Refuse a change or some of its values; return also its rows without them."""
         if table is None:
-            return refused(change, error), ()
+            return refuse(change, error), ()
         if change.created:  # also one of which no value can be written is there
             change = replace(change, op=Op.ADD)
-        refusal, rows = written_otherwise(change, error, table.sayer, self.settings.on_value, table.rows)
+        refusal, rows = write_otherwise(change, error, table.sayer, self.settings.on_value, table.rows)
         return refusal, rows or ()
 
     def apart(self, changes: Sequence[Change]) -> bool:
@@ -250,7 +250,7 @@ class ChangeTables:
             return error
 
 
-def finished(
+def finish_row(
     row: ChangeRow,
     change_seq: str,
     table: ChangeTable,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Column
 from eventlog.qlik.change_seq import CHARACTERS
-from eventlog.qlik.masks import KeptMasks, padded_bytes
-from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
+from eventlog.qlik.masks import KeptMasks, pad_bytes
+from eventlog.qlik.messages.avrovalues import NULL, SOME, number, prefix_size, some, text, to_avro
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.readings import reading
@@ -30,13 +30,13 @@ class AvroCoder:
 
     def __init__(self, shape: MessageShape) -> None:
         # In the width of the table and with its trailing zeros, unlike a mask in a change table.
-        self._masks = KeptMasks(NULL, lambda bits: some(padded_bytes(bits, len(shape.names))))
+        self._masks = KeptMasks(NULL, lambda bits: some(pad_bytes(bits, len(shape.names))))
         settings, table = shape.settings, shape.table
         self._begin = self._external = b""
         if settings.table_names:
-            self._begin = sized((table.schema or "").encode()) + sized(table.name.encode())
+            self._begin = prefix_size((table.schema or "").encode()) + prefix_size(table.name.encode())
         if settings.external_schema_id:
-            self._external = sized(shape.schema_id.encode())
+            self._external = prefix_size(shape.schema_id.encode())
         self._open: bytes | None = None
         if settings.mode == "metadata":
             self._open = envelope_head("DT", shape.schema_id, None)
@@ -70,9 +70,9 @@ class AvroCoder:
         masks = self._masks
         return b"".join(
             (
-                sized(time.encode()),
-                sized(stream.encode()),
-                sized(transaction.encode()),
+                prefix_size(time.encode()),
+                prefix_size(stream.encode()),
+                prefix_size(transaction.encode()),
                 masks[changed],
                 masks[present],
                 self._external,
@@ -85,7 +85,7 @@ class AvroCoder:
         # These two are all that differs between the messages of one transaction.
         return counter + _LAST[last]
 
-    def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
+    def seal(self, head: bytes, tail: bytes, width: int) -> bytes:
         """Write the head of the whole message: an envelope says how long the message in it is."""
         if self._open is None:
             return head
@@ -96,7 +96,7 @@ def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes
     """Write an envelope up to the length of the message in it."""
     # Each is a union with null of its own.
     parts = [NULL if content is None else some(content.encode()) for content in (schema_id, schema)]
-    return b"".join((MAGIC, sized(kind.encode()), NULL, *parts))
+    return b"".join((MAGIC, prefix_size(kind.encode()), NULL, *parts))
 
 
 def key_of(pieces: list[Piece], indexes: tuple[int, ...], names: tuple[str, ...]) -> bytes:

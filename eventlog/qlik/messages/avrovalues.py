@@ -53,7 +53,7 @@ def number(value: int) -> bytes:
     return _variable(rest)
 
 
-def sized(content: bytes) -> bytes:
+def prefix_size(content: bytes) -> bytes:
     """Write a string or bytes behind its length."""
     return number(len(content)) + content
 

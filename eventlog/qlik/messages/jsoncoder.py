@@ -10,13 +10,13 @@ import msgspec
 
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.schema import Column
-from eventlog.qlik.masks import KeptMasks, padded_hex
+from eventlog.qlik.masks import KeptMasks, pad_hex
 from eventlog.qlik.messages.jsonvalues import ready_text, to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.readings import is_whole_text, reading
 from eventlog.qlik.typemap import QlikType
-from eventlog.qlik.values import Piece, Way, named
+from eventlog.qlik.values import Piece, Way, name_column
 
 _encode: Final = msgspec.json.Encoder().encode
 _TRUTH: Final = {None: "null", True: "true", False: "false"}
@@ -41,7 +41,7 @@ class JsonCoder:
     def __init__(self, shape: MessageShape) -> None:
         self._names = shape.names
         self._row = row_of(shape.names)
-        self._masks = KeptMasks("null", lambda bits: f'"{padded_hex(bits, len(shape.names))}"')
+        self._masks = KeptMasks("null", lambda bits: f'"{pad_hex(bits, len(shape.names))}"')
         settings = shape.settings
         self._open, self._close = b'{"data":', "}}"
         if settings.table_names:
@@ -112,7 +112,7 @@ class JsonCoder:
         shown = value_shown(values[index])
         problem = ExpressionError(f"{shown} cannot be written as JSON; correct the value")
         # The values before, if any, follow those after, in the same order of columns.
-        return named(problem, self._names[index % len(self._names)])
+        return name_column(problem, self._names[index % len(self._names)])
 
 
 def row_of(names: tuple[str, ...]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.rules.times import read_moment
 from eventlog.qlik.typemap import QlikType
 
-# Wide enough for any number that `_scaled` fills up with zeros.
+# Wide enough for any number that `_scale` fills up with zeros.
 _WIDE = Context(prec=400)
 ToJson = Callable[[Any], Any]
 """Takes what a reading gives for the column, never None."""
@@ -23,7 +23,7 @@ ToJson = Callable[[Any], Any]
 def to_json(kind: QlikType) -> ToJson | None:
     """Choose the writer of a column's values in JSON; None where they are JSON already."""
     if kind.name == "NUMERIC" and kind.scale:
-        return _scaled(kind.scale)
+        return _scale(kind.scale)
     return _WAYS.get(kind.name)
 
 
@@ -45,7 +45,7 @@ def clock(value: dt.time) -> str:
     return value.replace(tzinfo=None).isoformat()
 
 
-def _scaled(scale: int) -> ToJson:
+def _scale(scale: int) -> ToJson:
     """Decimals with the column's digits after the point; more than it has pass as they are."""
     unit = Decimal(1).scaleb(-scale)
 

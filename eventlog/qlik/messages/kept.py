@@ -26,7 +26,7 @@ Kept = tuple[str, bytes | dict[str, Any] | DataError | None]
 """Where a message stands, and its value, the object that it is, or why it is none."""
 
 
-def kept(content: bytes) -> Iterator[Kept]:
+def read_messages(content: bytes) -> Iterator[Kept]:
     """Yield the messages of a file that is no container."""
     content = content.removeprefix(BOM_UTF8)
     # Bytes that are no UTF-8 stay, one by one, as half characters, and become bytes again later.

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.qlik.messages import avrocoder, jsoncoder
-from eventlog.qlik.messages.avrovalues import number, sized
+from eventlog.qlik.messages.avrovalues import number, prefix_size
 from eventlog.qlik.messages.schemas import COLUMN_FACTS
 from eventlog.qlik.messages.shape import MessageShape
 
@@ -33,8 +33,8 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
         if not self.avro:
             version_and_time = f'{version},"timestamp":"{time}"'.encode()
             return b"".join((self.envelope, self.head, version_and_time, self.tail, b"}"))
-        inner = b"".join((self.head, number(version), sized(time.encode()), self.tail))
-        return self.envelope + sized(inner)
+        inner = b"".join((self.head, number(version), prefix_size(time.encode()), self.tail))
+        return self.envelope + prefix_size(inner)
 
 
 def structure_of(shape: MessageShape) -> Structure:
@@ -42,9 +42,9 @@ def structure_of(shape: MessageShape) -> Structure:
     if avro:
         envelope = avrocoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
         texts = [shape.schema_id, *_lineage(shape).values()]
-        head = b"".join([sized(text.encode()) for text in texts])
+        head = b"".join([prefix_size(text.encode()) for text in texts])
         facts = [_fact(of_column[name]) for of_column in shape.columns.values() for name in COLUMN_FACTS]
-        tail = b"".join([*facts, sized(shape.data_text.encode())])
+        tail = b"".join([*facts, prefix_size(shape.data_text.encode())])
     else:
         envelope = jsoncoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
         encode = msgspec.json.encode
@@ -86,4 +86,4 @@ def _fact(value: object) -> bytes:
         return b"\x00"
     if isinstance(value, int):
         return number(value)
-    return sized(str(value).encode())
+    return prefix_size(str(value).encode())

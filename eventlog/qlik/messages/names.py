@@ -34,7 +34,7 @@ def topic_of(table: Table, settings: MessageSettings, *, free: bool = False) -> 
         "server": settings.server,
     }
     # Fields that are empty leave points at the ends.
-    topic = settings.topic_template().filled(fields).strip(".")
+    topic = settings.topic_template().fill(fields).strip(".")
     if not topic or (not free and topic_name(topic) is None):
         raise ExpressionError(
             f"no topic can be called {value_shown(topic)}: it takes at most {TOPIC_CHARACTERS}"
@@ -73,7 +73,7 @@ def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str,
         raise ExpressionError(
             f'Avro cannot hold a column called {value_shown(unfit[0])}; rename it, or set output.messages.names = "map"'
         )
-    return mapped_names(columns, taken)
+    return map_names(columns, taken)
 
 
 def avro_name(text: str) -> str:
@@ -84,7 +84,7 @@ def avro_name(text: str) -> str:
     return name
 
 
-def mapped_names(columns: Sequence[str], taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
+def map_names(columns: Sequence[str], taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Replace names that do not fit; number the later ones of those that come to the same name."""
     # Names that stay are taken first, so that no made name takes one of a later column.
     used = {*taken, *[name for name in columns if _fits(name) is not None and name not in taken]}

@@ -18,7 +18,7 @@ def _format(order: FormatOrder) -> Format:
     return MessageFormat(settings=order.settings, body=bytes_only, free=bytes_only, headed=order.output.who)
 
 
-def _ignored(settings: MessageSettings) -> Iterator[tuple[str, str]]:
+def _list_ignored(settings: MessageSettings) -> Iterator[tuple[str, str]]:
     if settings.mode != "metadata" and settings.metadata_topic != MessageSettings().metadata_topic:
         yield "metadata_topic", 'writes no metadata messages; say mode = "metadata", or take the setting out.'
 
@@ -26,6 +26,6 @@ def _ignored(settings: MessageSettings) -> Iterator[tuple[str, str]]:
 MESSAGES: Final = FormatPlugin(
     build=_format,
     settings=MessageSettings,
-    ignored=_ignored,
+    ignored=_list_ignored,
     counts=lambda _: True,
 )

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.qlik.masks import bits_of_hex, places_of
 
 Kind = Literal["data", "metadata", "tombstone", "unread"]
@@ -71,7 +71,7 @@ class MessageReader:
         if value.startswith(b"atMSG"):
             from eventlog.qlik.messages.schemas import ENVELOPE
 
-            return self._avro_envelope_of(decoded(ENVELOPE, value))
+            return self._avro_envelope_of(decode(ENVELOPE, value))
         # The bytes that a registry's clients put before a value: zero, and four of its schema's
         # number.
         if value.startswith(b"\x00") and len(value) > 5:
@@ -84,12 +84,12 @@ class MessageReader:
             schema = self._numbered[number]
             # Producers put the names of schema and table at the end of the namespace.
             space = str(schema.get("namespace", "")).split(".")
-            return _data(decoded(schema, value[5:]), ".".join(space[-2:]) or None, str(number))
+            return _data(decode(schema, value[5:]), ".".join(space[-2:]) or None, str(number))
         if value.lstrip()[:1] == b"{":
             return self.read_json(_object(value))
         if self._schema is None:
             raise DataError("This is no JSON and has no envelope; if it is bare Avro, name its schema.")
-        return self.read_record(decoded(self._schema, value))
+        return self.read_record(decode(self._schema, value))
 
     def read_json(self, content: Mapping[str, Any]) -> Read:
         """Read a message that is an object of JSON already."""
@@ -99,7 +99,7 @@ class MessageReader:
             return _data(content, None, None)
         if "op" in content and "data" in content:
             return _legacy(content)
-        raise DataError(f"This object is no message: it has the fields {shortened(', '.join(content))}.")
+        raise DataError(f"This object is no message: it has the fields {shorten(', '.join(content))}.")
 
     def read_record(self, content: Mapping[str, Any]) -> Read:
         """Read a record of Avro, of an envelope or of a bare message."""
@@ -126,7 +126,7 @@ class MessageReader:
             if schema_id:
                 note = NOT_MET
             return Read(kind="unread", schema_id=schema_id, note=note)
-        return self._envelope(envelope, decoded(schema, content))
+        return self._envelope(envelope, decode(schema, content))
 
     def _envelope(self, envelope: Mapping[str, Any], message: Any) -> Read:
         if not isinstance(message, Mapping):
@@ -179,14 +179,14 @@ def _refuse_other_types(
         value = content.get(name)
         # By the exact type, for a bool is an int too.
         if value is not None and type(value) is not kind:
-            raise DataError(f"The metadata message's {shortened(of + name)} is no {_WORDS[kind]}.")
+            raise DataError(f"The metadata message's {shorten(of + name)} is no {_WORDS[kind]}.")
 
 
 def _object_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return an object in a metadata message; empty where it is missing or null."""
     value = content.get(name)
     if not isinstance(value, Mapping | None):
-        raise DataError(f"The metadata message's {shortened(name)} is no object.")
+        raise DataError(f"The metadata message's {shorten(name)} is no object.")
     return value or {}
 
 
@@ -319,12 +319,12 @@ def lenient(text: str) -> dict[str, Any]:
         raise DataError(f"The schema is no JSON: {error}.") from None
     if not isinstance(schema, dict):
         raise DataError("The schema is not that of a record.")
-    mended = _mended(schema)
+    mended = _mend(schema)
     assert isinstance(mended, dict)
     return mended
 
 
-def decoded(schema: dict[str, Any], value: bytes) -> dict[str, Any]:
+def decode(schema: dict[str, Any], value: bytes) -> dict[str, Any]:
     """Decode the bytes of one record; raise DataError where they are not one, or are more."""
     # Here and not above, for only whoever reads Avro should pay for importing it.
     from fastavro import parse_schema, schemaless_reader
@@ -342,9 +342,9 @@ def decoded(schema: dict[str, Any], value: bytes) -> dict[str, Any]:
     return record
 
 
-def _mended(schema: Any) -> Any:
+def _mend(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_mended(branch) for branch in schema]
+        return [_mend(branch) for branch in schema]
     if isinstance(schema, str):
         # A type that has no plain name is one that the schema defines elsewhere.
         return schema if schema in _PLAIN else _name(schema)
@@ -353,14 +353,14 @@ def _mended(schema: Any) -> Any:
     mended = dict(schema)
     for key in ("type", "items", "values"):
         if key in mended:
-            mended[key] = _mended(mended[key])
+            mended[key] = _mend(mended[key])
     if isinstance(mended.get("type"), str) and mended["type"] in _NAMED:
         for key in ("name", "namespace"):
             if isinstance(mended.get(key), str):
                 mended[key] = _name(mended[key])
     if isinstance(mended.get("fields"), list):
         # Not the fields' own names, which consumers know the columns by.
-        mended["fields"] = [_mended(field) for field in mended["fields"]]
+        mended["fields"] = [_mend(field) for field in mended["fields"]]
     return mended
 
 

@@ -14,7 +14,7 @@ import datetime as dt
 from typing import Final, Literal
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, Op, Position, RowId, Transaction, written
+from eventlog.core.model import Change, Op, Position, RowId, Transaction, format_position
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import parse
 from eventlog.qlik.change_seq import CHARACTERS, utc
@@ -79,7 +79,7 @@ A tuple, because one is made for every change.
 
 A row of a full load has no changeSequence: the value is whole, and nothing stands after it. That of
 a change of a known transaction is open at both ends: which one of the transaction's it is, is known
-later (`TableRenderer.closed`).
+later (`TableRenderer.close`).
 """
 
 
@@ -96,12 +96,12 @@ class Renderer:
         """Find the renderer of an object's table; raise ExpressionError where there can be none."""
         renderer = self._tables.get((row.schema, row.table))
         if renderer is None:
-            renderer = self._tables[row.schema, row.table] = self._made(row)
+            renderer = self._tables[row.schema, row.table] = self._make(row)
         if isinstance(renderer, ExpressionError):
             raise renderer
         return renderer
 
-    def _made(self, row: RowId) -> TableRenderer | ExpressionError:
+    def _make(self, row: RowId) -> TableRenderer | ExpressionError:
         table = None
         if self._catalog is not None:
             table = self._catalog.class_named(row.schema, row.table)
@@ -129,7 +129,7 @@ class TableRenderer:
         self._sealed = None
         if settings.encoding == "avro":
             self._coder = AvroCoder(shape)
-            self._sealed = self._coder.sealed
+            self._sealed = self._coder.seal
         else:
             self._coder = JsonCoder(shape)
         columns = zip(values.columns, shape.types, strict=True)
@@ -154,10 +154,10 @@ class TableRenderer:
         `stream` is how its position in the source is written, where the caller knows it already.
         """
         if change.refresh:
-            return self._loaded(change)
+            return self._render_loaded(change)
         op = Op.ADD if change.created else change.op
         if op is Op.MODIFY:
-            former, after, changed, known_before, known_after, key_value = self._teller.modified(change)
+            former, after, changed, known_before, known_after, key_value = self._teller.tell_modified(change)
             known = known_before | known_after
             if not change.whole and change.edits and not known & self._beside_key:
                 return None  # only child tables changed
@@ -176,12 +176,12 @@ class TableRenderer:
                 name, changed = "DELETE", self.shape.values.key_bits or present
         coder = self._coder
         time, transaction = self._moments.of(change)
-        stream = change.stream or stream or written(change.positions[-1])
+        stream = change.stream or stream or format_position(change.positions[-1])
         try:
             head = coder.head(name, after, before)
             tail = coder.tail(time, stream, transaction, changed & self._visible, present)
             if change.transaction is None:
-                head, tail = self.closed(head, tail, None, None)
+                head, tail = self.close(head, tail, None, None)
             # `_key`, in line for the usual key: this is done for every change.
             if self._key_way == "row" and key_value is not None:
                 key: bytes | None = key_value.encode()
@@ -191,7 +191,7 @@ class TableRenderer:
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
 
-    def closed(
+    def close(
         self,
         head: bytes,
         tail: bytes,
@@ -229,7 +229,7 @@ class TableRenderer:
             structure=self.structure,
         )
 
-    def _loaded(self, change: Change) -> Pieces:
+    def _render_loaded(self, change: Change) -> Pieces:
         """Write the message of a row that a full load read back."""
         coder = self._coder
         _, row, _, _, _, key_value = self._teller.row(change, new=True)
@@ -249,7 +249,7 @@ class TableRenderer:
         match self._key_way:
             case "row":
                 if key_value is None:
-                    key_value = self._joined(key)
+                    key_value = self._join_key(key)
                 return key_value.encode()
             case "avro":
                 return key_of(row, self.shape.values.key, self.shape.names)
@@ -258,7 +258,7 @@ class TableRenderer:
             case "none":
                 return None
 
-    def _joined(self, key: str) -> str:
+    def _join_key(self, key: str) -> str:
         separator = self.shape.settings.key_separator
         if not separator:
             return key

@@ -20,9 +20,9 @@ from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, Writer
 from eventlog.core.who import who_headers
-from eventlog.on_value import refused, written_otherwise
+from eventlog.on_value import refuse, write_otherwise
 from eventlog.qlik.change_seq import Sequencer, Stamps
-from eventlog.qlik.messages.avrovalues import number, sized
+from eventlog.qlik.messages.avrovalues import number, prefix_size
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
@@ -56,11 +56,11 @@ class WrittenMessage(NamedTuple):
         # Not by `_replace`, which takes several times as long.
         return tuple.__new__(WrittenMessage, (*self[:9], number, last, *self[11:]))
 
-    def closed(self) -> tuple[bytes, bytes | None]:
+    def close(self) -> tuple[bytes, bytes | None]:
         """Return the parts before and after the changeSequence, with the counters of its transaction."""
         if self.transaction is None or self.tail is None:
             return self.head, self.tail
-        return self.table.closed(self.head, self.tail, self.event_number, self.last)
+        return self.table.close(self.head, self.tail, self.event_number, self.last)
 
 
 class MessageFormat(Struct, frozen=True, kw_only=True):
@@ -109,11 +109,11 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     pieces = table.pieces(change, event_id if alone else None)
                 except ExpressionError as error:
                     if table is None:
-                        refusal, pieces = refused(change, error), None
+                        refusal, pieces = refuse(change, error), None
                     else:
                         if change.created:  # also one of which no value can be written is there
                             change = replace(change, op=Op.ADD)  # noqa: PLW2901  # as it is told
-                        refusal, pieces = written_otherwise(
+                        refusal, pieces = write_otherwise(
                             change, error, table.sayer, self.settings.on_value, table.pieces
                         )
                     yield refusal
@@ -146,13 +146,13 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False
     ) -> Iterator[MessagesDocument]:
         """Documents of messages in the order given, with their changeSequence."""
-        return self._bound(written, Sequencer(after).step, whole)
+        return self._bind(written, Sequencer(after).step, whole)
 
     def bind_numbered(self, written: Iterable[WrittenMessage]) -> Iterator[MessagesDocument]:
         """Bind messages that have their changeSequence in the place of `stamp`."""
-        return self._bound(written, str, whole=False)
+        return self._bind(written, str, whole=False)
 
-    def _bound(
+    def _bind(
         self, written: Iterable[WrittenMessage], number: Callable[[str], str], whole: bool
     ) -> Iterator[MessagesDocument]:
         size, tombstones = self.settings.batch_size, self.settings.tombstones
@@ -166,7 +166,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             )
             last = number(stamp)
             if transaction is not None:
-                head, tail = message.closed()
+                head, tail = message.close()
                 if counter is not None:
                     # How many of the transaction's came before this document, how many with it, and
                     # whether it ends.
@@ -237,7 +237,7 @@ def container_schema(shape: MessageShape) -> str:
 
 def container_head(schema: str) -> bytes:
     facts = {"avro.schema": schema.encode(), "avro.codec": b"null"}
-    entries = b"".join([sized(name.encode()) + sized(value) for name, value in facts.items()])
+    entries = b"".join([prefix_size(name.encode()) + prefix_size(value) for name, value in facts.items()])
     # A map of Avro is a block of so many entries, and a block of none ends it.
     return b"".join((CONTAINER, number(len(facts)), entries, number(0), sync_of(schema)))
 
@@ -246,7 +246,7 @@ def container_block(values: Sequence[bytes], schema: str) -> bytes:
     """Write a block of values; some hundred kilobytes make a good one."""
     if not values:
         return b""
-    return b"".join((number(len(values)), sized(b"".join(values)), sync_of(schema)))
+    return b"".join((number(len(values)), prefix_size(b"".join(values)), sync_of(schema)))
 
 
 def sync_of(schema: str) -> bytes:

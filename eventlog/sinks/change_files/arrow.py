@@ -65,9 +65,9 @@ def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]
         some = values[:SAMPLE_ROWS]
         # Rows of a few transactions share a few times, if the first ones do.
         if pa.types.is_timestamp(field.type) and 4 * len(set(some)) <= len(some):
-            arrays.append(_repeated(values, field))
+            arrays.append(_make_repeated(values, field))
         else:
-            arrays.append(pa.array(_checked(_texts(values, column), field.type), field.type))
+            arrays.append(pa.array(_check_cells(_texts(values, column), field.type), field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -115,7 +115,7 @@ def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[
         cells = _texts([row[index] for row in rows], column)
         for number, cell in enumerate(cells):
             try:
-                pa.scalar(*_checked([cell], field.type), type=field.type)
+                pa.scalar(*_check_cells([cell], field.type), type=field.type)
             except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
                 # Some of Arrow's errors have the whole value in them.
                 why = " ".join(str(error).split())[:200]
@@ -138,7 +138,7 @@ def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
     return cells
 
 
-def _checked(cells: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
+def _check_cells(cells: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
     """The same; OverflowError where Arrow would make infinity of a number."""
     if pa.types.is_float32(kind) and any(map(too_large, cells)):
         value = next(filter(too_large, cells))
@@ -151,7 +151,7 @@ def too_large(cell: Any) -> bool:
     return cell is not None and _largest_single <= abs(cell) < math.inf
 
 
-def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
+def _make_repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
     """The same as any array, but each value is looked at once."""
     index_of = {cell: index for index, cell in enumerate(dict.fromkeys(cells))}
     indices = pa.array([index_of[cell] for cell in cells], pa.int32())

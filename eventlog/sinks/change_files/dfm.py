@@ -76,7 +76,7 @@ def description(
             "targetSchema": table.schema or "",
             "targetTable": block.target,
             "tableVersion": table.version if version is None else version,
-            "columns": [described(column, ordinal) for ordinal, column in enumerate(block.columns, 1)],
+            "columns": [describe_column(column, ordinal) for ordinal, column in enumerate(block.columns, 1)],
         },
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2)
@@ -94,7 +94,7 @@ def _time(change_seq: str) -> str:
     return at.isoformat(timespec="milliseconds")
 
 
-def described(column: ChangeColumn, ordinal: int) -> dict[str, Any]:
+def describe_column(column: ChangeColumn, ordinal: int) -> dict[str, Any]:
     """A column as descriptions have it.
 
     Length, precision and scale are 0 where the type states none.

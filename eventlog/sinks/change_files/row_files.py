@@ -51,7 +51,7 @@ def file_bytes(
 
 def csv_head(columns: Sequence[ChangeColumn], form: RowFiles) -> bytes:
     """The line of names."""
-    quoted = _Quoting(form).quoted
+    quoted = _Quoting(form).quote
     return (form.delimiter.join([quoted(column.name) for column in columns]) + "\n").encode()
 
 
@@ -149,9 +149,9 @@ class _Quoting:
     def cell(self, cell: Any) -> str:
         if cell is None:
             return self._null
-        return self.quoted(_TEXTS.get(type(cell), str)(cell))
+        return self.quote(_TEXTS.get(type(cell), str)(cell))
 
-    def quoted(self, text: str) -> str:
+    def quote(self, text: str) -> str:
         if not self.special(text):
             return text
         quote = self._quote

@@ -100,7 +100,7 @@ class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 "row_files.null_value holds the delimiter, the quote or the end of a line; choose another text."
             )
 
-    def chosen(self, form: RowFormat) -> RowFiles:
+    def choose_files(self, form: RowFormat) -> RowFiles:
         """How files of this format are written; ConfigError where that has no such setting."""
         if form == "parquet" and self.gzip:
             raise ConfigError(
@@ -116,4 +116,4 @@ class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return replace(preset, format=form, **chosen)
 
 
-PARQUET: Final = RowFileSettings().chosen("parquet")
+PARQUET: Final = RowFileSettings().choose_files("parquet")

@@ -141,7 +141,7 @@ class ChangeTableFiles:
             self._plans.take_over(tenure)
             self._state = self._read()
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
 
     def last(self) -> str:
         """The change_seq of the last document that is durably there."""
@@ -157,7 +157,7 @@ class ChangeTableFiles:
             self._plans.settle()
             self._state = self._read()
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
         if not self._has(plan):
             return Resolved(last=self._state.plan, documents=frozenset())
         answers = tuple(refusals(self._state.refusals))
@@ -168,7 +168,7 @@ class ChangeTableFiles:
         rows = _rows_of(documents)
         if plan and rows and not self._has(plan):
             self._forget_prepared()
-            self._prepared[plan] = self._made(plan, rows)
+            self._prepared[plan] = self._make_files(plan, rows)
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Shows the files of each document, durable when it returns.
@@ -184,11 +184,11 @@ class ChangeTableFiles:
         if prepared is not None and (prepared.before is not state or prepared.documents != rows):
             prepared.hidden.discard()  # their names would not go on from what is there now
             prepared = None
-        made = prepared or self._made(plan, rows)
+        made = prepared or self._make_files(plan, rows)
         try:
             self._plans.show(made.hidden, apart=1)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
         self._state = made.after
         return refusals(made.refused)
 
@@ -203,7 +203,7 @@ class ChangeTableFiles:
         while self._prepared:
             self._prepared.popitem()[1].hidden.discard()
 
-    def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedFiles:
+    def _make_files(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedFiles:
         """The files of documents, hidden.
 
         They come together or not at all also where they have no plan.
@@ -220,7 +220,7 @@ class ChangeTableFiles:
                 more, why = self._files(names, (document.id, number), block, versions[block.folder][0])
                 files += more
                 refused += why
-                lines += _closed(opened, block)
+                lines += _close_partitions(opened, block)
             lines += _over(opened, document.id)
         after = FolderState(
             change_seq=documents[-1].id,
@@ -241,7 +241,7 @@ class ChangeTableFiles:
             files.append((self.folder / POSITION, msgspec.json.encode(after)))
             hidden = self._plans.hide(plan or secrets.token_hex(8), files)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
         return PreparedFiles(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
 
     def _folders(self) -> Iterator[Path]:
@@ -325,7 +325,7 @@ class ChangeTableFiles:
                 hint="It says how far the change tables are; restore it from a backup.",
             ) from None
 
-    def _failed(self, error: OSError) -> SinkError:
+    def _make_error(self, error: OSError) -> SinkError:
         return not_written("Change tables", self.folder, error)
 
 
@@ -343,7 +343,7 @@ def _version(
     return former[0] + (former[1] != columns), columns
 
 
-def _closed(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
+def _close_partitions(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
     """What is over because the block's rows stand in the next partition; that one is open now."""
     if block.partition is None:
         return []
@@ -357,7 +357,7 @@ def _closed(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
 
 def _over(opened: dict[str, Open], change_seq: str) -> list[dict[str, str]]:
     """What is over because the time has come past it."""
-    over = [name for name, still in opened.items() if read_partition(still.partition).closed_by(change_seq)]
+    over = [name for name, still in opened.items() if read_partition(still.partition).is_closed_by(change_seq)]
     return [_line(opened.pop(name)) for name in over]
 
 

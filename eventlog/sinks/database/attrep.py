@@ -42,7 +42,7 @@ class Attrep:
         self._now = now
         self._status = _status(tables) if "status" in chosen else None
         self._history = _history(tables) if "history" in chosen else None
-        self._suspended = _suspended(tables) if "suspended_tables" in chosen else None
+        self._suspended = _define_suspended(tables) if "suspended_tables" in chosen else None
         self._exceptions = _exceptions(tables) if "apply_exceptions" in chosen else None
 
     def status(self, connection: Connection, status: str, applied: dt.datetime | None) -> None:
@@ -51,7 +51,7 @@ class Attrep:
             values: dict[str, Any] = {"task_status": status, "status_time": self._now()}
             if applied is not None:
                 values["source_timestamp_applied"] = applied
-            self._put(connection, self._status, self._whose, values)
+            self._put_row(connection, self._status, self._whose, values)
 
     def history(self, connection: Connection, rows: int, applied: dt.datetime | None) -> None:
         """Counts the rows in the stretch of time that it is."""
@@ -70,7 +70,7 @@ class Attrep:
         values: dict[str, Any] = {"timeslot_duration": SLOT_SECONDS, "timeslot_records": rows}
         if applied is not None:
             values["timeslot_latency"] = max(0, int((now - applied).total_seconds()))
-        self._put(connection, self._history, which, values)
+        self._put_row(connection, self._history, which, values)
 
     def suspend(self, connection: Connection, table: Whose, why: str) -> None:
         """Says why a table takes no rows; the time is that of the first which it did not take."""
@@ -110,7 +110,7 @@ class Attrep:
         owner, name = table
         return {**self._whose, "table_owner": owner or NOBODY, "table_name": name}
 
-    def _put(
+    def _put_row(
         self,
         connection: Connection,
         table: Table,
@@ -158,7 +158,7 @@ def _history(tables: MetaData) -> Table:
     )
 
 
-def _suspended(tables: MetaData) -> Table:
+def _define_suspended(tables: MetaData) -> Table:
     return sa.Table(
         "attrep_suspended_tables",
         tables,

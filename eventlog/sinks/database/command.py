@@ -7,7 +7,7 @@ import click
 from eventlog.cli.show import show_json, show_sentence
 from eventlog.cli.site import json_option
 from eventlog.core.errors import OK
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 
 @click.command("apply")
@@ -67,7 +67,7 @@ def apply(
         show_json([to_builtins(mirror) for mirror in done])
         return OK
     for mirror in done:
-        rows = counted(mirror.rows, "row")
+        rows = count_words(mirror.rows, "row")
         reached = f"{rows}, as far as {mirror.change_seq}"
         show_sentence(f"{mirror.change_table} -> {mirror.mirror}: {reached}")
     return OK

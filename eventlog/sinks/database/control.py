@@ -20,8 +20,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, inspect
 
 from eventlog.core.errors import SinkError, SourceError
-from eventlog.core.model import Outcome, Position, Refusal, written
-from eventlog.core.rules.meaning import ended
+from eventlog.core.model import Outcome, Position, Refusal, format_position
+from eventlog.core.rules.meaning import end_event
 from eventlog.qlik.change_seq import moment_of
 from eventlog.qlik.change_tables.partitions import read_partition
 from eventlog.qlik.change_tables.rows import ChangeColumn
@@ -29,7 +29,7 @@ from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import Owner
 from eventlog.sql.access import in_our_words, is_denied
 from eventlog.sql.column_types import KeyText
-from eventlog.sql.connect import connect, shown_url
+from eventlog.sql.connect import connect, make_readable_url
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class RefusedEvent(NamedTuple):
     @property
     def outcome(self) -> Outcome:
         """How it ends."""
-        return ended(self.position, Refusal(positions=(self.position,), note=self.note, partial=self.partial))
+        return end_event(self.position, Refusal(positions=(self.position,), note=self.note, partial=self.partial))
 
 
 class Control:
@@ -217,10 +217,10 @@ class Control:
             "owner": record.owner,
             "source": record.table,
             "version": record.version,
-            "columns": _written(record.columns),
+            "columns": _write_columns(record.columns),
             "source_log": record.log,
             "task": record.task,
-            "gone": _written(record.gone),
+            "gone": _write_columns(record.gone),
         }
         if former is None:
             connection.execute(table.insert().values(target=record.target, **values))
@@ -273,7 +273,7 @@ class Control:
             partition = read_partition(row.open_partition)
             # Rows stand in the next one now, or the time has come past it.
             goes_on = opened.get(row.target, row.open_partition) == row.open_partition
-            if goes_on and not partition.closed_by(change_seq):
+            if goes_on and not partition.is_closed_by(change_seq):
                 continue
             # Only now does a reader see it: all of its rows are there.
             values = self._whose(row.owner, row.source) | {"partition_name": row.open_partition}
@@ -296,7 +296,7 @@ class Control:
                 "task": self.task,
                 "plan_id": plan,
                 "document": document,
-                "position": written(event.position),
+                "position": format_position(event.position),
                 "target": event.target,
                 "note": event.note,
                 "partial": int(event.partial),
@@ -306,7 +306,7 @@ class Control:
         if rows:
             connection.execute(self.refusals.insert(), rows)
 
-    def refused(self, connection: Connection, plan: str) -> Sequence[Outcome]:
+    def read_refused(self, connection: Connection, plan: str) -> Sequence[Outcome]:
         """What of a plan was refused when it came first."""
         table = self.refusals
         query = table.select().where(table.c.task == self.task, table.c.plan_id == plan)
@@ -370,7 +370,7 @@ def change_types(
         default, using = known.get("default"), None
         if isinstance(known["type"], sa.Boolean):
             # PostgreSQL makes no number of a truth value by itself.
-            using = f"CAST({dialect_of(connection).quoted(name)} AS integer)"
+            using = f"CAST({dialect_of(connection).quote(name)} AS integer)"
         operations.alter_column(
             table,
             name,
@@ -392,7 +392,7 @@ def _columns(text: str) -> tuple[ChangeColumn, ...]:
     return tuple([ChangeColumn(**column) for column in json.loads(text)])
 
 
-def _written(columns: Iterable[ChangeColumn]) -> str:
+def _write_columns(columns: Iterable[ChangeColumn]) -> str:
     facts = [{name: getattr(column, name) for name in _FACTS} for column in columns]
     return json.dumps(facts, ensure_ascii=False)
 
@@ -407,7 +407,7 @@ def try_tables(settings: DatabaseSettings) -> str:
     """
     engine = connect(settings.url)
     dialect = dialect_of(engine)
-    where = shown_url(engine.url)
+    where = make_readable_url(engine.url)
     try:
         what = f"The database of the change tables ({where})"
         with in_our_words(engine, what), engine.connect() as connection:

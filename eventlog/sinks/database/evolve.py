@@ -15,10 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Table
 
-from eventlog.core.errors import ExpressionError, shortened
+from eventlog.core.errors import ExpressionError, shorten
 from eventlog.qlik.change_seq import START
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
-from eventlog.sinks.change_files.dfm import described
+from eventlog.sinks.change_files.dfm import describe_column
 from eventlog.sinks.database.control import Control, Record, add_columns, change_types
 from eventlog.sinks.database.types import target_type
 from eventlog.sinks.database.widening import wider
@@ -73,10 +73,10 @@ class Evolution:
         known = self._shapes.get(whose)
         if known is None or known.columns != block.columns:
             # Before the first document there is no change_seq, and the history wants one.
-            known = self._shapes[whose] = self._evolved(connection, block, change_seq or START.text)
+            known = self._shapes[whose] = self._evolve(connection, block, change_seq or START.text)
         return known
 
-    def _evolved(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
+    def _evolve(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
         # A name that the database would cut is refused before anything is made.
         self._check_names(connection, block)
         former = self._control.record(connection, block.target)
@@ -88,7 +88,7 @@ class Evolution:
             self._check_owner(block, known)
         made = block
         if former is not None and there is not None:
-            made = replace(block, columns=self._widened(block, former))
+            made = replace(block, columns=self._widen(block, former))
         record = Record(
             target=block.target,
             owner=block.table.schema or "",
@@ -106,7 +106,7 @@ class Evolution:
             self._note(connection, record, former, change_seq, "CREATE_TABLE", added)
         else:
             self._alter(connection, made, record, former, there, change_seq)
-        return replace(self._shaped(connection, made), columns=block.columns)
+        return replace(self._shape(connection, made), columns=block.columns)
 
     def _alike(self, connection: Connection, target: str) -> Record | None:
         """The change table that a database which ignores case takes for this one."""
@@ -129,9 +129,9 @@ class Evolution:
             way_out = "if the task has another name now, write that into eventlog_change_table.task"
             raise ExpressionError(f"{problem}; choose another suffix or schema, or, {way_out}")
 
-    def _widened(self, block: RowBlock, former: Record) -> tuple[ChangeColumn, ...]:
+    def _widen(self, block: RowBlock, former: Record) -> tuple[ChangeColumn, ...]:
         """The block's columns in types that hold what the change table has as well."""
-        known = _known(former)
+        known = _name_known_columns(former)
         columns = []
         for column in block.columns:
             # Known by what was noted, not by the database, which may call the type otherwise.
@@ -151,7 +151,7 @@ class Evolution:
         limit = connection.dialect.max_identifier_length
         for name in (block.target, *[column.name for column in block.columns]):
             if len(name.encode()) > limit or not name or "\0" in name:
-                problem = f"the target cannot hold the name {shortened(name)!r}"
+                problem = f"the target cannot hold the name {shorten(name)!r}"
                 raise ExpressionError(f"{problem}; it takes {limit} bytes")
         folded = [column.name.casefold() for column in block.columns]
         doubled = [name for name in folded if folded.count(name) > 1]
@@ -189,7 +189,7 @@ class Evolution:
         if former is None and any(column.header for column in missing):
             problem = f"{block.target} is there and is no change table"
             raise ExpressionError(f"{problem}: it has no column {missing[0].name}")
-        known = _known(former)
+        known = _name_known_columns(former)
         noted = [] if former is None else [column.name.casefold() for column in former.columns]
         own = {column.name.casefold() for column in block.columns}
         record = replace(record, gone=tuple([known[name] for name in known if name not in own]))
@@ -233,7 +233,7 @@ class Evolution:
         self._control.keep(connection, record, former=former)
         self._control.tell_ddl(connection, record, change_seq, kind, columns)
 
-    def _shaped(self, connection: Connection, block: RowBlock) -> BlockShape:
+    def _shape(self, connection: Connection, block: RowBlock) -> BlockShape:
         # A database may have made the names upper or lower case.
         there = self._columns_there(connection, block.target) or []
         standing = {name.casefold(): (index, name) for index, name in enumerate(there)}
@@ -262,7 +262,7 @@ class Evolution:
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
 
 
-def _known(former: Record | None) -> dict[str, ChangeColumn]:
+def _name_known_columns(former: Record | None) -> dict[str, ChangeColumn]:
     """The columns that a change table has, by their names in small letters."""
     columns = () if former is None else (*former.gone, *former.columns)
     return {column.name.casefold(): column for column in columns}
@@ -270,7 +270,7 @@ def _known(former: Record | None) -> dict[str, ChangeColumn]:
 
 def _detail(column: ChangeColumn, action: str, index: int) -> dict[str, Any]:
     """A column as the DDL history has it."""
-    facts = described(column, index + 1)
+    facts = describe_column(column, index + 1)
     return {
         "columnNewName": None,
         "action": action,

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, StatementError
 
-from eventlog.core.errors import shortened
+from eventlog.core.errors import shorten
 from eventlog.core.model import Position
-from eventlog.core.secrets import masked
+from eventlog.core.secrets import mask_secrets
 from eventlog.qlik.change_tables.rows import ChangeRow, RowBlock
 from eventlog.qlik.masks import MovedMasks, bits_of, bits_to_bytes, bits_to_hex
 from eventlog.sinks.database.evolve import BlockShape
@@ -47,7 +47,7 @@ class Filling:
         self._dialect = dialect_of(connection)
         self._shape = shape
         self._positions = block.positions
-        self._rows = self._suited(block)
+        self._rows = self._suit(block)
         taken = [block.columns[index] for index in shape.taken]
         self._keys = [place for place, column in enumerate(taken) if column.key]
         self._own = [place for place, column in enumerate(taken) if not column.key and not column.header]
@@ -63,9 +63,9 @@ class Filling:
 
     def run(self) -> list[Refused]:
         """Inserts the rows; returns which changes the target refused."""
-        return list(self._inserted(0, len(self._rows)))
+        return list(self._insert(0, len(self._rows)))
 
-    def _inserted(self, start: int, end: int) -> Iterator[Refused]:
+    def _insert(self, start: int, end: int) -> Iterator[Refused]:
         """Inserts rows; where one of them is refused, each half by itself."""
         why = self._try(self._rows[start:end])
         if why is None:
@@ -78,8 +78,8 @@ class Filling:
             else:
                 yield Refused(self._positions[start], why)
             return
-        yield from self._inserted(start, middle)
-        yield from self._inserted(middle, end)
+        yield from self._insert(start, middle)
+        yield from self._insert(middle, end)
 
     def _between(self, start: int, end: int) -> int | None:
         """An index near the middle where one change ends and another begins."""
@@ -164,7 +164,7 @@ class Filling:
         table = self._shape.table
         self._connection.execute(table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
 
-    def _suited(self, block: RowBlock) -> Rows:
+    def _suit(self, block: RowBlock) -> Rows:
         """The rows with the columns that the target has, the masks in its order, values as it
         stores them.
         """
@@ -179,13 +179,13 @@ class Filling:
                 changes[index] = MovedMasks(shape.places)
         if changes:
             ways = [(index, changes.get(index)) for index in shape.taken]
-            return [tuple([_changed(row[index], change) for index, change in ways]) for row in rows]
+            return [tuple([_change_value(row[index], change) for index, change in ways]) for row in rows]
         if len(shape.taken) == len(block.columns):
             return rows
         return [tuple([row[index] for index in shape.taken]) for row in rows]
 
 
-def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:
+def _change_value(value: Any, change: Callable[[Any], Any] | None) -> Any:
     if change is None or value is None:
         return value
     return change(value)
@@ -198,4 +198,4 @@ def message_of(error: BaseException) -> str:
     text = str(original)
     if len(args) > 1 and isinstance(args[0], int):  # PyMySQL's: a number, then the words
         text = str(args[1])
-    return shortened(masked(" ".join(text.split())), 300).rstrip(".")
+    return shorten(mask_secrets(" ".join(text.split())), 300).rstrip(".")

@@ -67,7 +67,7 @@ class Origin(Struct, frozen=True, kw_only=True):
         for name in self.key:
             values[name] = one_nan(values[name])
         oper = cells[self.headers["change_oper"]]
-        return ChangeRow(oper=oper, values=values, changed=self._changed(cells, values, oper))
+        return ChangeRow(oper=oper, values=values, changed=self._find_changed(cells, values, oper))
 
     def refuse_lost_key(self, changes: Sequence[ChangeRow], sequences: Sequence[str]) -> None:
         """Refuses an update of the key without the row before it, under whose key a row would
@@ -88,7 +88,7 @@ class Origin(Struct, frozen=True, kw_only=True):
                 )
             former = change.oper
 
-    def _changed(self, cells: dict[str, Any], values: dict[str, Any], oper: str) -> frozenset[str]:
+    def _find_changed(self, cells: dict[str, Any], values: dict[str, Any], oper: str) -> frozenset[str]:
         """The columns that the row is about; without a mask those that are not NULL."""
         mask = self.headers.get("change_mask")
         # A before image has no mask: it has all that was captured.
@@ -466,18 +466,18 @@ class Carrier:
         return times
 
     def _delete(self, keys: Iterable[Key], but: Key | None = None) -> None:
-        rows = [self._bound(key) for key in keys if key != but]
+        rows = [self._bind_key(key) for key in keys if key != but]
         if rows:
-            self._connection.execute(self._table.delete().where(*self._matched()), rows)
+            self._connection.execute(self._table.delete().where(*self._match_key()), rows)
 
     def _update(self, columns: Sequence[str], rows: Iterable[tuple[Key, Values]]) -> None:
-        changed = self._table.update().where(*self._matched())
+        changed = self._table.update().where(*self._match_key())
         new: dict[str, Any] = {name: sa.bindparam(f"new_{index}") for index, name in enumerate(columns)}
         changed = changed.values(new)
         bound = []
         for key, values in rows:
             cells = {f"new_{index}": values[name] for index, name in enumerate(columns)}
-            bound.append(self._bound(key) | cells)
+            bound.append(self._bind_key(key) | cells)
         self._connection.execute(changed, bound)
 
     def _existing(self, keys: Sequence[Key]) -> set[Key]:
@@ -498,8 +498,8 @@ class Carrier:
             existing |= {tuple(map(one_nan, row)) for row in read_rows(self._connection, query)}
         return existing
 
-    def _matched(self) -> list[Any]:
+    def _match_key(self) -> list[Any]:
         return [self._table.c[name] == sa.bindparam(f"key_{index}") for index, name in enumerate(self._key)]
 
-    def _bound(self, key: Key) -> dict[str, Any]:
+    def _bind_key(self, key: Key) -> dict[str, Any]:
         return {f"key_{index}": cell for index, cell in enumerate(key)}

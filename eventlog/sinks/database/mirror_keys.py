@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, text
 
 from eventlog.core.errors import DataError
 from eventlog.sinks.database.control import Control, Record
-from eventlog.sql.access import fetched, transaction
+from eventlog.sql.access import fetch, transaction
 from eventlog.sql.dialect import dialect_of, statement
 from eventlog.sql.loose_keys import find_loose_key
 
@@ -39,7 +39,7 @@ def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[s
         known = sa.inspect(connection).has_table(control.records.name, change_schema)
         records = control.all_records(connection) if known else []
         query = text(statement(dialect_of(connection), "watermark_schemas"))
-        for (schema,) in fetched(connection, query):
+        for (schema,) in fetch(connection, query):
             watermarks = sa.table("eventlog_applied", sa.column("mirror"), schema=schema)
             for name in connection.scalars(sa.select(watermarks.c.mirror)).all():
                 # A mirror beside change tables is called as its source, with a suffix that only

@@ -34,10 +34,10 @@ def _sink(order: SinkOrder) -> Sink:
 
 
 def _place(output: DatabaseOutput) -> str:
-    from eventlog.sql.connect import read_url, shown_url
+    from eventlog.sql.connect import make_readable_url, read_url
 
     # The task is a part of the place: two of them may stand in one schema.
-    return f"database {shown_url(read_url(output.url))} {output.schema or ''} {output.task}"
+    return f"database {make_readable_url(read_url(output.url))} {output.schema or ''} {output.task}"
 
 
 def _findings(output: DatabaseOutput) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ from eventlog.sinks.database.control import SERVER, Control, RefusedEvent, TaskS
 from eventlog.sinks.database.evolve import BlockShape, Evolution
 from eventlog.sinks.database.fill import Filling, Refused, message_of
 from eventlog.sinks.database.settings import DatabaseSettings
-from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
+from eventlog.sinks.ownership import make_replaced_error, take_over
 from eventlog.sql.access import find_losses, in_our_words, is_lasting, make_durable
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.dialect import dialect_of, statement
@@ -78,7 +78,7 @@ class DatabaseSink:
             known = former or TaskState()
             what = f"The task {self._settings.task!r} of change tables"
             way_out = "Give the output a `task` of its own, or another schema."
-            owner = taken_over(known.owner, tenure, what, way_out)
+            owner = take_over(known.owner, tenure, what, way_out)
             now = replace(known, owner=owner)
             if now != former:
                 self._control.advance(connection, former, now)
@@ -121,7 +121,7 @@ class DatabaseSink:
             last = standing.converted if self._converting else standing.plan
             if not self._is_there(standing, plan):
                 return Resolved(last=last, documents=frozenset())
-            answers = tuple(self._known(connection, standing, plan))
+            answers = tuple(self._read_known(connection, standing, plan))
         return Resolved(last=last, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
@@ -133,7 +133,7 @@ class DatabaseSink:
         if not rows:
             return []
         try:
-            return self._written(rows, plan)
+            return self._write(rows, plan)
         except BaseException:
             # A rolled-back transaction has taken with it what it made and altered.
             self._evolution.forget()
@@ -147,7 +147,7 @@ class DatabaseSink:
                 self._attrep.status(connection, ENDED, None)
         self._engine.dispose()
 
-    def _written(self, documents: Sequence[RowsDocument], plan: str) -> Sequence[Outcome]:
+    def _write(self, documents: Sequence[RowsDocument], plan: str) -> Sequence[Outcome]:
         shapes: list[list[BlockShape | str]] = []
         # Altered before, in a transaction of its own; what it adds is NULL in rows until they come.
         if not self._transactional:  # DDL would end the transaction of the rows
@@ -158,7 +158,7 @@ class DatabaseSink:
         with self._transaction() as connection:
             former = self._ours(connection)
             if self._is_there(former, plan):
-                return self._known(connection, former, plan)
+                return self._read_known(connection, former, plan)
             if self._standing is not None and former.plan != self._standing.plan:
                 hint = "The publisher asks it what it has, and sends the rest again."
                 raise SinkError("The database of the change tables has lost what was committed there.", hint=hint)
@@ -166,7 +166,7 @@ class DatabaseSink:
                 # Made one by one: a later document may have its table altered, when the rows before
                 # are in.
                 block_shapes = shapes[number] if shapes else self._shapes(connection, document)
-                outcomes += self._put(connection, document, block_shapes, plan)
+                outcomes += self._put_rows(connection, document, block_shapes, plan)
             now = self._after(former, documents[-1].id, plan)
             applied = moment_of(documents[-1].id)
             self._attrep.status(connection, RUNNING, applied)
@@ -181,13 +181,13 @@ class DatabaseSink:
         standing = self._control.standing(connection)
         assert self._standing is not None
         if standing is None or standing.owner != self._standing.owner:
-            raise taken_by_a_later_one(f"the task {self._settings.task!r} of change tables")
+            raise make_replaced_error(f"the task {self._settings.task!r} of change tables")
         return standing
 
-    def _known(self, connection: Connection, standing: TaskState, plan: str) -> Sequence[Outcome]:
+    def _read_known(self, connection: Connection, standing: TaskState, plan: str) -> Sequence[Outcome]:
         """What was refused of a plan that can be read: not on the disk before a commit behind it is."""
         self._control.advance(connection, standing, standing)
-        return self._control.refused(connection, plan)
+        return self._control.read_refused(connection, plan)
 
     def _is_there(self, standing: TaskState, plan: str) -> bool:
         return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
@@ -202,7 +202,7 @@ class DatabaseSink:
             return replace(now, converted=plan)
         return replace(now, plan=plan)
 
-    def _put(
+    def _put_rows(
         self,
         connection: Connection,
         document: RowsDocument,
@@ -212,7 +212,7 @@ class DatabaseSink:
         """Puts a document's rows into their tables; which events did not get in."""
         refused: Refusals = []
         for block, shape in zip(document.blocks, shapes, strict=True):
-            not_taken = self._filled(connection, block, shape)
+            not_taken = self._fill(connection, block, shape)
             whose = block.table.schema or "", block.table.name
             if isinstance(shape, str):
                 self._attrep.suspend(connection, whose, shape)
@@ -240,16 +240,16 @@ class DatabaseSink:
                 shapes.append(str(error))
         return shapes
 
-    def _filled(self, connection: Connection, block: RowBlock, shape: BlockShape | str) -> Refusals:
+    def _fill(self, connection: Connection, block: RowBlock, shape: BlockShape | str) -> Refusals:
         """Puts a block into its table.
 
         The rows that do not get in are set aside, or end the work.
         """
         if isinstance(shape, str):  # why there is no table for it
-            return self._refused(block.target, [Refused(positions, shape) for positions in block.positions])
-        return self._refused(block.target, Filling(connection, shape, block).run())
+            return self._refuse(block.target, [Refused(positions, shape) for positions in block.positions])
+        return self._refuse(block.target, Filling(connection, shape, block).run())
 
-    def _refused(self, target: str, changes: Sequence[Refused]) -> Refusals:
+    def _refuse(self, target: str, changes: Sequence[Refused]) -> Refusals:
         lost = [change.why for change in changes if not change.partial]
         if lost and self._settings.on_refused == "stop":
             problem = f"The change table {target} does not take a row: {lost[0]}."

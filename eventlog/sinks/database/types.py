@@ -35,9 +35,9 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
     kind = qlik_type(sql_type)
     word = kind.forms.sql
     if word == "text":
-        return there.text(bounded_text(sql_type))
+        return there.text(find_text_limit(sql_type))
     if word == "binary":
-        return there.binary(bounded_bytes(sql_type))
+        return there.binary(find_bytes_limit(sql_type))
     if word == "decimal":
         return there.decimal(*(kind.digits or (None, None)))
     if word == "timestamp":
@@ -50,14 +50,14 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
     return made
 
 
-def bounded_text(sql_type: str) -> int | None:
+def find_text_limit(sql_type: str) -> int | None:
     """How many characters a column for a text type has; None where it has no limit."""
     length = qlik_type(sql_type).length
     # A longer one is text without a limit: a VARCHAR of a source may be longer than here.
     return length if "char" in bare_type(sql_type) and 0 < length <= TEXT_CHARACTERS else None
 
 
-def bounded_bytes(sql_type: str) -> int | None:
+def find_bytes_limit(sql_type: str) -> int | None:
     """How many bytes a column for a binary type has; None where it has no limit."""
     length = qlik_type(sql_type).length
     # What is longer may be long, and keys and masks are not.

@@ -9,7 +9,7 @@ from math import ceil, inf, log10
 from typing import Final
 
 from eventlog.qlik.typemap import DECIMAL_DIGITS, qlik_type
-from eventlog.sinks.database.types import bounded_bytes, bounded_text
+from eventlog.sinks.database.types import find_bytes_limit, find_text_limit
 
 FLOAT_DIGITS: Final = {"real": 6, "double": 15}
 """A decimal number of no more digits is the same again when it was a binary fraction."""
@@ -58,9 +58,9 @@ def _room(sql_type: str) -> _Room:
     kind = qlik_type(sql_type)
     word = kind.forms.sql
     if word == "text":
-        return word, (bounded_text(sql_type) or inf,)
+        return word, (find_text_limit(sql_type) or inf,)
     if word == "binary":
-        return word, (bounded_bytes(sql_type) or inf,)
+        return word, (find_bytes_limit(sql_type) or inf,)
     if word in FLOAT_DIGITS:
         return "float", (FLOAT_DIGITS[word],)
     # With a zone or without, a column holds all moments: as UTC.

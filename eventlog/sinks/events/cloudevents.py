@@ -51,7 +51,7 @@ class CloudEventsTable:
         row, when = change.row, time_text(change)
         named = {"schema": row.schema or "", "table": row.table, "op": event.op}
         # A table without a schema leaves no empty part.
-        kind = ".".join(filter(None, self._type.filled(named).split(".")))
+        kind = ".".join(filter(None, self._type.fill(named).split(".")))
         subject = f"{self.rows.table.whole}/{row.key}" if row.key else self.rows.table.whole
         attributes = {
             "specversion": "1.0",

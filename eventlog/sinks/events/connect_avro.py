@@ -11,8 +11,8 @@ from struct import pack
 from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError, value_shown
-from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized
-from eventlog.qlik.messages.names import avro_name, mapped_names
+from eventlog.qlik.messages.avrovalues import NULL, SOME, number, prefix_size
+from eventlog.qlik.messages.names import avro_name, map_names
 
 Schema = dict[str, Any]
 ToAvro = Callable[[Any], bytes]
@@ -103,18 +103,18 @@ def fitting(schema_type: str, parameters: Mapping[str, str] | None) -> Callable[
     most = int(parameters.get(CONNECT_DIGITS, UNSTATED_DIGITS))
     limit: int = 10**most
 
-    def checked(value: bytes) -> bytes:
+    def check_digits(value: bytes) -> bytes:
         if -limit < int.from_bytes(value, "big", signed=True) < limit:
             return value
         hint = "correct the column's type in the schema"
         raise ExpressionError(f"the number has more than {most} digits; {hint}")
 
-    return checked
+    return check_digits
 
 
 def _names(schema: Schema) -> Sequence[str]:
     """What the fields of a struct are called in Avro."""
-    return mapped_names([field["field"] for field in schema["fields"]])
+    return map_names([field["field"] for field in schema["fields"]])
 
 
 def _writer(schema: Schema) -> ToAvro:
@@ -153,24 +153,24 @@ def _field(schema: Schema) -> ToAvro:
 
 
 def _array(write: ToAvro) -> ToAvro:
-    def written(values: Sequence[Any]) -> bytes:
+    def write_items(values: Sequence[Any]) -> bytes:
         if not values:
             return number(0)
         # One block of items, and a block of none, which ends the array.
         items = b"".join(map(write, values))
         return number(len(values)) + items + number(0)
 
-    return written
+    return write_items
 
 
 def _between(low: int, high: int) -> Callable[[int], int]:
-    def checked(value: int) -> int:
+    def check_range(value: int) -> int:
         if low <= value <= high:
             return value
         problem = f"{value_shown(value)} is outside {low} to {high}"
         raise ExpressionError(f"{problem}; correct the column's type in the schema")
 
-    return checked
+    return check_range
 
 
 def _single(value: float) -> float:
@@ -188,6 +188,6 @@ _WRITERS: Final[Mapping[str, ToAvro]] = {
     **dict.fromkeys(_PLAIN, number),
     "float": lambda value: pack("<f", value),
     "double": lambda value: pack("<d", value),
-    "string": lambda value: sized(value.encode()),
-    "bytes": sized,
+    "string": lambda value: prefix_size(value.encode()),
+    "bytes": prefix_size,
 }

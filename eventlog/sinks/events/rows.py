@@ -89,7 +89,7 @@ class TableRows:
         if change.op is Op.DELETE:
             row, _, had, *_ = self._teller.row(change, new=False)
             return RowEvent(op="delete", key=key, before=self._object(row, had), after=None)
-        former, after, _, had, has, _ = self._teller.modified(change)
+        former, after, _, had, has, _ = self._teller.tell_modified(change)
         if not change.whole and change.edits and not (had | has) & self._beside_key:
             return None  # only child tables changed
         # The key alone says nothing of what was there before.
@@ -103,7 +103,7 @@ class TableRows:
         indexes = self.values.key
         if not indexes:
             return None
-        row, _, _ = self._teller.keyed(change.row.key)
+        row, _, _ = self._teller.tell_key(change.row.key)
         return {self.values.names[index]: row[index] for index in indexes}
 
     def _object(self, row: Sequence[Any], bits: int) -> JsonRow:

@@ -17,7 +17,7 @@ from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
 from eventlog.core.who import who_headers
-from eventlog.on_value import refused, written_otherwise
+from eventlog.on_value import refuse, write_otherwise
 from eventlog.policies.places import NoPlace, PlaceTemplate, place, topic_name
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
 from eventlog.qlik.messages.shape import SchemaRef
@@ -193,10 +193,10 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                     written = placed.written(change)
                 except DataError as error:
                     if placed is None:
-                        yield refused(change, error)
+                        yield refuse(change, error)
                         continue
                     write_anew = placed.written
-                    refusal, written = written_otherwise(
+                    refusal, written = write_otherwise(
                         change, error, placed.table.rows.sayer, self.on_value, write_anew
                     )
                     yield refusal
@@ -231,7 +231,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                     body=b"",
                     covers=covers,
                     messages=messages,
-                    cut=cut_by(events),
+                    cut=find_cut_transactions(events),
                 )
             else:
                 body, route = self._body(events), events[0].route
@@ -275,7 +275,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         if self.topic is None:
             return ""
         # A table may have no schema, and then its topic has no empty part.
-        name = ".".join(filter(None, self.topic.filled(values).split(".")))
+        name = ".".join(filter(None, self.topic.fill(values).split(".")))
         if topic_name(name) is None:
             problem = f"no topic can be called {value_shown(name)}"
             raise ExpressionError(f"{problem}: it has a-z A-Z 0-9 . _ - only")
@@ -328,7 +328,7 @@ class EventPlace:
         )
 
 
-def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
+def find_cut_transactions(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
     """The transactions that have a part here: how much was sent of each before and after."""
     first: dict[int, Mapping[str, int]] = {}
     latest: dict[int, TransactionPart] = {}

@@ -10,7 +10,7 @@ import click
 from eventlog.cli.show import say, show_text
 from eventlog.cli.site import LOOPBACK, read_address
 from eventlog.core.errors import UsageError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 if TYPE_CHECKING:
     from eventlog.sinks.http.receiver import ReceivedDocument
@@ -93,7 +93,7 @@ def show(delivery: ReceivedDocument) -> None:
     """Prints a document on standard output, and what there is to say about it on standard error."""
     name = "without an id" if delivery.id is None else delivery.id
     again = ", which was taken before" if delivery.repeated else ""
-    say(f"Document {name} with {counted(len(delivery.events), 'event')}{again}.", err=True)
+    say(f"Document {name} with {count_words(len(delivery.events), 'event')}{again}.", err=True)
     if not delivery.repeated:
         # For the eye: a document that is kept has its bytes as they came.
         show_text(delivery.body.decode("utf-8", "replace").rstrip("\n"))

@@ -20,10 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core import tracing
-from eventlog.core.errors import SinkError, shortened
+from eventlog.core.errors import SinkError, shorten
 from eventlog.core.model import Document
 from eventlog.core.seams import Tenure
-from eventlog.core.secrets import bare_address, masked, secrets_of
+from eventlog.core.secrets import bare_address, mask_secrets, secrets_of
 from eventlog.sinks.http.address import HttpSettings, trust
 from eventlog.version import VERSION
 
@@ -87,7 +87,7 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
     def summary(self) -> str:
         """The status and the beginning of what was written under it; an error makes it harmless."""
         name = f"{self.status} {responses.get(self.status, '')}".rstrip()
-        text = shortened(" ".join(self.body.decode("utf-8", "replace").split()), 200).rstrip(".")
+        text = shorten(" ".join(self.body.decode("utf-8", "replace").split()), 200).rstrip(".")
         if not text:
             return name
         return f"{name}: {text}"
@@ -133,7 +133,7 @@ class Poster:
 
         deadline = time.monotonic() + self._settings.total_timeout
         try:
-            connection, kept = self._connected()
+            connection, kept = self._connect()
             try:
                 return self._exchange(connection, document, plan, deadline)
             except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
@@ -142,7 +142,7 @@ class Poster:
                 if not kept or self._broken_off:
                     raise
                 self._drop()
-            connection, _ = self._connected()
+            connection, _ = self._connect()
             return self._exchange(connection, document, plan, deadline)
         except (HTTPError, HTTPException, OSError) as error:
             self._drop()
@@ -170,7 +170,7 @@ class Poster:
         if connection is not None:
             connection.close()
 
-    def _connected(self) -> tuple[KeptConnection, bool]:
+    def _connect(self) -> tuple[KeptConnection, bool]:
         """An open connection, and whether it was open before."""
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
@@ -275,7 +275,7 @@ class Poster:
 
     def discreet(self, text: str) -> str:
         """A receiver's text without our credentials: some repeat them when they complain."""
-        return masked(text, self._secrets)
+        return mask_secrets(text, self._secrets)
 
     def _body(self, response: HTTPResponse) -> bytes:
         """The body up to its end.

@@ -130,7 +130,7 @@ class Receiver:
             self._report(delivery)
         return reply(events, self._level)
 
-    def answered(self) -> None:
+    def note_reply(self) -> None:
         """A reply was sent."""
         if self._once:
             self.stop()
@@ -234,7 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n".encode(), TEXT)
         else:
             self._say(HTTPStatus.OK, answer, "application/xml; charset=utf-8")
-            server.receiver.answered()
+            server.receiver.note_reply()
 
     def do_GET(self) -> None:
         self._say(HTTPStatus.METHOD_NOT_ALLOWED, b"Documents are sent here by POST.\n", TEXT)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import OccupiedError, SinkError, XmlError, shortened
+from eventlog.core.errors import OccupiedError, SinkError, XmlError, shorten
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
-from eventlog.core.secrets import masked, shown
+from eventlog.core.secrets import make_readable, mask_secrets
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.post import HttpAnswer, Poster, UnreadableAnswer
 
@@ -96,7 +96,7 @@ class HttpLane:
                     hint="This one sends nothing more.",
                 )
             if not answer.taken:
-                raise self._refused(answer)
+                raise self._explain_refusal(answer)
             reply = read_reply(document, answer.body, self._poster.discreet)
         except (UnreadableAnswer, XmlError) as error:
             reason = self._poster.discreet(str(error))
@@ -105,12 +105,12 @@ class HttpLane:
             _log.warning("%s The document %s is sent again later.", why, document.id)
             return again_later(document, why)
         if reply.unknown:
-            ids = shown(shortened(self._poster.discreet(", ".join(reply.unknown[:5])), 200))
+            ids = make_readable(shorten(self._poster.discreet(", ".join(reply.unknown[:5])), 200))
             address, what = self._poster.address, "answered for events that document"
             _log.warning("%s %s %s does not have: %s.", address, what, document.id, ids)
         return reply
 
-    def _refused(self, answer: HttpAnswer) -> SinkError:
+    def _explain_refusal(self, answer: HttpAnswer) -> SinkError:
         """What an answer outside 2xx means."""
         passes = may_pass(answer.status)
         hint = "It is tried again." if passes else HINTS.get(answer.status)
@@ -196,7 +196,7 @@ class Reply(Struct, frozen=True, kw_only=True):
         return any(outcome.status in (Status.NEW, Status.FATAL) for outcome in self.outcomes)
 
 
-def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] = masked) -> Reply:
+def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] = mask_secrets) -> Reply:
     """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
 
     Statuses are matched by event-id and the worst of several counts; one without event-id speaks of
@@ -252,7 +252,7 @@ def _outcomes(document: Document, statuses: Sequence[StatusReply]) -> Iterator[O
             continue
         # Several statuses of one level may say several things.
         texts = dict.fromkeys(status.text for status in of_event if status.level is level and status.text)
-        note = shortened("; ".join(texts), NOTE_CHARACTERS)
+        note = shorten("; ".join(texts), NOTE_CHARACTERS)
         if not note:
             note = f"the receiver answered {level.value!r} without a word"
         letter, reason = MEANING[level]

@@ -14,7 +14,7 @@ from eventlog.cli.show import show_text
 from eventlog.cli.site import ReadFile, config_option, content_of, json_option
 from eventlog.core.errors import EX_DATA, OK, DataError
 from eventlog.core.secrets import visible
-from eventlog.qlik.messages.kept import CONTAINER, kept, read_kept, read_record
+from eventlog.qlik.messages.kept import CONTAINER, read_kept, read_messages, read_record
 from eventlog.qlik.messages.reader import NOT_MET, MessageReader, Read
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def messages(
         schema = content_of(avro_schema).decode()
     reader = MessageReader(numbered, schema)
     damaged = False
-    for position, message in _settled(_all(files, _brokers(kafka, config), reader)):
+    for position, message in _order_messages(_all(files, _brokers(kafka, config), reader)):
         damaged |= isinstance(message, DataError)
         if as_json:
             click.echo(visible(_as_json(position, message), json=True))
@@ -109,14 +109,14 @@ def _all(
         before = f"{file}, " if len(files) > 1 else ""
         content = content_of(file)
         if content.startswith(CONTAINER):
-            for position, read in _contained(content, reader):
+            for position, read in _read_container(content, reader):
                 yield before + position, read
         elif content.strip():
-            for position, message in kept(content):
+            for position, message in read_messages(content):
                 yield before + position, partial(read_kept, reader, message)
 
 
-def _settled(messages: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]]:
+def _order_messages(messages: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]]:
     """The messages in their order; those whose metadata come later are shown in the end."""
     waiting: list[Shown] = []
     for position, read in messages:
@@ -129,7 +129,7 @@ def _settled(messages: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]
         yield position, read()
 
 
-def _contained(content: bytes, reader: MessageReader) -> Iterator[Shown]:
+def _read_container(content: bytes, reader: MessageReader) -> Iterator[Shown]:
     from io import BytesIO
 
     from fastavro import reader as container

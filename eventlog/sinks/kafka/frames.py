@@ -39,7 +39,7 @@ class Frames:
         self._registry: Registry | None = registry_of(settings) if settings.registry else None
         self._frames: dict[SchemaRef, bytes] = {}
 
-    def framed(
+    def frame(
         self,
         messages: Sequence[Message],
     ) -> tuple[list[Message], list[tuple[Message, str]]]:
@@ -99,7 +99,7 @@ class Frames:
             return None
         # With numbers that take as much room as any: the real ones must not make it too large
         # later.
-        value, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
+        value, tail = written.counted(LAST_PLACE_NUMBERS, last=False).close()
         if tail is not None:
             value += b"0" * CHARACTERS + tail
         message = written.table.message(written.key, value, headers=written.headers)

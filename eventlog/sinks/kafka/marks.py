@@ -112,14 +112,14 @@ def mark_messages(
     for characters in (SHORT_CHARACTERS, 0):
         if len(key) + len(value) <= settings.max_message_bytes:
             break
-        taken, converted = _cut(standing.taken, characters), _cut(standing.converted, characters)
+        taken, converted = _cut_notes(standing.taken, characters), _cut_notes(standing.converted, characters)
         value = msgspec.json.encode(replace(standing, taken=taken, converted=converted))
     yield key, value
     for table, structure in tables.items():
         yield key + f"/{table}".encode(), msgspec.json.encode(structure)
 
 
-def _cut(taken: Taken, characters: int) -> Taken:
+def _cut_notes(taken: Taken, characters: int) -> Taken:
     """With only so many characters of each note; without any, it is `NO_SPACE`."""
 
     def cut(note: str) -> str:
@@ -136,13 +136,13 @@ def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
     marks = dict(_read(settings, partitions, "read_committed"))  # the last of each key counts
     standing = TopicState()
     if own in marks:
-        standing = _decoded(settings, marks[own], TopicState)
+        standing = _decode(settings, marks[own], TopicState)
     before = own + b"/"
     tables = {}
     for key, value in marks.items():
         if key.startswith(before):
             table = key.removeprefix(before).decode()
-            tables[table] = _decoded(settings, value, KnownStructure)
+            tables[table] = _decode(settings, value, KnownStructure)
     return KafkaMarks(standing=standing, tables=tables)
 
 
@@ -152,7 +152,7 @@ def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
     """
     own = _key(settings)
     marks = _read(settings, partitions, "read_uncommitted")
-    owners = [_decoded(settings, value, TopicState).owner for key, value in marks if key == own]
+    owners = [_decode(settings, value, TopicState).owner for key, value in marks if key == own]
     return max(owners, key=lambda owner: owner.epoch, default=Owner())
 
 
@@ -170,7 +170,7 @@ def _key(settings: KafkaSettings) -> bytes:
     return settings.transactional_id.encode()
 
 
-def _decoded(settings: KafkaSettings, value: bytes, kind: type[Of]) -> Of:
+def _decode(settings: KafkaSettings, value: bytes, kind: type[Of]) -> Of:
     try:
         return msgspec.json.decode(value, type=kind)
     except msgspec.DecodeError as error:

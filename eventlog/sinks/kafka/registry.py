@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from eventlog.core.errors import ConfigError, ExpressionError, SinkError, shortened
+from eventlog.core.errors import ConfigError, ExpressionError, SinkError, shorten
 from eventlog.sinks.kafka.settings import KafkaSettings
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Registry:
         body = msgspec.json.encode({"schema": schema})
         # A slash in a subject does not part the path.
         path = f"/subjects/{quote(subject, safe='')}/versions"
-        answer = self._asked("POST", path, body)
+        answer = self._ask("POST", path, body)
         # 409: not compatible with a former version; 422: no schema, or one that its rules forbid.
         if answer.status in (409, 422):
             problem = self._message(answer)
@@ -65,16 +65,16 @@ class Registry:
 
     def schema_of(self, number: int) -> str:
         """The schema with this number; ExpressionError when there is none."""
-        answer = self._asked("GET", f"/schemas/ids/{number}", None)
+        answer = self._ask("GET", f"/schemas/ids/{number}", None)
         if answer.status == 404:
             raise ExpressionError(f"the schema registry has no schema with the number {number}")
         return str(self._content(answer)["schema"])
 
     def reach(self) -> None:
         """Returns when it lists its subjects; SinkError when it does not answer, or refuses us."""
-        self._content(self._asked("GET", "/subjects", None), list[str])
+        self._content(self._ask("GET", "/subjects", None), list[str])
 
-    def _asked(self, method: str, path: str, body: bytes | None) -> urllib3.BaseHTTPResponse:
+    def _ask(self, method: str, path: str, body: bytes | None) -> urllib3.BaseHTTPResponse:
         import urllib3
 
         url = self._settings.registry.rstrip("/") + path
@@ -114,7 +114,7 @@ class Registry:
     def _message(self, answer: urllib3.BaseHTTPResponse) -> str:
         """An answer's error message, without a full stop."""
         try:
-            return shortened(str(msgspec.json.decode(answer.data)["message"]), 300).rstrip(".")
+            return shorten(str(msgspec.json.decode(answer.data)["message"]), 300).rstrip(".")
         except (msgspec.DecodeError, KeyError, TypeError):
             return "no reason given"
 

@@ -37,7 +37,7 @@ from eventlog.sinks.kafka.marks import (
 )
 from eventlog.sinks.kafka.settings import KafkaSettings, producer_options
 from eventlog.sinks.kafka.topics import Topics
-from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
+from eventlog.sinks.ownership import Owner, make_replaced_error, take_over
 from eventlog.xds.write import HEARTBEAT
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class KafkaSink:
         self._drop()
         self._tenure = tenure
         self._owner = None
-        self._opened()
+        self._require_producer()
 
     def last(self) -> str:
         """The id of the last document whose transaction was committed."""
@@ -97,8 +97,8 @@ class KafkaSink:
         """Which documents of the plan are there, if it was the last: several transactions may have
         been parts of it.
         """
-        self._opened()
-        there, refused = self._begun(plan)
+        self._require_producer()
+        there, refused = self._find_begun(plan)
         resolved = Resolved(last=self._taken.plan, documents=None, answers=tuple(refusals(refused)))
         if there is not None:
             resolved = replace(resolved, documents=frozenset(there))
@@ -114,8 +114,8 @@ class KafkaSink:
         """
         from confluent_kafka import KafkaException
 
-        self._opened()
-        there, before = self._begun(plan)
+        self._require_producer()
+        there, before = self._find_begun(plan)
         if there is None:
             return refusals(before)
         # Those that are there came in transactions of their own, when one of the plan was too
@@ -126,9 +126,9 @@ class KafkaSink:
         self._listen()
         self._earlier = None  # an earlier error must not explain what happens now
         try:
-            return refusals((*before, *self._written(fresh, plan)))
+            return refusals((*before, *self._write(fresh, plan)))
         except KafkaException as failed:
-            raise self._lost(failed) from failed
+            raise self._lose_connection(failed) from failed
         # Also what nobody expected leaves a transaction open, in which nothing new can begin.
         except BaseException:
             self._drop()
@@ -138,7 +138,7 @@ class KafkaSink:
         """Gives back the connection; what was written is committed already."""
         self._drop()
 
-    def _opened(self) -> Producer:
+    def _require_producer(self) -> Producer:
         if self._producer is None:
             self._open()
         return self._current()
@@ -151,7 +151,7 @@ class KafkaSink:
         from confluent_kafka import KafkaException
 
         settings = self._settings
-        self._producer = self._made()
+        self._producer = self._make_producer()
         self._topics = topics = Topics(settings, self._current)
         try:
             self._partitions = topics.marks(settings.marks_topic)
@@ -161,7 +161,7 @@ class KafkaSink:
             self._marks = read_marks(settings, self._partitions)
             self._take_over()
         except KafkaException as failed:
-            raise self._lost(failed) from failed
+            raise self._lose_connection(failed) from failed
         except EventlogError:
             self._drop()
             raise
@@ -174,11 +174,11 @@ class KafkaSink:
         target = f"The output {self._settings.transactional_id!r} at Kafka"
         if self._owner is None:
             way_out = "Give each output a transactional_id of its own."
-            return taken_over(owner, self._tenure, target, way_out)
+            return take_over(owner, self._tenure, target, way_out)
         is_later = owner.epoch > self._owner.epoch
         # The same epoch of another log, or of another output that has our transactional id.
         if is_later or (owner.epoch == self._owner.epoch and owner != self._owner):
-            raise taken_by_a_later_one(target)
+            raise make_replaced_error(target)
         return self._owner
 
     def _take_over(self) -> None:
@@ -189,7 +189,7 @@ class KafkaSink:
             self._current().begin_transaction()
             self._commit(replace(self._marks, standing=replace(standing, owner=self._owner)))
 
-    def _made(self) -> Producer:
+    def _make_producer(self) -> Producer:
         """A producer; what its options do not allow is known before anybody is asked."""
         from confluent_kafka import KafkaException, Producer
 
@@ -204,7 +204,7 @@ class KafkaSink:
             )
             raise ConfigError(f"Kafka's client refuses its settings: {why}.", hint=hint) from None
 
-    def _begun(self, plan: str) -> tuple[Collection[str] | None, Refusals]:
+    def _find_begun(self, plan: str) -> tuple[Collection[str] | None, Refusals]:
         """Which documents of the plan are there, and what of it was refused; None when all are."""
         taken = self._taken
         if not plan or plan != taken.plan:
@@ -220,7 +220,7 @@ class KafkaSink:
             return self._marks.standing.converted
         return self._marks.standing.taken
 
-    def _written(self, documents: Sequence[Document], plan: str) -> Refusals:
+    def _write(self, documents: Sequence[Document], plan: str) -> Refusals:
         """Sends the documents in one transaction.
 
         One by one where a broker takes a message only smaller.
@@ -228,8 +228,8 @@ class KafkaSink:
         from confluent_kafka import KafkaException
 
         messages = [message for document in documents for message in self._messages(document)]
-        taken, refused = self._frames.framed(messages)
-        standing = self._standing_after(documents, plan, _kept(refused), whole=True)
+        taken, refused = self._frames.frame(messages)
+        standing = self._standing_after(documents, plan, _find_refused(refused), whole=True)
         share = self._share(taken, standing)
         try:
             self._send(share.messages)
@@ -241,7 +241,7 @@ class KafkaSink:
             clear_frames(failed.__traceback__)
             self._abort()
         else:
-            return _kept(refused)
+            return _find_refused(refused)
         # A broker refused a message, and nobody else is to be held up by it. The mark says which
         # documents of the plan are there, should something break off in between.
         kept: Refusals = ()
@@ -253,13 +253,13 @@ class KafkaSink:
         """Sends one document without the messages that are too large, and returns these; `whole`
         says that it is the last.
         """
-        taken, refused = self._frames.framed(self._messages(document))
+        taken, refused = self._frames.frame(self._messages(document))
         while True:
-            standing = self._standing_after([document], plan, _kept(refused), whole=whole)
+            standing = self._standing_after([document], plan, _find_refused(refused), whole=whole)
             share = self._share(taken, standing)
             number = self._first_refused(share)
             if number is None:
-                return _kept(refused)
+                return _find_refused(refused)
             self._abort()
             culprit = share.messages[number]
             # Without its metadata a table's data mean nothing.
@@ -290,7 +290,7 @@ class KafkaSink:
         last = max([former.last, *ids])
         if not plan:
             return replace(former, last=last)
-        there, before = self._begun(plan)
+        there, before = self._find_begun(plan)
         part: tuple[str, ...] | None = None
         if not whole:
             part = (*(there or ()), *[document.id for document in documents])
@@ -306,7 +306,7 @@ class KafkaSink:
         """
         from confluent_kafka import KafkaException
 
-        producer = self._opened()
+        producer = self._require_producer()
         producer.begin_transaction()
         failed: list[KafkaError] = []
         # One at a time: only so it is known which of them the broker refused.
@@ -326,7 +326,7 @@ class KafkaSink:
     def _send(self, messages: Sequence[Message]) -> None:
         """Begins a transaction and hands the messages to the producer."""
         # It sends them while it gets more; that one cannot be delivered fails the commit.
-        producer = self._opened()
+        producer = self._require_producer()
         producer.begin_transaction()
         # Bare calls where nothing is to be added: this is the one loop over all messages.
         produce, traced = producer.produce, bool(tracing.headers())
@@ -362,7 +362,7 @@ class KafkaSink:
 
     def _commit(self, marks: KafkaMarks) -> None:
         """Writes the marks and commits; all of it is durable when it returns."""
-        producer = self._opened()
+        producer = self._require_producer()
         known = self._marks.tables
         news = {table: mark for table, mark in marks.tables.items() if known.get(table) != mark}
         for key, value in mark_messages(self._settings, marks.standing, news):
@@ -423,7 +423,7 @@ class KafkaSink:
             except KafkaException as fatal:
                 self._hear(error_of(fatal))
 
-    def _lost(self, failed: KafkaException) -> SinkError | OccupiedError:
+    def _lose_connection(self, failed: KafkaException) -> SinkError | OccupiedError:
         """The error in words; the connection is dropped."""
         self._listen()
         earlier, self._earlier = self._earlier, None
@@ -434,7 +434,7 @@ class KafkaSink:
         # Only a new connection can tell what became of the transaction.
         self._drop()
         if error_of(failed).name() in FENCED and self._is_replaced():
-            return taken_by_a_later_one(f"the output {self._settings.transactional_id!r} at Kafka")
+            return make_replaced_error(f"the output {self._settings.transactional_id!r} at Kafka")
         return in_words(error_of(failed), self._settings.servers, earlier)
 
     def _is_replaced(self) -> bool:
@@ -450,7 +450,7 @@ class KafkaSink:
         """Ends the transaction by taking over from ourselves."""
         # A new producer ends it, for librdkafka stumbles over the numbers of what failed.
         self._drop()
-        self._opened()
+        self._require_producer()
 
     def _drop(self) -> None:
         producer, self._producer, self._topics = self._producer, None, None
@@ -460,6 +460,6 @@ class KafkaSink:
             producer.flush(0)
 
 
-def _kept(refused: Sequence[tuple[Message, str]]) -> Refusals:
+def _find_refused(refused: Sequence[tuple[Message, str]]) -> Refusals:
     """The events behind messages that were not taken."""
     return tuple([(position, why) for message, why in refused for position in message.positions])

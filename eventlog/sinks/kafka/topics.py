@@ -39,13 +39,13 @@ class Topics:
         """Returns when the topic is there; SinkError when nobody makes it."""
         if topic in self._existing:
             return
-        error, _ = self._listed(topic)
+        error, _ = self._list_partitions(topic)
         # It is asked before it is made: a broker may make it itself, with settings of its own.
         if error is not None and error.name() in _COMING and self._settings.create_topics:
             self._create(topic, self._settings.partitions, {})
-            error, _ = self._awaited(topic)
+            error, _ = self._await_partitions(topic)
         elif error is not None:
-            error, _ = self._awaited(topic)
+            error, _ = self._await_partitions(topic)
         if error is not None:
             raise self._absent(topic, error)
         self._existing.add(topic)
@@ -55,7 +55,7 @@ class Topics:
 
         It is made with one partition, whose messages never expire.
         """
-        error, partitions = self._listed(topic)
+        error, partitions = self._list_partitions(topic)
         if error is not None and error.name() in _COMING:
             problem = f"Kafka at {self._settings.servers} has made {topic}, and does not list it yet."
             hint = TRIED_AGAIN
@@ -64,7 +64,7 @@ class Topics:
             except SinkError as refused:  # the broker may make it itself even so
                 problem = refused.message
                 hint = f"Create {topic} with one partition and cleanup.policy=compact."
-            error, partitions = self._awaited(topic)
+            error, partitions = self._await_partitions(topic)
             if error is not None:
                 raise SinkError(problem, hint=hint)
         if error is not None:
@@ -72,17 +72,17 @@ class Topics:
         self._existing.add(topic)
         return partitions
 
-    def _listed(self, topic: str) -> tuple[KafkaError | None, list[int]]:
+    def _list_partitions(self, topic: str) -> tuple[KafkaError | None, list[int]]:
         """What the brokers say of the topic: why it is not there, or its partitions."""
         listed = self._producer().list_topics(topic, timeout=self._settings.timeout)
         found = listed.topics[topic]
         return found.error, sorted(found.partitions)
 
-    def _awaited(self, topic: str) -> tuple[KafkaError | None, list[int]]:
+    def _await_partitions(self, topic: str) -> tuple[KafkaError | None, list[int]]:
         """What they say when they had time to make the topic."""
         end = time.monotonic() + min(TOPIC_SECONDS, self._settings.timeout)
         while True:
-            error, partitions = self._listed(topic)
+            error, partitions = self._list_partitions(topic)
             if error is None or error.name() not in _COMING or time.monotonic() >= end:
                 return error, partitions
             time.sleep(0.05)

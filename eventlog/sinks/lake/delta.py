@@ -24,7 +24,7 @@ from msgspec.json import decode
 
 from eventlog.durable_files import flush
 from eventlog.sinks.lake.merging import OPER, Does
-from eventlog.sinks.lake.rows import aligned, missing_fields, plain_schema
+from eventlog.sinks.lake.rows import align_rows, missing_fields, plain_schema
 from eventlog.sinks.lake.settings import DeltaSettings
 from eventlog.sinks.lake.staging import StagedTable
 from eventlog.sinks.lake.troubles import COMMIT_TRIES, message_of, pause, trouble, writes_elsewhere
@@ -92,13 +92,13 @@ class DeltaTables:
         for attempt in range(COMMIT_TRIES):
             with self._asking(table.name):
                 try:
-                    delta = self._made(table.name, table.schema(rows))
+                    delta = self._make_table(table.name, table.schema(rows))
                     there = delta.transaction_version(writer) or 0
                     if there >= number:
                         self._flush(table.name, delta)
                         return int(there)
                     noted = CommitProperties(app_transactions=[Transaction(writer, number)])
-                    self._put(delta, table, rows, noted)
+                    self._put_rows(delta, table, rows, noted)
                     self._flush(table.name, delta)
                     if self._settings.optimize_every and number % self._settings.optimize_every == 0:
                         # The rows are there already, so what fails here waits for another time.
@@ -166,7 +166,7 @@ class DeltaTables:
             return None
         return table
 
-    def _made(self, name: str, schema: pa.Schema) -> DeltaTable:
+    def _make_table(self, name: str, schema: pa.Schema) -> DeltaTable:
         """The table, which has these columns."""
         table = self._latest(name)
         if table is None:
@@ -191,13 +191,13 @@ class DeltaTables:
             table.alter.add_columns(list(Schema.from_arrow(pa.schema(missing)).fields))
         return table
 
-    def _put(self, delta: DeltaTable, table: StagedTable, rows: pa.Table, commit: CommitProperties) -> None:
+    def _put_rows(self, delta: DeltaTable, table: StagedTable, rows: pa.Table, commit: CommitProperties) -> None:
         there = schema_of(delta)
         if not table.key:
-            write_deltalake(delta, aligned(rows, there), mode="append", commit_properties=commit)
+            write_deltalake(delta, align_rows(rows, there), mode="append", commit_properties=commit)
             return
-        names = [(index, _quoted(column)) for index, column in enumerate(table.columns)]
-        same = " AND ".join(f"t.{_quoted(column)} = s.m{index}" for index, column in enumerate(table.key))
+        names = [(index, _quote(column)) for index, column in enumerate(table.columns)]
+        same = " AND ".join(f"t.{_quote(column)} = s.m{index}" for index, column in enumerate(table.key))
         # Without the statistics of the rows that come, every file of the table would be read.
         merging = delta.merge(
             rows,
@@ -263,6 +263,6 @@ def schema_of(table: DeltaTable) -> pa.Schema:
     return plain_schema(pa.schema(table.schema()))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     doubled = name.replace('"', '""')
     return f'"{doubled}"'

@@ -42,7 +42,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from eventlog.durable_files import flush
 from eventlog.sinks.lake.catalogs import catalog_trouble, open_catalog
 from eventlog.sinks.lake.merging import OPER, Does
-from eventlog.sinks.lake.rows import aligned, changed_fields, is_wider, plain_schema
+from eventlog.sinks.lake.rows import align_rows, find_changed_fields, is_wider, plain_schema
 from eventlog.sinks.lake.settings import IcebergSettings
 from eventlog.sinks.lake.staging import StagedTable
 from eventlog.sinks.lake.troubles import COMMIT_TRIES, pause, trouble, writes_elsewhere
@@ -101,7 +101,7 @@ class IcebergTables:
         memory.
         """
         with self._asking(name, "read"):
-            scan = self._opened().load_table(self._identifier(name)).scan()
+            scan = self._open_catalog().load_table(self._identifier(name)).scan()
             for task in scan.plan_files():
                 reading = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter)
                 yield from reading.to_record_batches([task])
@@ -116,12 +116,12 @@ class IcebergTables:
         for attempt in range(COMMIT_TRIES):
             with self._asking(table.name):
                 try:
-                    iceberg = self._made(table.name, table.schema(rows))
+                    iceberg = self._make_table(table.name, table.schema(rows))
                     there = int(iceberg.properties.get(note, "0"))
                     if there >= number:
                         _flush_last(iceberg)
                         return there
-                    self._put(iceberg, table, rows, {note: str(number)})
+                    self._put_rows(iceberg, table, rows, {note: str(number)})
                     _flush_last(iceberg)
                     return number
                 except (CommitFailedException, TableAlreadyExistsError):
@@ -140,7 +140,7 @@ class IcebergTables:
             return schema, table
         return self._settings.namespace, schema  # the name has no point, so it is the table's
 
-    def _opened(self) -> Catalog:
+    def _open_catalog(self) -> Catalog:
         if self._catalog is None:
             self._catalog = open_catalog(self._settings.properties)
         return self._catalog
@@ -148,18 +148,18 @@ class IcebergTables:
     def _latest(self, name: str) -> Table | None:
         """The table as it is now, None where there is none."""
         try:
-            return self._opened().load_table(self._identifier(name))
+            return self._open_catalog().load_table(self._identifier(name))
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
 
-    def _made(self, name: str, schema: pa.Schema) -> Table:
+    def _make_table(self, name: str, schema: pa.Schema) -> Table:
         """The table, which has these columns, in these types or wider ones."""
         table = self._latest(name)
         if table is None:
             self._create(name, schema)
             table = self._latest(name)
             assert table is not None
-        more = changed_fields(schema, plain_schema(table.schema().as_arrow()))
+        more = find_changed_fields(schema, plain_schema(table.schema().as_arrow()))
         if more:
             with table.update_schema() as update:
                 update.union_by_name(pa.schema(more))
@@ -171,39 +171,39 @@ class IcebergTables:
     def _create(self, name: str, schema: pa.Schema) -> None:
         identifier = self._identifier(name)
         try:
-            self._opened().create_namespace_if_not_exists(identifier[0])
+            self._open_catalog().create_namespace_if_not_exists(identifier[0])
         except (NamespaceAlreadyExistsError, IntegrityError, RESTError):
             # Somebody else makes it at the same time, which catalogs say in many ways.
-            self._opened().load_namespace_properties(identifier[0])
+            self._open_catalog().load_namespace_properties(identifier[0])
         folded = {column.casefold(): column for column in schema.names}
         wanted = [column.casefold() for column in self._settings.partition_by]
         # In one transaction with its partitions, so that nobody meets the table without them.
-        creating = self._opened().create_table_transaction(identifier, schema=schema)
+        creating = self._open_catalog().create_table_transaction(identifier, schema=schema)
         with creating.update_spec() as spec:
             for column in wanted:
                 if column in folded:
                     spec.add_identity(folded[column])
         creating.commit_transaction()
 
-    def _put(self, iceberg: Table, table: StagedTable, rows: pa.Table, note: dict[str, str]) -> None:
+    def _put_rows(self, iceberg: Table, table: StagedTable, rows: pa.Table, note: dict[str, str]) -> None:
         schema = plain_schema(iceberg.schema().as_arrow())
         # Without a snapshot nothing would tell that somebody was faster, so also no rows are
         # appended.
         with iceberg.transaction() as changing:
             if not table.key:
-                changing.append(aligned(rows, schema), snapshot_properties=note)
+                changing.append(align_rows(rows, schema), snapshot_properties=note)
             elif table.emptied:
                 there = schema.empty_table()
                 # A delete of nothing makes no snapshot.
                 if iceberg.scan(limit=1).to_arrow().num_rows:
                     changing.delete(AlwaysTrue(), snapshot_properties=note)
-                changing.append(merged(there, table, rows), snapshot_properties=note)
+                changing.append(merge_rows(there, table, rows), snapshot_properties=note)
             else:
                 filtered = _among(table.key, rows)
-                there = aligned(iceberg.scan(row_filter=filtered).to_arrow(), schema)
+                there = align_rows(iceberg.scan(row_filter=filtered).to_arrow(), schema)
                 if there.num_rows:
                     changing.delete(filtered, snapshot_properties=note)
-                changing.append(merged(there, table, rows), snapshot_properties=note)
+                changing.append(merge_rows(there, table, rows), snapshot_properties=note)
             changing.set_properties(note)
 
     @contextmanager
@@ -255,7 +255,7 @@ def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
     return condition
 
 
-def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
+def merge_rows(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
     """The rows that are there, after the merge."""
     known = _keys([there.column(name) for name in table.key])
     row_of = {key: number for number, key in enumerate(known)}

@@ -61,7 +61,7 @@ class Merging:
         self._gone: list[Key] = []
         self._emptied = False
 
-    def merged(self, steps: Iterable[Step]) -> Merge:
+    def merge(self, steps: Iterable[Step]) -> Merge:
         for step in steps:
             if isinstance(step, Nets):
                 self._nets(step)
@@ -140,7 +140,7 @@ def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
 def without_key(block: RowBlock) -> Bad:
     """The changes whose key is NULL, by which no row is found."""
     key_indexes = [index for index, column in enumerate(block.columns) if column.key]
-    [oper] = [block.cells[index] for index in _called(block, "change_oper")]
+    [oper] = [block.cells[index] for index in _find_header_columns(block, "change_oper")]
     bad: Bad = {}
     for index in key_indexes:
         cells = block.cells[index]
@@ -153,7 +153,7 @@ def without_key(block: RowBlock) -> Bad:
     return bad
 
 
-def _called(block: RowBlock, name: str) -> list[int]:
+def _find_header_columns(block: RowBlock, name: str) -> list[int]:
     """The indexes of the header column that ends so."""
     return [index for index, column in enumerate(block.columns) if column.is_called(name)]
 
@@ -162,8 +162,8 @@ def change_rows(block: RowBlock) -> Iterable[ChangeRow]:
     """The rows of a block as changes."""
     columns = block.columns
     own = [(index, column.name) for index, column in enumerate(columns) if not column.header]
-    [oper] = [block.cells[index] for index in _called(block, "change_oper")]
-    [mask] = [block.cells[index] for index in _called(block, "change_mask")]
+    [oper] = [block.cells[index] for index in _find_header_columns(block, "change_oper")]
+    [mask] = [block.cells[index] for index in _find_header_columns(block, "change_mask")]
     names = [name for _, name in own]
     cells = zip(*[block.cells[index] for index, _ in own], strict=True)
     # Changes of a table mostly change the same few sets of columns.

@@ -36,7 +36,7 @@ Widens = Callable[[pa.DataType, pa.DataType], bool]
 """Whether a table's column can get another type without a loss."""
 
 
-def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
+def fit_rows(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
     """The rows in the types and under the names of the table that is there, if one is."""
     refuse_doubled(block.columns)
     bad: Bad = {}
@@ -49,28 +49,28 @@ def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
             raise
         block = block.without(bad)
         rows = arrow_columns(block.columns, block.cells)
-    fields = list(agreed(rows.schema, there, widens))
+    fields = list(agree_schema(rows.schema, there, widens))
     wrong: dict[int, str] = {}
     columns = [_cast(column, field, wrong) for column, field in zip(rows.columns, fields, strict=True)]
     if wrong:
         more = _by_change(block, wrong)
         # Once more, with what is left: a row may be wrong in several columns.
-        rest = fitted(block.without(more), there, widens)
+        rest = fit_rows(block.without(more), there, widens)
         return Fitted(block=rest.block, rows=rest.rows, bad=bad | more | rest.bad)
     return Fitted(block=block, rows=pa.table(columns, schema=pa.schema(fields)), bad=bad)
 
 
-def agreed(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Schema:
+def agree_schema(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Schema:
     """The columns under the names that the table has, in its types, or in those to which it can be
     widened.
     """
     known = {}
     if there is not None:
         known = {field.name.casefold(): field for field in there}
-    return pa.schema([_agreed(field, known.get(field.name.casefold()), widens) for field in schema])
+    return pa.schema([_agree_field(field, known.get(field.name.casefold()), widens) for field in schema])
 
 
-def _agreed(field: pa.Field, there: pa.Field | None, widens: Widens) -> pa.Field:
+def _agree_field(field: pa.Field, there: pa.Field | None, widens: Widens) -> pa.Field:
     if there is None:
         return field
     kind = field.type if widens(there.type, field.type) else there.type
@@ -145,7 +145,7 @@ def _exactly(column: Any, kind: pa.DataType) -> Any:
     return made
 
 
-def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def align_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with all columns of a table in their order; what they do not say is NULL."""
     known = {name.casefold(): index for index, name in enumerate(rows.column_names)}
     columns = []
@@ -164,10 +164,10 @@ def together(several: Sequence[pa.Table], known: pa.Schema) -> pa.Table:
     """
     names = dict.fromkeys(name for rows in several for name in rows.column_names)
     schema = pa.schema([known.field(name) for name in names])
-    return pa.concat_tables([aligned(rows, schema) for rows in several]).combine_chunks()
+    return pa.concat_tables([align_rows(rows, schema) for rows in several]).combine_chunks()
 
 
-def grown(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
+def grow_schema(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
     """The columns that a table has after rows with these, whose names are its own and whose types
     are not narrower.
     """
@@ -178,7 +178,7 @@ def grown(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
     return pa.schema([*fields, *missing_fields(schema, known)])
 
 
-def changed_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
+def find_changed_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
     """The fields that the table there lacks, or has in a type that is too narrow."""
     known = {field.name: field.type for field in there}
     wider = [field for field in schema if field.name in known and is_wider(known[field.name], field.type)]

@@ -28,7 +28,7 @@ from eventlog.core.rules.meaning import refusals
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.sinks.lake.settings import LakeSettings
-from eventlog.sinks.lake.staging import Notes, Staged, StagedTable, Staging, packed, unpacked
+from eventlog.sinks.lake.staging import Notes, Staged, StagedTable, Staging, pack_tables, unpack_table
 from eventlog.sinks.plan_folder import PlanFolder, not_written
 from eventlog.sinks.plans import HiddenFiles, Plans
 from eventlog.sinks.store.address import target_of
@@ -123,7 +123,7 @@ class LakeSink:
             self._plans.take_over(tenure)
             self._state = self._read()
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
 
     def last(self) -> str:
         """The change_seq of the last document that is durably there."""
@@ -145,7 +145,7 @@ class LakeSink:
         rows = _rows_of(documents)
         if plan and rows and not self._has(plan):
             self._forget_prepared()
-            self._prepared[plan] = self._made(plan, rows)
+            self._prepared[plan] = self._make_plan(plan, rows)
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Puts the rows into their tables, durable when it returns; answers which events have no
@@ -164,14 +164,14 @@ class LakeSink:
         if prepared is not None and (prepared.before is not state or prepared.documents != rows):
             prepared.hidden.discard()  # their number would be another one now
             prepared = None
-        made = prepared or self._made(plan, rows)
+        made = prepared or self._make_plan(plan, rows)
         self._in_tables = -1  # until they are: what breaks off between leaves it open
         try:
             self._plans.show(made.hidden, apart=1)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
         self._state = made.after
-        self._put(made.staged)
+        self._put_plan(made.staged)
         return refusals(made.refused)
 
     def close(self) -> None:
@@ -194,18 +194,18 @@ class LakeSink:
             self._state = self._read()
             body = self._plans.read(self._plans.folder / ROWS) if self._state.tables else b""
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
         if body is None:
             hint = "It has rows that may not be in their tables yet; restore it from a backup."
             raise DataError(f"{self._path(ROWS)} is missing.", hint=hint)
         try:
-            staged = [(table, unpacked(table, body)) for table in self._state.tables]
+            staged = [(table, unpack_table(table, body)) for table in self._state.tables]
         except pa.ArrowException as error:
             hint = "It has rows that may not be in their tables yet; restore it from a backup."
             raise DataError(f"{self._path(ROWS)} cannot be read.", hint=hint) from error
-        self._put(staged)
+        self._put_plan(staged)
 
-    def _put(self, staged: Sequence[Staged]) -> None:
+    def _put_plan(self, staged: Sequence[Staged]) -> None:
         """Puts the last plan into the tables that do not have it."""
         for table, rows in staged:
             there = self._tables.take(self._state.writer, self._state.number, table, rows)
@@ -221,13 +221,13 @@ class LakeSink:
             raise DataError(message, hint=hint)
         self._in_tables = self._state.number
 
-    def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedPlan:
+    def _make_plan(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedPlan:
         """The rows of documents, hidden. They come together or not at all also where they have no
         plan.
         """
         state = self._state
-        staged, refused = self._staging.staged(documents)
-        tables, body = packed(staged)
+        staged, refused = self._staging.stage(documents)
+        tables, body = pack_tables(staged)
         after = replace(
             state,
             change_seq=documents[-1].id,
@@ -251,7 +251,7 @@ class LakeSink:
             ]
             hidden = self._plans.hide(plan or secrets.token_hex(8), files)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
         return PreparedPlan(
             documents=documents,
             before=state,
@@ -284,7 +284,7 @@ class LakeSink:
     def _path(self, name: str) -> Any:
         return self._plans.folder / name
 
-    def _failed(self, error: OSError) -> SinkError:
+    def _make_error(self, error: OSError) -> SinkError:
         return not_written("Rows", self._plans.folder, error)
 
 

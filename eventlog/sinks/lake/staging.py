@@ -18,7 +18,7 @@ from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocumen
 from eventlog.qlik.masks import MovedMasks
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.lake.merging import Merging, change_rows, key_of, merge_table, without_key
-from eventlog.sinks.lake.rows import Bad, Fitted, Widens, fitted, grown, missing_fields, together
+from eventlog.sinks.lake.rows import Bad, Fitted, Widens, fit_rows, grow_schema, missing_fields, together
 from eventlog.sinks.lake.settings import LakeSettings
 
 Notes = list[tuple[Position, str]]
@@ -52,7 +52,7 @@ Staged = tuple[StagedTable, pa.Table]
 _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def packed(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
+def pack_tables(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
     """The rows of all tables as one file, and where each has its own."""
     body, tables = bytearray(), []
     for table, rows in several:
@@ -65,7 +65,7 @@ def packed(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
     return tuple(tables), bytes(body)
 
 
-def unpacked(table: StagedTable, body: bytes) -> pa.Table:
+def unpack_table(table: StagedTable, body: bytes) -> pa.Table:
     """The rows of a table."""
     # A view, for a slice of bytes would be a copy of the rows.
     piece = memoryview(body)[table.start : table.start + table.size]
@@ -80,7 +80,7 @@ class Staging:
         self._look_up = look_up
         self._widens = widens
 
-    def staged(self, documents: Sequence[RowsDocument]) -> tuple[list[Staged], Notes]:
+    def stage(self, documents: Sequence[RowsDocument]) -> tuple[list[Staged], Notes]:
         """What each table gets, and the rows that do not get there."""
         blocks: dict[str, list[RowBlock]] = {}
         for document in documents:
@@ -110,26 +110,26 @@ class Staging:
             try:
                 refuse_other(block, there)
                 bad = without_key(block) if merging else {}
-                fits = fitted(block.without(bad) if bad else block, known, self._widens)
+                fits = fit_rows(block.without(bad) if bad else block, known, self._widens)
             except ExpressionError as error:
-                notes += self._refused(name, dict.fromkeys(block.positions, str(error)))
+                notes += self._refuse(name, dict.fromkeys(block.positions, str(error)))
                 continue
-            notes += self._refused(name, bad | fits.bad)
+            notes += self._refuse(name, bad | fits.bad)
             if fits.block.positions:
-                known = grown(known, fits.rows.schema)
+                known = grow_schema(known, fits.rows.schema)
                 kept.append(fits)
         if known is None or not kept:
             return None, notes
         if merging:
-            table, rows = _merged(name, kept, known)
+            table, rows = _merge(name, kept, known)
         else:
             table = StagedTable(name=name)
-            rows = together([_masked(block, known) for block in kept], known)
+            rows = together([_renumber_masks(block, known) for block in kept], known)
         if rows.num_rows or table.emptied:  # changes may cancel each other out
             return (table, rows), notes
         return None, notes
 
-    def _refused(self, name: str, bad: Bad) -> Notes:
+    def _refuse(self, name: str, bad: Bad) -> Notes:
         if bad and self._settings.on_refused == "stop":
             why = next(iter(bad.values()))
             raise SinkError(f"{name} does not take a row: {why}.", hint=SET_ASIDE, may_pass=False)
@@ -157,7 +157,7 @@ def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
         raise ExpressionError(f"{problem}: it has no column {missing[0].name}")
 
 
-def _masked(block: Fitted, known: pa.Schema) -> pa.Table:
+def _renumber_masks(block: Fitted, known: pa.Schema) -> pa.Table:
     """The rows with masks that count the columns as the table has them."""
     masks = [index for index, column in enumerate(block.block.columns) if column.is_called("change_mask")]
     indexes = [known.get_field_index(name) for name in block.rows.column_names]
@@ -170,7 +170,7 @@ def _masked(block: Fitted, known: pa.Schema) -> pa.Table:
     return block.rows.set_column(mask, field, pa.array(cells, field.type))
 
 
-def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
+def _merge(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
     """All changes of a mirror, as one merge."""
     types: dict[str, set[str]] = {}
     for fits in several:
@@ -184,7 +184,7 @@ def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
         by_name.update((column.name, column) for column in block.columns if not column.header)
     columns, key = list(by_name.values()), key_of(blocks[-1].columns)
     changes = (row for block in blocks for row in change_rows(block))
-    merge = Merging(key).merged(fold(changes, key))
+    merge = Merging(key).merge(fold(changes, key))
     table = StagedTable(name=name, columns=tuple(by_name), key=key, emptied=merge.emptied)
     return table, merge_table(merge, columns, key, known, is_mixed=is_mixed)
 

@@ -10,8 +10,8 @@ import re
 import time
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import SinkError, shortened
-from eventlog.core.secrets import masked
+from eventlog.core.errors import SinkError, shorten
+from eventlog.core.secrets import mask_secrets
 from eventlog.durable_files import PERMANENT
 from eventlog.sinks.store.objects import REASONS, reason
 
@@ -32,7 +32,7 @@ _WAIT = Backoff(first=0.05, longest=2.0)
 def message_of(error: BaseException) -> str:
     """The library's message, in a line and without what is secret."""
     text = " ".join(_colours.sub("", str(error)).replace("↳", " ").split())
-    return shortened(masked(text), 300).rstrip(".")
+    return shorten(mask_secrets(text), 300).rstrip(".")
 
 
 def trouble(table: str, error: Exception, done: str = "written") -> SinkError:

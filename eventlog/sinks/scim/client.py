@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from eventlog.core import tracing
-from eventlog.core.errors import SinkError, shortened
+from eventlog.core.errors import SinkError, shorten
 from eventlog.core.model import Document
-from eventlog.core.secrets import masked
+from eventlog.core.secrets import mask_secrets
 from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.pause import Pause
 from eventlog.sinks.http.post import USER_AGENT, HttpAnswer, Poster, UnreadableAnswer
@@ -57,9 +57,9 @@ class ScimAnswer(NamedTuple):
         """What a refusal says."""
         detail = self.content.get("detail") or self.content.get("error_description") or self.content.get("errorMessage")
         if not detail:
-            return shortened(f"the receiver answered {self.said}", NOTE_CHARACTERS)
+            return shorten(f"the receiver answered {self.said}", NOTE_CHARACTERS)
         words = " ".join(filter(None, (str(self.status), self.type)))
-        return shortened(f"the receiver answered {words}: {' '.join(str(detail).split())}", NOTE_CHARACTERS)
+        return shorten(f"the receiver answered {words}: {' '.join(str(detail).split())}", NOTE_CHARACTERS)
 
 
 class FailedError(SinkError):
@@ -132,7 +132,7 @@ class ScimClient(Poster):
 
     def discreet(self, text: str) -> str:
         """Give a receiver's text without our credentials, tokens too."""
-        return masked(super().discreet(text), (self._sent_login.rpartition(" ")[2],))
+        return mask_secrets(super().discreet(text), (self._sent_login.rpartition(" ")[2],))
 
     def close(self) -> None:
         """Close the connections, the one for tokens too."""

@@ -11,7 +11,7 @@ from importlib import import_module
 from threading import Lock
 from typing import ClassVar
 
-from eventlog.core.errors import shortened
+from eventlog.core.errors import shorten
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.sinks.http.oauth import OauthSettings
@@ -84,7 +84,7 @@ class ScimLane(HttpLane):
 
 
 def _outcomes(positions: Sequence[Position], status: Status, reason: Reason, note: str) -> list[Outcome]:
-    short = shortened(note, NOTE_CHARACTERS)
+    short = shorten(note, NOTE_CHARACTERS)
     return [Outcome(position=position, status=status, reason=reason, note=short) for position in positions]
 
 

@@ -16,7 +16,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import FormerNames, Writer, Written
 from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import format_parts, parse
-from eventlog.on_value import refused, written_otherwise
+from eventlog.on_value import refuse, write_otherwise
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading
 from eventlog.qlik.typemap import qlik_type
@@ -24,7 +24,7 @@ from eventlog.sinks.events.rows import json_field
 from eventlog.sinks.scim.paths import Path, add_elements, read_path, set_value
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, encode, refer_to
 from eventlog.sinks.scim.settings import MappedColumn, ResourceSettings, ScimSettings, ValueType, mapped_columns
-from eventlog.xds.references import referenced
+from eventlog.xds.references import find_referenced
 from eventlog.xds.write import document_id
 
 ACTIVE: Final = Path("active")
@@ -75,9 +75,9 @@ class ScimFormat:
                     written = table.written(change)
                 except DataError as error:
                     if table is None:
-                        yield refused(change, error)
+                        yield refuse(change, error)
                         continue
-                    refusal, written = written_otherwise(change, error, table.sayer, self._on_value, table.written)
+                    refusal, written = write_otherwise(change, error, table.sayer, self._on_value, table.written)
                     yield refusal
                 if written is not None:
                     yield written
@@ -325,7 +325,7 @@ def _referred_table(
         if other is None:
             raise ExpressionError(f"{mapped.name} references {mapped.references}, and there is no such table")
     else:
-        other = referenced(catalog, table, column)
+        other = find_referenced(catalog, table, column)
         if other is None or find_mapping(mappings, other.schema, other.name) is None:
             return None
     if len(other.key) != 1:

@@ -126,7 +126,7 @@ class Bucket:
         if size <= IN_ONE_BYTES:
             self.put(name, file.read())
             return
-        with self._noted(name), self._asking():
+        with self._note_upload(name), self._asking():
             obstore.put(self._store, name, file, use_multipart=True, max_concurrency=PART_THREADS)
 
     def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
@@ -181,7 +181,7 @@ class Bucket:
 
         with self._asking():
             entries = [entry for several in obstore.list(self._store) for entry in several]
-        return {entry["path"]: _written_ns(entry) for entry in entries}
+        return {entry["path"]: _read_written_ns(entry) for entry in entries}
 
     def time(self, name: str) -> int | None:
         """When an object was written; None where there is none."""
@@ -189,7 +189,7 @@ class Bucket:
 
         try:
             with self._asking():
-                return _written_ns(obstore.head(self._store, name))
+                return _read_written_ns(obstore.head(self._store, name))
         except MissingObjectError:
             return None
 
@@ -212,7 +212,7 @@ class Bucket:
             return list(pool.map(act, several))
 
     @contextmanager
-    def _noted(self, name: str) -> Iterator[None]:
+    def _note_upload(self, name: str) -> Iterator[None]:
         """Notes that an object is uploaded in parts, until it has been."""
         from obstore.store import S3Store
 
@@ -291,7 +291,7 @@ def _profile() -> Any:
     return Boto3CredentialProvider()
 
 
-def _written_ns(meta: Any) -> int:
+def _read_written_ns(meta: Any) -> int:
     written: datetime = meta["last_modified"]
     return round(written.timestamp() * 1e9)
 

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.seams import Tenure
-from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
+from eventlog.sinks.ownership import Owner, make_replaced_error, take_over
 from eventlog.sinks.store.objects import OURS, PARTS, Bucket, Tag
 
 POSITION: Final = f"{OURS}position.json"
@@ -63,7 +63,7 @@ class HiddenObjects(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        return _hidden(self.maker, len(self.files))
+        return _name_hidden(self.maker, len(self.files))
 
     def discard(self) -> None:
         try:
@@ -97,7 +97,7 @@ class StoredPlans:
             owner = position.owner
             # Where nobody has a tenure, the place stays nobody's.
             if tenure is not None or owner.log:
-                owner = taken_over(owner, tenure, self._objects.address, way_out)
+                owner = take_over(owner, tenure, self._objects.address, way_out)
             return replace(position, owner=owner, holder=self._holder)
 
         self._put_anew(ours)
@@ -122,9 +122,9 @@ class StoredPlans:
         # Of a former owner that is still at work the upload fails: it has lost the place.
         self._objects.abort_uploads(uploads)
         self._copy(self._position)
-        self._replaced()
+        self._note_replaced()
         # Named as well as listed: a store may list late.
-        begun = _hidden(self._position.maker, len(self._position.files))
+        begun = _name_hidden(self._position.maker, len(self._position.files))
         self._objects.remove(sorted(hidden.union(begun)))
         self.plan = self._position.plan
 
@@ -175,7 +175,7 @@ class StoredPlans:
             self._confirm()
             hint = "Restore them from former versions, or begin with an empty prefix."
             raise DataError(f"Hidden objects of {self._objects.address} were removed by somebody else.", hint=hint)
-        self._replaced()
+        self._note_replaced()
         self._objects.remove(hidden.names)
         self.plan = hidden.plan or self.plan
 
@@ -230,7 +230,7 @@ class StoredPlans:
 
     def _still_ours(self, position: Position) -> Position:
         if position.holder != self._holder:
-            raise taken_by_a_later_one(self._objects.address)
+            raise make_replaced_error(self._objects.address)
         return position
 
     def _confirm(self) -> None:
@@ -247,7 +247,7 @@ class StoredPlans:
             # The first by itself: while it is there, the whole counts as there.
             self._objects.remove(position.gone[:1])
             self._objects.remove(position.gone[1:])
-        hidden = _hidden(position.maker, len(position.files))
+        hidden = _name_hidden(position.maker, len(position.files))
         pairs = list(zip(hidden, position.files, strict=True))
         copied: list[bool] = []
         if self._ordered:
@@ -259,7 +259,7 @@ class StoredPlans:
             copied += self._objects.each(lambda pair: self._objects.copy(*pair), group)
         return all(copied)
 
-    def _replaced(self) -> None:
+    def _note_replaced(self) -> None:
         """Notes that what was to be gone is gone, while all is still hidden that comes in its
         place.
         """
@@ -275,5 +275,5 @@ class StoredPlans:
             raise DataError(f"{address} cannot be read: {error}.", hint=hint) from None
 
 
-def _hidden(maker: str, count: int) -> list[str]:
+def _name_hidden(maker: str, count: int) -> list[str]:
     return [f"{HIDDEN}{maker}/{number:06d}" for number in range(count)]

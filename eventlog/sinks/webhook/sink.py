@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from eventlog.core.errors import OccupiedError, SinkError, shortened
+from eventlog.core.errors import OccupiedError, SinkError, shorten
 from eventlog.core.model import Document, Outcome, Reason, Status
-from eventlog.core.secrets import masked
+from eventlog.core.secrets import mask_secrets
 from eventlog.sinks.events.cloudevents import binary
 from eventlog.sinks.http.pause import Pause
 from eventlog.sinks.http.post import HttpAnswer, Poster, UnreadableAnswer
@@ -81,14 +81,14 @@ class WebhookPoster(Poster):
 
     def post(self, document: Document, plan: str = "") -> HttpAnswer:
         """The answer to a document; a token that the receiver refuses is fetched again, once."""
-        answer = self._answered(document, plan)
+        answer = self._post(document, plan)
         if answer.status == HTTPStatus.UNAUTHORIZED and self.tokens is not None:
             # Only the one that was sent: another connection may have fetched a new one meanwhile.
             self.tokens.forget(self._sent_login)
-            answer = self._answered(document, plan)
+            answer = self._post(document, plan)
         return answer
 
-    def _answered(self, document: Document, plan: str) -> HttpAnswer:
+    def _post(self, document: Document, plan: str) -> HttpAnswer:
         self._unread = False
         try:
             return super().post(document, plan)
@@ -98,7 +98,7 @@ class WebhookPoster(Poster):
 
     def discreet(self, text: str) -> str:
         """A receiver's text without our credentials, tokens too."""
-        return masked(super().discreet(text), (self._sent_login.rpartition(" ")[2],))
+        return mask_secrets(super().discreet(text), (self._sent_login.rpartition(" ")[2],))
 
     def close(self) -> None:
         super().close()
@@ -160,11 +160,11 @@ class WebhookLane(HttpLane):
         if may_pass(answer.status):
             # All connections to the receiver keep the pause that one of them was asked for.
             poster.pause.ask(answer.retry_after)
-            raise self._refused(answer)
+            raise self._explain_refusal(answer)
         if answer.status < HTTPStatus.BAD_REQUEST:
             # A redirection would lead what is signed elsewhere, so nobody follows it.
-            raise self._refused(answer)
-        note = shortened(f"the receiver answered {answer.summary}", NOTE_CHARACTERS)
+            raise self._explain_refusal(answer)
+        note = shorten(f"the receiver answered {answer.summary}", NOTE_CHARACTERS)
         outcomes = []
         for positions in document.covers.values():
             for position in positions:

@@ -16,7 +16,7 @@ from eventlog.sql.dialect import dialect_of, statement
 from eventlog.sql.reflect import reflect
 
 
-def compared_catalog(
+def read_compared_catalog(
     connection: Connection, tables: Sequence[str], schema: str | None, settings: CompareSettings
 ) -> Catalog:
     """The tables and views that are compared, and the queries."""
@@ -46,7 +46,7 @@ def query_of(table: Table, settings: CompareSettings) -> str | None:
 
 def _table(connection: Connection, name: str, query: QuerySettings) -> Table:
     dialect = dialect_of(connection)
-    row = dialect.quoted(name)
+    row = dialect.quote(name)
     asked = statement(dialect, "compare_columns", table=in_text(as_table(query.sql)), row=in_text(row))
     names = [*connection.execute(text(asked)).keys()]
     folded = {column.casefold(): column for column in names}

@@ -39,7 +39,7 @@ class HeldSide:
     def __init__(self, compared: Compared, transactions: StateTransactions, tables: KeptTables, name: str) -> None:
         self._compared = compared
         self._transactions = transactions
-        self._table = tables.held(name)
+        self._table = tables.define_held(name)
         self._row = RowTexts(compared)
 
     @property
@@ -54,7 +54,7 @@ class HeldSide:
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
         """Writes rows into a table that is empty and that nobody sees yet, the key's values first."""
         left = iter(rows)
-        while batch := [self._kept(row) for row in islice(left, WRITTEN_ROWS)]:
+        while batch := [self._keep(row) for row in islice(left, WRITTEN_ROWS)]:
             latest = {(row["place"], row["id"]): row for row in batch}
             with self._transactions.step() as connection:
                 try:
@@ -63,14 +63,14 @@ class HeldSide:
                         self._insert(connection, list(latest.values()))
                 # Several rows have one key, parts of which are NULL: the last one counts.
                 except IntegrityError:
-                    self._put(connection, latest)
+                    self._put_rows(connection, latest)
 
     def change(self, rows: Mapping[Key, Sequence[Any] | None]) -> None:
         """Has these rows with these values, in the transaction of a step; None takes one away."""
         with self._transactions.step() as connection:
-            self._put(
+            self._put_rows(
                 connection,
-                {self._at(key): None if row is None else self._kept([*key, *row]) for key, row in rows.items()},
+                {self._at(key): None if row is None else self._keep([*key, *row]) for key, row in rows.items()},
             )
 
     def rows(self, keys: Sequence[Key]) -> Rows:
@@ -101,8 +101,8 @@ class HeldSide:
         with self._transactions.look() as connection:
             return list(connection.execute(query))
 
-    def _kept(self, row: Sequence[Any]) -> dict[str, Any]:
-        kept = self._row.kept(row)
+    def _keep(self, row: Sequence[Any]) -> dict[str, Any]:
+        kept = self._row.keep_row(row)
         place, mine = self._stands(kept.key, kept.first)
         whole = kept.key if mine != kept.key else None
         return {
@@ -122,7 +122,7 @@ class HeldSide:
         place = (_NOWHERE if first is None else first) if self._compared.counted else 0
         return place, text if len(text) <= ID_CHARACTERS else f"#{sha256(text.encode()).hexdigest()}"
 
-    def _put(self, connection: Connection, rows: Mapping[tuple[int, str], dict[str, Any] | None]) -> None:
+    def _put_rows(self, connection: Connection, rows: Mapping[tuple[int, str], dict[str, Any] | None]) -> None:
         """Has these rows in place of those that there were with their keys."""
         places = list(rows)
         for start in range(0, len(places), ASKED_KEYS):
@@ -164,7 +164,7 @@ class HeldSide:
             query = query.where(bucket.between(part.first, part.last))
         return query if buckets is None else query.where(bucket.in_(buckets))
 
-    def ordered_places(self, after: int | None) -> sa.Select[Any]:
+    def order_places(self, after: int | None) -> sa.Select[Any]:
         """The places of rows in their order."""
         place = self._table.c.place
         query = sa.select(place).order_by(place)
@@ -181,8 +181,8 @@ class HeldSnapshot:
     def count(self) -> int:
         return self.totals(Range(buckets=1)).rows
 
-    def bound(self, after: int | None, rows: int) -> int | None:
-        places = self._side.ask(self._side.ordered_places(after).limit(1).offset(rows - 1))
+    def find_bound(self, after: int | None, rows: int) -> int | None:
+        places = self._side.ask(self._side.order_places(after).limit(1).offset(rows - 1))
         return int(places[0][0]) if places else None
 
     def digests(self, part: Range) -> Digests:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.plugins import Finding, SourceOrder, SourcePlugin
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _reader(order: SourceOrder) -> StreamReader:
 def _findings(order: SourceOrder) -> Iterator[Finding]:
     """Whether the tables that are compared can be read and have keys."""
     from eventlog.sources.compare.reader import tables_at
-    from eventlog.sql.connect import connect, shown_url
+    from eventlog.sql.connect import connect, make_readable_url
     from eventlog.sql.reflect import refuse_unknown_schema
 
     engine = connect(order.reader or order.url)
@@ -35,7 +35,7 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
         if keyless or not len(tables):
             what = f"{keyless[0]} has no key" if keyless else "No table has a key"
             raise ConfigError(f"{what}, so its rows cannot be compared.", hint="Name others in source.tables.")
-        yield Finding(message=f"{counted(len(tables), 'table')} of {shown_url(engine.url)} can be compared")
+        yield Finding(message=f"{count_words(len(tables), 'table')} of {make_readable_url(engine.url)} can be compared")
     finally:
         engine.dispose()
 

@@ -36,9 +36,9 @@ class QuerySide(StreamedSide):
                 )
             yield row
 
-    def filled(self) -> ScratchSide:
-        scratch = super().filled()
-        doubled = scratch.doubled()
+    def fill(self) -> ScratchSide:
+        scratch = super().fill()
+        doubled = scratch.find_doubled_key()
         if doubled is not None:
             key = ", ".join([f"{name}={cell}" for name, cell in zip(self._key, doubled, strict=True)])
             raise DataError(

@@ -21,12 +21,12 @@ from eventlog.compare.pace import Pace, read_window
 from eventlog.compare.sides import Compared, Key, batches
 from eventlog.compare.tables import TableSide
 from eventlog.compare.texts import plain_text, read_cell, same
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import Captured, Image, Op
 from eventlog.core.plugins import SourceOrder
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.readings import reading_of
-from eventlog.sources.compare.catalog import compared_catalog, query_of
+from eventlog.sources.compare.catalog import query_of, read_compared_catalog
 from eventlog.sources.compare.held import HeldSide
 from eventlog.sources.compare.queries import QuerySide
 from eventlog.sources.compare.settings import CompareSettings
@@ -112,7 +112,7 @@ class CompareReader:
             self._lost, self._step = True, max(begin, time.time_ns() // 1_000_000)
         served = begin
         while True:
-            for images in self._state.queued(served):
+            for images in self._state.read_queued(served):
                 served = images[0].step + 1
                 yield self._piece(images)
             if not self._may_read():
@@ -120,8 +120,8 @@ class CompareReader:
                 continue
             for table, keys in self._suspects():
                 self._pulse()
-                if keys and self._changed(table, keys):
-                    for images in self._state.queued(served):
+                if keys and self._queue_changes(table, keys):
+                    for images in self._state.read_queued(served):
                         served = images[0].step + 1
                         yield self._piece(images)
                 # Whoever asks may wait better than we can: a heart beats meanwhile, and somebody may stop it.
@@ -150,12 +150,12 @@ class CompareReader:
         """Rows that may differ: of all tables in a full cycle, else of those with a column that grows."""
         if not self._begun:
             # Before a new table has a state: it goes by another setting, also if this fails and is done once more.
-            yield from self._restarted()
+            yield from self._restart()
         if self._tables is None:
-            tables = [self._opened(table) for table in self._catalog]
+            tables = [self._open_table(table) for table in self._catalog]
             if self._lost:
                 # Not before every table has a state: who ends earlier finds it lost once more.
-                self._state.ended(self._step)
+                self._state.note_end(self._step)
             self._tables = tables
         full = self._full_at is None or self._clock() >= self._full_at + self._settings.every
         began = self._clock()
@@ -178,22 +178,22 @@ class CompareReader:
             unfound = dict(self._unfound & self._unfound_before)
             for name in unfound.keys() - self._told:
                 self._report(
-                    f"{name}: rows such as {shortened(', '.join(map(str, unfound[name])))} are not found by their keys,"
+                    f"{name}: rows such as {shorten(', '.join(map(str, unfound[name])))} are not found by their keys,"
                     " so they are not published. Compare a table or query whose key has another type."
                 )
             self._told |= unfound.keys()
             self._unfound_before, self._unfound = self._unfound, set()
 
-    def _restarted(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
+    def _restart(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         """What a start does to tables that have a state, once."""
         how = self._settings.restart
-        for table in [self._opened(table) for table in self._catalog if self._state.shape(table.whole) is not None]:
+        for table in [self._open_table(table) for table in self._catalog if self._state.shape(table.whole) is not None]:
             self._report(f"{table.table.whole} starts as source.compare.restart says: {how}.")
             if how == "resync":
                 yield from self._all_suspects(table)  # else deletes would not be published
             rows = iter(()) if how == "resync" else self._every(table.now)
             self._state.keep(table.table.whole, table.compared, rows)
-        self._state.begun(self._run)
+        self._state.note_begin(self._run)
         self._begun = True
 
     def _every(self, side: TableSide | QuerySide) -> Iterator[Sequence[Any]]:
@@ -222,7 +222,7 @@ class CompareReader:
             return None
         return table.now.top(table.growing)
 
-    def _changed(self, table: ComparedTable, keys: Sequence[Key]) -> bool:
+    def _queue_changes(self, table: ComparedTable, keys: Sequence[Key]) -> bool:
         """Queues what differs of these rows, and changes the state with it."""
         now, before = table.now.rows(keys), table.published.rows(keys)
         at = dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ")
@@ -249,8 +249,8 @@ class CompareReader:
                 table=table.table.whole,
                 op=op,
                 time=at,
-                before=_named(compared, key, before.get(key)),
-                after=_named(compared, key, now.get(key)),
+                before=_name_values(compared, key, before.get(key)),
+                after=_name_values(compared, key, now.get(key)),
             )
             for number, (op, key) in enumerate(changes, 1)
         ]
@@ -259,7 +259,7 @@ class CompareReader:
             ranges = self._state.ranges(table.table.whole)
             ranges.forget([key for _, key in changes], counted=compared.counted)
             self._state.queue(images)
-            self._state.ended(step)
+            self._state.note_end(step)
         self._step = step
         return True
 
@@ -285,7 +285,7 @@ class CompareReader:
             time=dt.datetime.fromisoformat(queued.time),
         )
 
-    def _opened(self, table: Table) -> ComparedTable:
+    def _open_table(self, table: Table) -> ComparedTable:
         """A table and its state, which is made, or made to fit, where it must be."""
         query = query_of(table, self._settings)
         selection, compared = selection_of(table, query=query)
@@ -314,18 +314,18 @@ class CompareReader:
         if how == "future-only":
             self._state.keep(table.whole, compared, self._every(now))
         elif former is not None and former.key == compared.key:
-            self._state.keep(table.whole, compared, self._moved(table, former, compared))
+            self._state.keep(table.whole, compared, self._move_rows(table, former, compared))
         else:
             self._state.keep(table.whole, compared, iter(()))
 
-    def _moved(self, table: Table, former: Compared, compared: Compared) -> Iterator[Sequence[Any]]:
+    def _move_rows(self, table: Table, former: Compared, compared: Compared) -> Iterator[Sequence[Any]]:
         """The rows of the state with the columns that the table has now; new ones are NULL."""
         indexes = [former.names.index(name) if name in former.names else None for name in compared.names]
-        for key, cells in self._state.held(table.whole, former):
+        for key, cells in self._state.read_held(table.whole, former):
             yield [*key, *[None if index is None else cells[index] for index in indexes]]
 
 
-def _named(compared: Compared, key: Key, values: Sequence[Any] | None) -> Mapping[str, str | None] | None:
+def _name_values(compared: Compared, key: Key, values: Sequence[Any] | None) -> Mapping[str, str | None] | None:
     if values is None:
         return None
     texts = [plain_text(value) for value in values]
@@ -377,4 +377,4 @@ def tables_at(engine: Engine, tables: Sequence[str], schema: str | None, setting
     """The tables that are named, or all of the schema, and the queries."""
     known = schema if dialect_of(engine).schemas else None
     with transaction(engine, "The database of the comparison") as connection:
-        return compared_catalog(connection, tables, known, settings)
+        return read_compared_catalog(connection, tables, known, settings)

@@ -88,7 +88,7 @@ class CompareState:
     def keep(self, name: str, compared: Compared, rows: Iterator[Sequence[Any]]) -> HeldSide:
         """Has these rows in place of those that there were, with these columns; all at once, when they are written."""
         former, held = self._shape(name), self._free()
-        table = self._tables.held(held)
+        table = self._tables.define_held(held)
         with self.step() as connection:
             # A crash may have left one that nobody knows.
             table.drop(connection, checkfirst=True)
@@ -105,14 +105,14 @@ class CompareState:
             with self.step() as connection:
                 # After the new rows count: a crash before this only leaves a table that nobody
                 # knows.
-                self._tables.held(former[0]).drop(connection, checkfirst=True)
+                self._tables.define_held(former[0]).drop(connection, checkfirst=True)
         return side
 
     def ranges(self, name: str) -> StateRanges:
         """The ranges in which a table was seen to have the rows that it has here."""
         return StateRanges(self._transactions, self._tables.ranges, name)
 
-    def held(self, name: str, compared: Compared) -> Iterator[tuple[list[str | None], list[str | None]]]:
+    def read_held(self, name: str, compared: Compared) -> Iterator[tuple[list[str | None], list[str | None]]]:
         """The keys and values of the rows of a table, as texts."""
         row = self._shape(name)
         if row is not None:
@@ -131,22 +131,22 @@ class CompareState:
         with self.step() as connection:
             connection.execute(self._tables.queue.insert(), rows)
 
-    def queued(self, begin: int) -> Iterator[list[QueuedImage]]:
+    def read_queued(self, begin: int) -> Iterator[list[QueuedImage]]:
         """The images of each step from that one on."""
         queue = self._tables.queue
         while True:
-            [(step,)] = self._asked(sa.select(sa.func.min(queue.c.step)).where(queue.c.step >= begin))
+            [(step,)] = self._ask(sa.select(sa.func.min(queue.c.step)).where(queue.c.step >= begin))
             if step is None:
                 return
             query = sa.select(queue.c.place, queue.c.image).where(queue.c.step == step).order_by(queue.c.place)
-            yield [_image(int(step), int(place), text) for place, text in self._asked(query)]
+            yield [_image(int(step), int(place), text) for place, text in self._ask(query)]
             begin = int(step) + 1
 
     def last(self) -> int:
         """The highest step that there was."""
         return int(self._about("last") or 0)
 
-    def ended(self, step: int) -> None:
+    def note_end(self, step: int) -> None:
         """Notes the number of a step, in its transaction."""
         self._note("last", str(step))
 
@@ -155,32 +155,32 @@ class CompareState:
         """The start of a publisher that was the last to begin."""
         return self._about("run")
 
-    def begun(self, run: str) -> None:
+    def note_begin(self, run: str) -> None:
         """Notes that a start has begun."""
         self._note("run", run)
 
     def forget(self, begin: int) -> None:
         """Takes off images of steps before that one."""
         queue = self._tables.queue
-        if self._asked(sa.select(sa.func.min(queue.c.step)).where(queue.c.step < begin))[0][0] is not None:
+        if self._ask(sa.select(sa.func.min(queue.c.step)).where(queue.c.step < begin))[0][0] is not None:
             with self.step() as connection:
                 connection.execute(queue.delete().where(queue.c.step < begin))
 
     def _side(self, compared: Compared, held: str) -> HeldSide:
         return HeldSide(compared, self._transactions, self._tables, held)
 
-    def _asked(self, query: sa.Select[Any]) -> list[Any]:
+    def _ask(self, query: sa.Select[Any]) -> list[Any]:
         with self._transactions.look() as connection:
             return list(connection.execute(query))
 
     def _shape(self, name: str) -> tuple[str, str] | None:
         shapes = self._tables.shape
-        rows = self._asked(sa.select(shapes.c.held, shapes.c.compared).where(shapes.c.name == name))
+        rows = self._ask(sa.select(shapes.c.held, shapes.c.compared).where(shapes.c.name == name))
         return (str(rows[0][0]), str(rows[0][1])) if rows else None
 
     def _about(self, name: str) -> str | None:
         about = self._tables.about
-        rows = self._asked(sa.select(about.c.value).where(about.c.name == name))
+        rows = self._ask(sa.select(about.c.value).where(about.c.name == name))
         return str(rows[0][0]) if rows else None
 
     def _note(self, name: str, value: str) -> None:
@@ -193,7 +193,7 @@ class CompareState:
 
     def _free(self) -> str:
         """A name that no table has."""
-        taken = {row[0] for row in self._asked(sa.select(self._tables.shape.c.held))}
+        taken = {row[0] for row in self._ask(sa.select(self._tables.shape.c.held))}
         return next(name for name in map("held_{}".format, range(len(taken) + 1)) if name not in taken)
 
 
@@ -205,7 +205,7 @@ class StateRanges:
         self._table = table
         self._name = name
 
-    def known(self) -> dict[Ends, Totals]:
+    def read_known(self) -> dict[Ends, Totals]:
         table = self._table
         query = sa.select(table.c.after, table.c.upto, table.c.rows, table.c.total).where(table.c.name == self._name)
         with self._transactions.look() as connection:

@@ -20,20 +20,20 @@ class KeptTables:
         self._prefix = prefix
         self._metadata = sa.MetaData()
         number, value = self._types.log_number, self._types.log_value
-        self.about = self._table("about", _key("name", self._keyed(200)), sa.Column("value", value))
+        self.about = self._table("about", _key("name", self._make_key_type(200)), sa.Column("value", value))
         self.shape = self._table(
             "shape",
-            _key("name", self._keyed(300)),
-            sa.Column("held", self._keyed(60), nullable=False),
+            _key("name", self._make_key_type(300)),
+            sa.Column("held", self._make_key_type(60), nullable=False),
             sa.Column("compared", value, nullable=False),
         )
         self.ranges = self._table(
             "ranges",
-            sa.Column("name", self._keyed(300), nullable=False, index=bool(prefix)),
+            sa.Column("name", self._make_key_type(300), nullable=False, index=bool(prefix)),
             sa.Column("after", number, quote=True),
             sa.Column("upto", number),
             sa.Column("rows", number, quote=True),
-            sa.Column("total", self._keyed(60), nullable=False),
+            sa.Column("total", self._make_key_type(60), nullable=False),
         )
         self.queue = self._table(
             "queue", _key("step", number), _key("place", number), sa.Column("image", value, nullable=False)
@@ -43,13 +43,13 @@ class KeptTables:
         """Makes those that are missing."""
         self._metadata.create_all(connection, [self.about, self.shape, self.ranges, self.queue])
 
-    def held(self, name: str) -> sa.Table:
+    def define_held(self, name: str) -> sa.Table:
         """The table of the rows of one table."""
         number, value = self._types.log_number, self._types.log_value
         return self._table(
             name,
             _key("place", number),
-            _key("id", self._keyed(300)),
+            _key("id", self._make_key_type(300)),
             sa.Column("spot", number, nullable=False),
             sa.Column("hash", number, nullable=False, quote=True),
             sa.Column("long_key", value),
@@ -61,7 +61,7 @@ class KeptTables:
         table = self._metadata.tables.get(whole)
         return sa.Table(whole, self._metadata, *columns, **self._types.table_options) if table is None else table
 
-    def _keyed(self, characters: int) -> Any:
+    def _make_key_type(self, characters: int) -> Any:
         return self._types.keyed(sa.String(characters))
 
 

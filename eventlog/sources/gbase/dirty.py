@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DamageError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.gbase.records import COMMON_BYTES, FIELDS, LEAST, SCHEME, Framer, RecordFrame
 
 _common = Binary(">4I").unpack_from
@@ -58,12 +58,12 @@ class DirtyReads:
         if framer.damage is not None:
             raise framer.damage
         entries: list[RecordFrame | LeftOver] = self._about_the_read_before(chunk)
-        if self._broken():
+        if self._is_broken():
             return entries
         begin = framer.offset + framer.kept
         # What the buffer held before this read; only there can anything have been left over.
         ground = len(self._buffer)
-        written = self._written(chunk)
+        written = self._find_written_end(chunk)
         try:
             records = framer.feed(chunk)
         except DamageError:
@@ -77,8 +77,8 @@ class DirtyReads:
                 return entries + self._after_held([LeftOver(record.offset, chunk[at:])])
         # A record that two reads made together may have been completed by left-over bytes. If what
         # follows is damage, its own end never came.
-        joined = self._joined(records, begin)
-        if joined is not None and self._broken():
+        joined = self._join(records, begin)
+        if joined is not None and self._is_broken():
             return entries + self._without_its_end(joined)
         entries += self._all_but_held(records, begin + written, joined)
         # The end of this read is as it stood before, or nothing was whole since such a read.
@@ -112,24 +112,24 @@ class DirtyReads:
             self._framer.drop()
         self._framer.close()
 
-    def _broken(self) -> bool:
+    def _is_broken(self) -> bool:
         return self._framer.damage is not None
 
     def _about_the_read_before(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """What this read tells of the end of the one before."""
-        entries = self._confirmed(chunk)
+        entries = self._confirm(chunk)
         framer = self._framer
-        if self._broken() or not framer.kept or not begins_record(chunk, self._largest):
+        if self._is_broken() or not framer.kept or not begins_record(chunk, self._largest):
             return entries
         # What was kept never goes on, for this read begins with a record of its own.
         rest, offset = framer.rest, framer.offset
         if self.record_is_kept():
-            framer.damage = DamageError(CUT.format(counted(len(rest), "byte")), offset=offset)
+            framer.damage = DamageError(CUT.format(count_words(len(rest), "byte")), offset=offset)
             return entries
         framer.drop()
         return [*entries, LeftOver(offset, rest)]
 
-    def _confirmed(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
+    def _confirm(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """The record that was held: it was whole if what follows it begins with one."""
         framer = self._framer
         held, self._held = self._held, None
@@ -157,7 +157,7 @@ class DirtyReads:
         self._framer.damage = DamageError(f"the end of the record was not read; {NO_BEGINNING}", offset=record.offset)
         return [LeftOver(record.offset, record.data)]
 
-    def _joined(self, records: list[RecordFrame], begin: int) -> RecordFrame | None:
+    def _join(self, records: list[RecordFrame], begin: int) -> RecordFrame | None:
         """The only record of a read that begins at `begin`, where an earlier one began it and
         nobody has seen what follows.
         """
@@ -204,7 +204,7 @@ class DirtyReads:
         """Whether what is kept is the beginning of a record, as far as anybody can tell."""
         return self._sure or may_begin(self._framer.rest, self._largest)
 
-    def _written(self, chunk: bytes) -> int:
+    def _find_written_end(self, chunk: bytes) -> int:
         """Behind which byte everything is as it was in the buffer.
 
         What was never seen before does not count.

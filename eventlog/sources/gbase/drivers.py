@@ -33,7 +33,7 @@ class JdbcDriver:
                 hint = "JAVA_HOME says where Java is."
                 raise ConfigError(f"Java does not start: {_first_line(error)}.", hint=hint) from None
         manager = self._java.JClass("java.sql.DriverManager")
-        self._connection = self._asked("connecting", manager.getConnection, settings.url)
+        self._connection = self._ask("connecting", manager.getConnection, settings.url)
         package = "com.gbasedbt.jdbc" if settings.url.startswith("jdbc:gbasedbt") else "com.informix.jdbc"
         try:
             self._blob = self._java.JClass(f"{package}.IfxSmartBlob")(self._connection)
@@ -57,7 +57,7 @@ class JdbcDriver:
         # All reads ask for the same number of bytes, so the array is made once.
         if len(self._buffer) != most:
             self._buffer = self._java.JArray(self._java.JByte)(most)
-        count = int(self._asked("reading the session", self._blob.IfxLoRead, session, self._buffer, most))
+        count = int(self._ask("reading the session", self._blob.IfxLoRead, session, self._buffer, most))
         if count < 0:
             raise SourceError(f"The session cannot be read: the driver answers {count}.")
         # What lies behind the count is of earlier reads (gbase-cdc.md 1).
@@ -67,11 +67,11 @@ class JdbcDriver:
         return self._number(CAPTURES, (*parts_of(table), but))
 
     def close(self) -> None:
-        self._asked("closing the connection", self._connection.close)
+        self._ask("closing the connection", self._connection.close)
 
     def _number(self, statement: str, arguments: tuple[object, ...], position: int = 0) -> int:
         doing = statement.partition("(")[0]
-        prepared = self._asked(doing, self._connection.prepareStatement, statement)
+        prepared = self._ask(doing, self._connection.prepareStatement, statement)
         try:
             for number, argument in enumerate(arguments, start=1):
                 if number == position:
@@ -80,15 +80,15 @@ class JdbcDriver:
                     bind = prepared.setInt
                 else:
                     bind = prepared.setString
-                self._asked(doing, bind, number, argument)
-            rows = self._asked(doing, prepared.executeQuery)
+                self._ask(doing, bind, number, argument)
+            rows = self._ask(doing, prepared.executeQuery)
             # A result of JDBC stands before its first row.
-            self._asked(doing, rows.next)
-            return int(self._asked(doing, rows.getLong, 1))
+            self._ask(doing, rows.next)
+            return int(self._ask(doing, rows.getLong, 1))
         finally:
-            self._asked(doing, prepared.close)
+            self._ask(doing, prepared.close)
 
-    def _asked(self, doing: str, function: Any, *arguments: object) -> Any:
+    def _ask(self, doing: str, function: Any, *arguments: object) -> Any:
         try:
             return function(*arguments)
         # Java's exceptions come as Python ones of classes that only JPype knows.

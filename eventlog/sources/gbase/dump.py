@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import DamageError, DataError, shortened
-from eventlog.core.plural import counted
+from eventlog.core.errors import DamageError, DataError, shorten
+from eventlog.core.plural import count_words
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.dirty import DirtyReads, LeftOver, next_header
 from eventlog.sources.gbase.layout import CapturedColumn, CapturedLayout, read_layout
@@ -87,21 +87,21 @@ def entries(
     layouts: dict[int, CapturedLayout | str] = {}
     reads = DirtyReads(framer, settings.largest_record)
 
-    def shown(frame: RecordFrame) -> Entry:
+    def show(frame: RecordFrame) -> Entry:
         # Seen before it is shown: who takes no more entries has still counted this one.
         seen(frame)
         return entry(frame, layouts, settings)
 
     for chunk in chunks:
         if settings.dirty:
-            yield from _read_entries(reads, framer, chunk, shown)
+            yield from _read_entries(reads, framer, chunk, show)
         else:
-            yield from _chunk_entries(framer, chunk, shown, settings.largest_record)
-    yield from _shown(reads.last(), shown)
+            yield from _chunk_entries(framer, chunk, show, settings.largest_record)
+    yield from _show_pieces(reads.last(), show)
     if not framer.kept:
         return
     if settings.dirty and not reads.record_is_kept():
-        yield _left_over(framer.offset, framer.rest)
+        yield _describe_left_over(framer.offset, framer.rest)
         return
     offset, rest = framer.offset, framer.rest
     try:
@@ -145,7 +145,7 @@ def _read_entries(
     """The entries of one read; behind damage nothing of it is a record."""
     begin = framer.offset + framer.kept
     while True:
-        yield from _shown(reads.take(chunk), shown)
+        yield from _show_pieces(reads.take(chunk), shown)
         if framer.damage is None:
             return
         yield _no_record(framer.offset, framer.rest, "no record", str(framer.damage))
@@ -155,12 +155,12 @@ def _read_entries(
             return
 
 
-def _shown(pieces: Iterable[RecordFrame | LeftOver], shown: Callable[[RecordFrame], Entry]) -> Iterator[Entry]:
+def _show_pieces(pieces: Iterable[RecordFrame | LeftOver], shown: Callable[[RecordFrame], Entry]) -> Iterator[Entry]:
     for piece in pieces:
-        yield _left_over(piece.offset, piece.data) if isinstance(piece, LeftOver) else shown(piece)
+        yield _describe_left_over(piece.offset, piece.data) if isinstance(piece, LeftOver) else shown(piece)
 
 
-def _left_over(offset: int, data: bytes) -> Entry:
+def _describe_left_over(offset: int, data: bytes) -> Entry:
     return _no_record(offset, data, "left over in the buffer", None)
 
 
@@ -231,7 +231,7 @@ def _rest(frame: RecordFrame, at: int) -> Iterator[DumpLine]:
         text = ""
         if frame.number in (CdcRecord.TABSCHEM, CdcRecord.ERROR):
             decoded = frame.payload.rstrip(b"\0").decode("utf-8", "replace")
-            text = repr(shortened(decoded, 2000))
+            text = repr(shorten(decoded, 2000))
         at = frame.offset + frame.header_size
         yield DumpLine(offset=at, data=frame.payload, name="payload", value=text)
 
@@ -270,7 +270,7 @@ def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
     if value is None:
         return "= NULL"
     if isinstance(value, str | bytes):
-        return f"= {shortened(repr(value), 200)}"
+        return f"= {shorten(repr(value), 200)}"
     return f"= {value}"
 
 
@@ -293,7 +293,7 @@ class RestartPoint(Struct, frozen=True, kw_only=True):
         begins = f"A restart begins at {place_of(self.begin)} ({self.begin})"
         if not self.open:
             return f"{begins}, the last commit: no transaction is open."
-        earliest = f"where the earliest of {counted(self.open, 'open transaction')} began"
+        earliest = f"where the earliest of {count_words(self.open, 'open transaction')} began"
         if not self.done:
             return f"{begins}, {earliest}."
         return f"{begins}, {earliest}; what was committed up to {place_of(self.done)} is done."

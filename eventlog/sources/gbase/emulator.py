@@ -47,7 +47,7 @@ def record(number: CdcRecord, *fields: int, sizes: bytes = b"", payload: bytes =
 
 
 def table_record(layout: CapturedLayout) -> bytes:
-    text = ", ".join(f"{_quoted(column.name)} {column.written}" for column in layout.columns)
+    text = ", ".join(f"{_quote(column.name)} {column.written}" for column in layout.columns)
     numbers = (layout.label, 0, layout.fixed_bytes, len(layout.fixed), len(layout.varying))
     return record(CdcRecord.TABSCHEM, *numbers, payload=text.encode() + b"\0")
 
@@ -78,7 +78,7 @@ def row_record(
     )
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     if name.replace("_", "a").isalnum():
         return name
     return '"' + name.replace('"', '""') + '"'

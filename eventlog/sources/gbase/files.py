@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.sources.gbase.records import COMMON_BYTES, LEAST, RECORD_BYTES, ROWS, SCHEME, CdcRecord
 
 CHUNK_BYTES: Final = 1 << 18
@@ -78,7 +78,7 @@ def read_hex(lines: Iterable[str], *, origin: str = "the text", grows: bool = Fa
         except (ValueError, binascii.Error):
             if grows and not line.endswith("\n"):
                 return
-            shown = shortened(line.strip(), 40)
+            shown = shorten(line.strip(), 40)
             raise DataError(f"{origin}, line {number}: {shown!r} is no row of hexadecimal digits.") from None
 
 

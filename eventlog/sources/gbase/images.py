@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import DamageError, DataError, SourceError, shortened
+from eventlog.core.errors import DamageError, DataError, SourceError, shorten
 from eventlog.core.model import Image, Op, Transaction
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.dirty import dirty_frames
 from eventlog.sources.gbase.layout import CapturedLayout
@@ -25,7 +25,7 @@ from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
 from eventlog.sources.gbase.records import CdcRecord, Framer, RecordFrame, frames, place_of
 from eventlog.sources.gbase.rows import GBaseRowReader, ReadRow, Values
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.stream.images import parted
+from eventlog.sources.stream.images import part_image
 from eventlog.sources.stream.source import ImageBatch, StreamPiece
 from eventlog.sources.stream.transactions import SpillFactory
 
@@ -192,7 +192,7 @@ class Making:
             self.images.append(image)
             return
         # A change of the key is a delete and an insert, at two places.
-        for part in parted(image, described.table.key):
+        for part in part_image(image, described.table.key):
             self.images.append(replace(part, place=self.place))
             self.place += part.op is _GONE
 
@@ -204,7 +204,7 @@ class Making:
                 f"a row of label {label} cannot be read: {str(error).rstrip('.')}",
                 offset=frame.offset,
             )
-        raw = shortened(frame.payload.hex(), RAW_BYTES) or "no bytes"
+        raw = shorten(frame.payload.hex(), RAW_BYTES) or "no bytes"
         return f"Byte {frame.offset} of the stream, {place_of(seq)}, label {label}: {error} The row: {raw}."
 
 
@@ -290,7 +290,7 @@ class ImageMaker:
             read: ReadRow = _refusing(layout)
         else:
             table = table_of(label, layout, self._settings, self._known)
-            read = GBaseRowReader(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
+            read = GBaseRowReader(respell(layout, table), self._settings.texts, self._settings.sizes)
         # Each description of the label after the first is another version of its table.
         table = replace(table, version=table.version + labels[: at + 1].count(label) - 1)
         described = self._described[at + 1, label] = DescribedTable(table, table.whole, read)
@@ -336,7 +336,7 @@ def images(
     try:
         yield from _batches(_pieces(framed, records, maker), size)
         if framer.skipped:
-            left_out = counted(framer.skipped, "record")
+            left_out = count_words(framer.skipped, "record")
             report(f"Left out, as skip_schemes says: {left_out} of other packet schemes.")
         records.transactions.end()
         records.refuse_error_at_end()
@@ -386,7 +386,7 @@ def table_of(
 
     Its columns are those that are known, and those that only the stream names.
     """
-    table = _named(label, settings, known)
+    table = _find_table(label, settings, known)
     columns = list(table.columns)
     spelled = {column.name.casefold() for column in columns}
     if layout is not None:
@@ -408,7 +408,7 @@ def table_of(
     return replace(table, columns=tuple(columns))
 
 
-def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
+def respell(layout: CapturedLayout, table: Table) -> CapturedLayout:
     """The layout with the column names that the table has, whatever their case in the stream."""
     names = {column.name.casefold(): column.name for column in table.columns}
     exact = {column.name for column in table.columns}
@@ -419,7 +419,7 @@ def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
     return replace(layout, columns=tuple(columns))
 
 
-def _named(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
+def _find_table(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
     """The table of a schema file that has the label's name or number.
 
     Else an empty one of that name.

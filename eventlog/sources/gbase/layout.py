@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 
 
 class ValueForm(StrEnum):
@@ -104,7 +104,7 @@ def read_type(text: str) -> ColumnType:
         return _with_qualifier(*match.groups())
     match = _written(folded)
     if match is None:
-        raise DataError(f"{shortened(text)!r} is not the name of a type.")
+        raise DataError(f"{shorten(text)!r} is not the name of a type.")
     name = match[1]
     numbers = [int(number) for number in match.groups()[1:] if number is not None]
     if name in _FIXED:
@@ -121,7 +121,7 @@ def read_type(text: str) -> ColumnType:
         return ColumnType(form=form, size=None, sql=f"varchar({length})")
     if name in _DECIMALS:
         return _decimal(name, numbers)
-    raise DataError(f"{shortened(text)!r} is not a type that can be captured.")
+    raise DataError(f"{shorten(text)!r} is not a type that can be captured.")
 
 
 def _decimal(name: str, numbers: list[int]) -> ColumnType:
@@ -283,7 +283,7 @@ def split_columns(text: str) -> Iterator[str]:
 def _read_column(label: int, text: str) -> CapturedColumn:
     match = _column(text.strip())
     if match is None:
-        raise DataError(f"The columns of label {label} hold {shortened(text)!r}, which is no name with a type.")
+        raise DataError(f"The columns of label {label} hold {shorten(text)!r}, which is no name with a type.")
     # In a quoted name a quote is written twice; match[2] is a name without quotes.
     name = match[2] if match[1] is None else match[1].replace('""', '"')
     return CapturedColumn(name=name, type=read_type(match[3]), written=match[3])

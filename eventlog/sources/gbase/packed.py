@@ -207,8 +207,8 @@ def pack_moment(value: Moment, kind: ColumnType) -> bytes:
             fields = [value.hour, value.minute, value.second]
     if kind.last == "fraction":
         micros = value.microsecond if isinstance(value, dt.datetime | dt.time) else 0
-        return _packed(False, [*fields, micros // 10 ** (6 - kind.fraction)], kind)
-    return _packed(False, fields[: len(kind.fields)], kind)
+        return _pack(False, [*fields, micros // 10 ** (6 - kind.fraction)], kind)
+    return _pack(False, fields[: len(kind.fields)], kind)
 
 
 def pack_span(text: str, kind: ColumnType) -> bytes:
@@ -219,7 +219,7 @@ def pack_span(text: str, kind: ColumnType) -> bytes:
         numbers[-1] = numbers[-1].ljust(kind.fraction, "0")
         if len(numbers[-1]) > kind.fraction:
             raise ValueError(f"its fraction has more digits than the {kind.fraction} of its type")
-    return _packed(text.startswith("-"), list(map(int, numbers)), kind)
+    return _pack(text.startswith("-"), list(map(int, numbers)), kind)
 
 
 def _fields_reader(kind: ColumnType) -> Callable[[int, bytes], list[int]]:
@@ -266,7 +266,7 @@ def _fraction(pairs: bytes, kind: ColumnType) -> int:
     return fraction
 
 
-def _packed(negative: bool, fields: Sequence[int], kind: ColumnType) -> bytes:
+def _pack(negative: bool, fields: Sequence[int], kind: ColumnType) -> bytes:
     if len(fields) != len(kind.fields):
         raise ValueError(f"{kind.form} {kind.first} to {kind.last} has {len(kind.fields)} fields, not {len(fields)}")
     places: dict[int, int] = {}

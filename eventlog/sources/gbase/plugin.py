@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import SourceError
 from eventlog.core.plugins import Finding, SourceOrder, SourcePlugin
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.gbase.settings import GBaseSettings
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ def _reader(order: SourceOrder) -> StreamReader:
 
 
 def _address(settings: GBaseSettings) -> str:
-    from eventlog.core.secrets import masked
+    from eventlog.core.secrets import mask_secrets
 
-    return masked(settings.path or settings.server)
+    return mask_secrets(settings.path or settings.server)
 
 
 def _findings(order: SourceOrder) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
             file.open("rb").close()
     except OSError as error:
         raise SourceError(f"{settings.path} cannot be read: {error.strerror}.") from error
-    yield Finding(message=f"{settings.path}: {counted(len(files), 'file')} can be read")
+    yield Finding(message=f"{settings.path}: {count_words(len(files), 'file')} can be read")
 
 
 GBASE: Final = SourcePlugin(

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import DamageError, DataError, SourceError, shortened
+from eventlog.core.errors import DamageError, DataError, SourceError, shorten
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.layout import CapturedLayout, read_layout
 from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
@@ -115,7 +115,7 @@ class RecordReader:
                 self.transactions.extend(met, held, weight)
                 held, weight = [], 0
             if number == CdcRecord.COMMTX:
-                yield self._committed(frame)
+                yield self._read_commit(frame)
             else:
                 self._other(frame)
                 generation = len(self.layouts)
@@ -129,7 +129,7 @@ class RecordReader:
         if self._error is not None:
             raise self._error
 
-    def _committed(self, frame: RecordFrame) -> CommittedRecords:
+    def _read_commit(self, frame: RecordFrame) -> CommittedRecords:
         seq, tx, seconds = _commit(frame.data, 16)
         # Before the commit, which ends this one too.
         since = self.transactions.open
@@ -167,15 +167,15 @@ class RecordReader:
                 item = (len(self.layouts), seq, label, frame)
                 self.transactions.add(tx, seq, item, OVERHEAD_BYTES)
             case CdcRecord.TABSCHEM:
-                self._described(frame)
+                self._read_description(frame)
             case CdcRecord.TIMEOUT:
                 pass  # that it came is all that it says
             case CdcRecord.ERROR:
-                self._failed(frame)
+                self._read_error(frame)
             case _:
                 self._unknown(frame)
 
-    def _described(self, frame: RecordFrame) -> None:
+    def _read_description(self, frame: RecordFrame) -> None:
         """A table is described, or described anew; its rows are read so from here on."""
         label = int.from_bytes(frame.data[16:20], "big", signed=True)
         if self._latest.get(label) == frame.data:
@@ -198,12 +198,12 @@ class RecordReader:
         self._report(f"Byte {frame.offset}: {unknown} and is left out.")
         self._lose(1)
 
-    def _failed(self, frame: RecordFrame) -> None:
+    def _read_error(self, frame: RecordFrame) -> None:
         flags, code = _error(frame.data, 16)
         said = f"the server says {in_words(code)}"
         if frame.payload:
             text = frame.payload.rstrip(b"\0").decode("utf-8", "replace")
-            said += f" It adds: {shortened(text)!r}."
+            said += f" It adds: {shorten(text)!r}."
         # Flag 1: the session is no longer valid (gbase-cdc.md 2).
         is_over = bool(flags & 1)
         if is_over and self._live:

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DamageError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 SCHEME: Final = 66
 """The only packet scheme there is."""
@@ -158,7 +158,7 @@ class Framer:
         buffer = chunk
         if len(self._pieces) > 1:
             buffer = b"".join(self._pieces)
-        records = self._cut(buffer)
+        records = self._cut_records(buffer)
         if not records:  # everything before the damage was handed out
             self._raise_damage()
         return records
@@ -185,11 +185,11 @@ class Framer:
             what = "header" if self._kept < COMMON_BYTES else "record"
             raise DamageError(
                 f"the stream ends inside a {what}: after its first {self._kept},"
-                f" {counted(missing, 'byte')} more should follow",
+                f" {count_words(missing, 'byte')} more should follow",
                 offset=self.offset,
             )
 
-    def _cut(self, buffer: bytes) -> list[RecordFrame]:
+    def _cut_records(self, buffer: bytes) -> list[RecordFrame]:
         records: list[RecordFrame] = []
         at, end, base, largest = 0, len(buffer), self.offset, self._largest
         needed = COMMON_BYTES

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Value
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.gbase.layout import CapturedLayout
 from eventlog.sources.gbase.values import TextRules, codec
 
@@ -51,7 +51,7 @@ class GBaseRowReader:
             return {name: read(piece) for (name, read), piece in pairs}
         # Which column it was is looked for only then: asking for each value would take its time.
         except (ValueError, OverflowError, IndexError):
-            raise self._damaged(data, header_size, sizes, pieces) from None
+            raise self._find_damage(data, header_size, sizes, pieces) from None
 
     def sizes(self, data: bytes, header_size: int) -> Sequence[int]:
         """The sizes of the varying columns, in the order of bytes in which they fit.
@@ -60,7 +60,7 @@ class GBaseRowReader:
         """
         if header_size - FIXED_HEADER_BYTES != self._sizes_bytes:
             # A header of another size is of another table, or of a former shape of this one.
-            varying = f"{counted(len(self.layout.varying), 'column')} of varying length"
+            varying = f"{count_words(len(self.layout.varying), 'column')} of varying length"
             raise DataError(
                 f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes; for"
                 f" {varying} it must have {self._sizes_bytes}."
@@ -70,13 +70,13 @@ class GBaseRowReader:
             sizes = unpack(data, FIXED_HEADER_BYTES)
             if sum(sizes) == rest and (rest < MOST_ROW_BYTES or max(sizes, default=0) < MOST_ROW_BYTES):
                 return sizes
-        varying = f"{counted(len(self.layout.varying), 'column')} of varying length"
+        varying = f"{count_words(len(self.layout.varying), 'column')} of varying length"
         raise DataError(
             f"the row has {len(data) - header_size} bytes, and neither byte order of its sizes"
             f" fits {self._fixed_bytes} bytes of fixed length and {varying}."
         )
 
-    def _damaged(
+    def _find_damage(
         self,
         data: bytes,
         header_size: int,

@@ -12,7 +12,7 @@ import click
 
 from eventlog.cli.show import show_dump
 from eventlog.cli.site import content_of, json_option
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 
 @click.command("linter")
@@ -65,7 +65,7 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     import msgspec
 
     from eventlog.core.schema_file import catalog_from_json
-    from eventlog.sources.linter.dump import FollowedQueue, dumped, text_of
+    from eventlog.sources.linter.dump import FollowedQueue, dump_operations, text_of
     from eventlog.sources.linter.exports import export_rows
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sources.linter.tables import SourceTables
@@ -76,7 +76,7 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
         catalog = catalog_from_json(content_of(schema), origin=str(schema))
     tables = SourceTables(catalog, settings)
     restart = FollowedQueue()
-    dump = dumped(export_rows([file], settings), tables, settings, restart.take)
+    dump = dump_operations(export_rows([file], settings), tables, settings, restart.take)
     return show_dump(dump, lambda operation: "\n".join(text_of(operation)), restart, ("operation",), as_json=as_json)
 
 
@@ -140,7 +140,7 @@ def emulate(
     import msgspec
 
     from eventlog.sources.linter.emulator import SAMPLE, EmulatorSettings, LinterEmulator, read_schema, steps
-    from eventlog.sources.linter.exports import exported
+    from eventlog.sources.linter.exports import export_row
     from eventlog.sources.linter.queue import fill_queue, make_queue
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sql.connect import connect
@@ -153,11 +153,11 @@ def emulate(
     rows = (row for step in steps_of for row in emulator.rows(step))
     if database is None:
         for row in rows:
-            sys.stdout.write(msgspec.json.encode(exported(row)).decode() + "\n")
+            sys.stdout.write(msgspec.json.encode(export_row(row)).decode() + "\n")
         return
     engine = connect(database, may_create=True)
     try:
         make_queue(engine, table)
-        click.echo(f"{counted(fill_queue(engine, rows, table), 'row')} written to {table}.")
+        click.echo(f"{count_words(fill_queue(engine, rows, table), 'row')} written to {table}.")
     finally:
         engine.dispose()

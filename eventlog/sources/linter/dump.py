@@ -12,14 +12,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import Value
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.linter.operations import BLOB_ACTIONS, ROW_ACTIONS, Action, operation, reading
 from eventlog.sources.linter.rows import QueueRow, address, oper_time
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTable, SourceTables
-from eventlog.sources.linter.telling import grouped
+from eventlog.sources.linter.telling import group_rows
 
 SHOWN_BYTES: Final = 64
 """Hexadecimal digits of a part, and characters of a value, that a dump shows."""
@@ -54,7 +54,7 @@ class Dumped(Struct, frozen=True, kw_only=True):
         return self.fault is not None or self.time.startswith("!") or any(part.fault for part in self.parts)
 
 
-def dumped(
+def dump_operations(
     rows: Iterable[QueueRow],
     tables: SourceTables,
     settings: ReadingSettings,
@@ -64,7 +64,7 @@ def dumped(
     `follow` gets each.
     """
     action_of = reading(settings.coding, lambda _: None)
-    for group in grouped(rows):
+    for group in group_rows(rows):
         # Before the operation is read: where a restart begins does not hang on whether it can be.
         follow(group[0], action_of(group[0]))
         yield _operation(group, action_of, tables, settings)
@@ -157,7 +157,7 @@ def _part(
     fault: str | None,
     action: Action | None,
 ) -> DumpedPart:
-    part = DumpedPart(number=number, size=len(data), bytes=shortened(data.hex(), SHOWN_BYTES))
+    part = DumpedPart(number=number, size=len(data), bytes=shorten(data.hex(), SHOWN_BYTES))
     # What the second part of a BLOB operation is, nobody has documented (linter-dispatch-queue.md
     # 3).
     is_piece_of_blob = number == 2 and action in BLOB_ACTIONS
@@ -165,19 +165,19 @@ def _part(
         return part
     try:
         row = table.codec.decode(data)
-        return replace(part, values={name: _shown(value) for name, value in row.items()})
+        return replace(part, values={name: _show_value(value) for name, value in row.items()})
     except Exception as error:  # noqa: BLE001  a site's codec may raise anything, and the dump goes on
         reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
         return replace(part, fault=reason)
 
 
-def _shown(value: Value | tuple[Value, ...]) -> str | None:
+def _show_value(value: Value | tuple[Value, ...]) -> str | None:
     if value is None:
         return None
     if isinstance(value, bytes):
-        return shortened(f"0x{value.hex()}", SHOWN_BYTES)
+        return shorten(f"0x{value.hex()}", SHOWN_BYTES)
     text = repr(value) if isinstance(value, str) else str(value)
-    return shortened(text, SHOWN_BYTES)
+    return shorten(text, SHOWN_BYTES)
 
 
 ENDS: Final = frozenset({Action.COMMIT, Action.ROLLBACK, Action.END})
@@ -202,7 +202,7 @@ class QueueRestart(Struct, frozen=True, kw_only=True):
             begin = f"A restart begins behind {address(last)} ({last}), where the last transaction ended"
         if self.first is None:
             return f"{begin}; none is open."
-        still_open = counted(self.open, "open transaction")
+        still_open = count_words(self.open, "open transaction")
         needed = f"the rows from {address(self.first)} ({self.first}) on are needed"
         return f"{begin}; {still_open} may continue, so {needed}."
 

@@ -189,12 +189,12 @@ def steps(lines: Iterable[bytes], schema: Catalog, origin: str) -> Iterator[Emul
         if not line.strip():
             continue
         try:
-            yield _done(decoder.decode(line), schema)
+            yield _do_step(decoder.decode(line), schema)
         except (msgspec.DecodeError, DataError, ValueError, InvalidOperation, KeyError) as error:
             raise DataError(f"{origin}, line {number}: {str(error).rstrip('.')}.") from error
 
 
-def _done(step: ScriptStep, schema: Catalog) -> EmulatedOperation:
+def _do_step(step: ScriptStep, schema: Catalog) -> EmulatedOperation:
     action = ACTIONS.get(step.op.lower())
     if action is None:
         raise DataError(f"{step.op!r} is no operation; there are {', '.join(ACTIONS)}")

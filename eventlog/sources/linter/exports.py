@@ -15,7 +15,7 @@ from typing import IO, Any, Final, cast
 
 import msgspec
 
-from eventlog.core.errors import DataError, UsageError, shortened
+from eventlog.core.errors import DataError, UsageError, shorten
 from eventlog.core.file_forms import tell_form
 from eventlog.sources.linter.rows import BINARY, COLUMNS, TEXTS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings, Variant
@@ -40,7 +40,7 @@ def export_rows(paths: Sequence[Path], settings: ReadingSettings) -> Iterator[Qu
     """
     rows = (row for path in paths for row in file_rows(path, settings))
     if settings.variant == "receiving":  # it has no SYSLOG_ADDR to be sorted by
-        return arrived(rows)
+        return read_arrived(rows)
     return in_order(rows, settings.spill_bytes)
 
 
@@ -70,7 +70,7 @@ def kind_of(path: Path) -> str | None:
     return KINDS.get(named.suffix.lower())
 
 
-def arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
+def read_arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
     """The rows of a queue without SYSLOG_ADDR.
 
     Those that continue an operation take the place of its first one.
@@ -102,15 +102,15 @@ def in_order(rows: Iterable[QueueRow], limit: int) -> Iterator[QueueRow]:
                 yield from run
                 return
             spill = spill_to(QueueRow)()
-            runs = [_written(spill, run)]
+            runs = [_write_run(spill, run)]
             run = sorted([following, *_run(rows, limit)], key=_order)
-        runs.append(_written(spill, run))
+        runs.append(_write_run(spill, run))
     if spill is not None:
         yield from merge(*[_read(spill, run) for run in runs], key=_order)
         spill.close()
 
 
-def exported(row: QueueRow) -> dict[str, Any]:
+def export_row(row: QueueRow) -> dict[str, Any]:
     """The row as an export has it, binary columns in hexadecimal."""
     values = msgspec.structs.astuple(row)
     return {
@@ -134,7 +134,7 @@ def _order(row: QueueRow) -> tuple[int, int]:
     return row.syslog_addr, row.extdata
 
 
-def _written(spill: Spill[QueueRow], run: list[QueueRow]) -> list[int]:
+def _write_run(spill: Spill[QueueRow], run: list[QueueRow]) -> list[int]:
     rows = iter(run)
     numbers = []
     while chunk := list(islice(rows, CHUNK_ROWS)):
@@ -152,23 +152,23 @@ def _row(record: Columns, number: int, settings: ReadingSettings) -> QueueRow:
     values = {name.upper(): value for name, value in record.items()}
     if settings.variant == "receiving":
         values["SYSLOG_ADDR"] = number  # of the row in its file, the only order that there is
-    missing = [name for name in _needed(settings.variant) if name not in values]
+    missing = [name for name in _list_needed(settings.variant) if name not in values]
     if missing:
         raise DataError(f"the column {missing[0]} is missing")
-    typed = {name: _typed(name, values.get(name)) for name in COLUMNS}
+    typed = {name: _read_number(name, values.get(name)) for name in COLUMNS}
     if typed["TYP"] is None:
         raise DataError("TYP is NULL, so nothing says what the row means")
     return queue_row(list(typed.values()), settings.names_code_page)
 
 
-def _needed(variant: Variant) -> tuple[str, ...]:
+def _list_needed(variant: Variant) -> tuple[str, ...]:
     always = ("OPER_DATE", "TRANSACT_ID", "TYP", "TABNUM_SRC", "LEN1", "LEN2", "DATA")
     if variant == "receiving":
         return always
     return (*always, "SYSLOG_ADDR", "EXTDATA")
 
 
-def _typed(name: str, value: Any) -> Any:
+def _read_number(name: str, value: Any) -> Any:
     """A number may be written as a text, as 64 bits do not fit into the numbers of all programs."""
     if isinstance(value, str) and name not in BINARY and name not in TEXTS:
         try:
@@ -179,22 +179,22 @@ def _typed(name: str, value: Any) -> Any:
         return None
     if name in BINARY or name in TEXTS:
         if not isinstance(value, str | bytes):
-            raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no text")
+            raise DataError(f"{name} is {shorten(repr(value), 40)}, which is no text")
     elif type(value) is not int:
-        raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no number")
+        raise DataError(f"{name} is {shorten(repr(value), 40)}, which is no number")
     return value
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Columns]]:
     decoder = msgspec.json.Decoder(dict[str, Any])
-    with _opened(path) as file:
+    with _open(path) as file:
         for number, line in enumerate(_each_line(file), 1):
             if line.strip():
                 yield number, decoder.decode(line)
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Columns]]:
-    with _opened(path) as file:
+    with _open(path) as file:
         # Editors on Windows begin a text with a mark.
         texts = (line.decode("utf-8-sig") for line in _each_line(file))
         for number, record in enumerate(csv.DictReader(texts, strict=True), 1):
@@ -229,7 +229,7 @@ def _parquet(path: Path) -> Iterator[tuple[int, Columns]]:
         raise OSError(str(error)) from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast("IO[bytes]", gzip.open(path, "rb"))
     return path.open("rb")

@@ -110,7 +110,7 @@ class CommittedRows:
                     self._skip(row)
                     continue
             if action is _COMMIT or action is _ROLLBACK or action is _END:
-                ended = self._ended(tx, row, action)
+                ended = self._end_transaction(tx, row, action)
                 if ended is not None:
                     yield ended
             # Ends are taken whatever their destination says: whether a COMMIT has one is not
@@ -123,7 +123,7 @@ class CommittedRows:
                 held.add(tx, addr, row, len(row.data) + ROW_BYTES)
                 reached = addr
 
-    def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
+    def _end_transaction(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
         """The images of a transaction that ends; None where it has none."""
         addr = row.syslog_addr
         if row.typ == 4 and (row.len1 or row.len2 or row.blobatr):
@@ -160,14 +160,14 @@ class CommittedRows:
             self._open.rollback(tx)
             self._disordered.discard(tx)
             return None
-        transaction = Transaction(id=row.transact_id, time=self._committed(row), end=row.syslog_addr)
+        transaction = Transaction(id=row.transact_id, time=self._find_commit_time(row), end=row.syslog_addr)
         rows = self._open.commit(tx, addr)
         if tx in self._disordered:
             self._disordered.discard(tx)
             rows = iter(sorted(rows, key=lambda held: (held.syslog_addr, held.extdata)))
         return _last_marked(self._telling.images(rows, addr, transaction, fault))
 
-    def _committed(self, row: QueueRow) -> dt.datetime | None:
+    def _find_commit_time(self, row: QueueRow) -> dt.datetime | None:
         """When it was committed.
 
         Time that runs back is reported, for the addresses may have begun anew.

@@ -100,12 +100,12 @@ def record_fields(
     pages = {name.casefold(): page for name, page in code_pages.items()}
     own = pages.get(table.name.casefold(), code_page)
     return tuple(
-        _field(table, column, checked_code_page(pages.get(f"{table.name}.{column.name}".casefold(), own)))
+        _field(table, column, check_code_page(pages.get(f"{table.name}.{column.name}".casefold(), own)))
         for column in table.columns
     )
 
 
-def checked_code_page(name: str) -> str:
+def check_code_page(name: str) -> str:
     """The name, if it is that of a code page; ConfigError otherwise."""
     try:
         return codecs.lookup(name).name
@@ -114,7 +114,7 @@ def checked_code_page(name: str) -> str:
         raise ConfigError(f"{name!r} is no code page.", hint=f"LINTER uses {known}.") from None
 
 
-def published(table: Table) -> Table:
+def describe_published(table: Table) -> Table:
     """The table as consumers see it, its types by the names that other databases have for them."""
     columns = []
     for column in table.columns:

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
 
 Coding = Literal["table", "list", "auto"]
@@ -62,7 +62,7 @@ def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow
     reported: set[Action] = set()
 
     def choose(row: QueueRow) -> Action | None:
-        action = chosen(row)
+        action = choose_action(row)
         # Only 4 and 5 mean something else in the other coding (linter-dispatch-queue.md 2).
         if row.typ in (4, 5) and action is not None and action not in reported:
             reported.add(action)
@@ -75,7 +75,7 @@ def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow
     return choose
 
 
-def chosen(row: QueueRow) -> Action | None:
+def choose_action(row: QueueRow) -> Action | None:
     """The action that `auto` takes: a TYP 4 with a row or a BLOB column is the list's, else it is a
     COMMIT.
     """
@@ -129,7 +129,7 @@ def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
     try:
         joined = rows
         if len(rows) > 1 or row.extdata:
-            joined = continued(rows)
+            joined = order_continuation(rows)
         first, second = parts(joined, pad=pad)
     except DataError as error:
         ordered = sorted(rows, key=lambda row: row.extdata)
@@ -137,7 +137,7 @@ def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
     return Operation(joined[0], first, second)
 
 
-def continued(rows: Sequence[QueueRow]) -> list[QueueRow]:
+def order_continuation(rows: Sequence[QueueRow]) -> list[QueueRow]:
     """The rows of one destination in the order of EXTDATA, each once.
 
     DataError where they contradict each other.
@@ -149,7 +149,7 @@ def continued(rows: Sequence[QueueRow]) -> list[QueueRow]:
     # The first destination whose rows are all there and agree is enough: all of them say the same.
     for candidates in by_destination.values():
         try:
-            return _checked(candidates)
+            return _check_rows(candidates)
         except DataError as error:
             failure = failure or error
     assert failure is not None
@@ -168,24 +168,24 @@ def parts(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
             raise DataError("LEN1 and LEN2 are totals, and differ between the operation's rows.")
         total = head.len1 + head.len2
         if total > min(DATA_BYTES * len(rows), TOTAL_BYTES):
-            held = f"{counted(len(rows), 'row')} can hold {DATA_BYTES * len(rows)} bytes at most"
+            held = f"{count_words(len(rows), 'row')} can hold {DATA_BYTES * len(rows)} bytes at most"
             raise DataError(f"LEN1 + LEN2 is {total}, and {held}.")
         needed = [min(DATA_BYTES, max(total - DATA_BYTES * number, 0)) for number in range(len(rows))]
         sized = zip(rows, needed, strict=True)
-        joined = b"".join([_filled(row.data, size, pad=pad) for row, size in sized])
+        joined = b"".join([_cut_data(row.data, size, pad=pad) for row, size in sized])
         return joined[: head.len1], joined[head.len1 : total]
     firsts, seconds = [], []
     for row in rows:
         end = row.len1 + row.len2
         data = row.data
         if len(data) < end:
-            data = _filled(data, end, pad=pad)
+            data = _cut_data(data, end, pad=pad)
         firsts.append(data[: row.len1])
         seconds.append(data[row.len1 : end])
     return b"".join(firsts), b"".join(seconds)
 
 
-def _checked(rows: list[QueueRow]) -> list[QueueRow]:
+def _check_rows(rows: list[QueueRow]) -> list[QueueRow]:
     checked: list[QueueRow] = []
     for row in rows:
         if checked and row.extdata == checked[-1].extdata:
@@ -209,7 +209,7 @@ def _meaning(row: QueueRow) -> tuple[object, ...]:
     return row.typ, row.rowid_src, row.tabnum_src, row.blobatr, row.len1, row.len2, row.data[:own]
 
 
-def _filled(data: bytes, size: int, *, pad: bool) -> bytes:
+def _cut_data(data: bytes, size: int, *, pad: bool) -> bytes:
     """As many bytes of DATA as count."""
     if len(data) < size and not pad:
         hint = "If the driver takes zero bytes off, set pad_data."

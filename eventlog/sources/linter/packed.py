@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Row, Value
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.sources.linter.layouts import ByteOrder, RecordField, RecordLayout, Type
 from eventlog.sources.linter.rows import Remembered
 
@@ -155,7 +155,7 @@ def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None
     return None
 
 
-def written(field: RecordField, value: Any, order: str, byte_order: str) -> bytes:
+def write_field(field: RecordField, value: Any, order: str, byte_order: str) -> bytes:
     """A column's bytes; NULL keeps the size of a fixed column, as zeros, and is empty in a variable
     one.
     """
@@ -172,7 +172,7 @@ def written(field: RecordField, value: Any, order: str, byte_order: str) -> byte
         return struct.pack(f"{order}H", len(content)) + content
     if isinstance(content, bytes):
         # Only numbers are left: the bytes of text, dates and decimals have a size of their own.
-        return _padded(field, content, struct.calcsize(order + fixed), byte_order)
+        return _pad(field, content, struct.calcsize(order + fixed), byte_order)
     return struct.pack(order + fixed, content)
 
 
@@ -189,7 +189,7 @@ def _content(field: RecordField, value: Any, byte_order: str) -> Any:
     return value
 
 
-def _padded(field: RecordField, content: bytes, size: int, byte_order: str) -> bytes:
+def _pad(field: RecordField, content: bytes, size: int, byte_order: str) -> bytes:
     if len(content) > size:
         # The blank of NCHAR has two bytes.
         raise DataError(f"{len(content)} bytes do not fit into {size}")
@@ -243,9 +243,9 @@ class PackedCodec:
     def decode(self, data: bytes) -> Row:
         """The values of a record, or a DataError that names what cannot be read."""
         try:
-            stored, end = self._unpacked(data)
+            stored, end = self._unpack(data)
         except struct.error:
-            too_few = counted(len(data), "byte")
+            too_few = count_words(len(data), "byte")
             raise DataError(f"The record has {too_few}, too few for its columns.") from None
         # Column i is bit i % 8 of byte i // 8, so the mask is one little-endian number whatever the
         # byte order of the record.
@@ -261,9 +261,9 @@ class PackedCodec:
             raise self._unreadable(stored) from None
         # Only now, for what the columns say tells more than that the record is cut.
         if end > len(data):
-            raise DataError(f"The record ends after {counted(len(data), 'byte')}, before its last column does.")
+            raise DataError(f"The record ends after {count_words(len(data), 'byte')}, before its last column does.")
         if end < len(data) and self.layout.strict:
-            raise DataError(f"Behind the last column there is more: {counted(len(data) - end, 'byte')}.")
+            raise DataError(f"Behind the last column there is more: {count_words(len(data) - end, 'byte')}.")
         if nulls >> len(stored):
             mask = data[: self._mask_size].hex()
             raise DataError(f"The mask of NULLs {mask} has bits behind the last column.")
@@ -276,9 +276,9 @@ class PackedCodec:
         mask = b""
         if self._mask_size:
             mask = nulls.to_bytes(self._mask_size, "little")
-        return mask + b"".join([self._written(field, row.get(field.name)) for field in fields])
+        return mask + b"".join([self._write_field(field, row.get(field.name)) for field in fields])
 
-    def _unpacked(self, data: bytes) -> tuple[list[Any], int]:
+    def _unpack(self, data: bytes) -> tuple[list[Any], int]:
         """The columns as they lie there, and where the last one ends."""
         at = self._mask_size
         stored: list[Any] = []
@@ -298,9 +298,9 @@ class PackedCodec:
         problems = [_problem(field, read, value) for field, (_, read), value in columns]
         return DataError(next(problem for problem in problems if problem is not None))
 
-    def _written(self, field: RecordField, value: Any) -> bytes:
+    def _write_field(self, field: RecordField, value: Any) -> bytes:
         try:
-            return written(field, value, self._order, self.layout.byte_order)
+            return write_field(field, value, self._order, self.layout.byte_order)
         except (ValueError, TypeError, struct.error, DataError) as error:
             raise DataError(f"Column {field.name}: {reason_of(error, field)}.") from None
 

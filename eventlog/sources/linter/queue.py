@@ -17,11 +17,11 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import astuple
 
-from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
-from eventlog.sources.linter.exports import arrived
-from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row, signed
+from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorten
+from eventlog.sources.linter.exports import read_arrived
+from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row, to_signed
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sql.dialect import filled, split
+from eventlog.sql.dialect import fill_holes, split
 
 FETCHED_ROWS: Final = 500
 """Rows that are asked for at once."""
@@ -74,7 +74,7 @@ class Queue:
         selected = self._select("transactions", numbers=_numbers(transactions), range=self._range(0, until))
         rows = (queue_row(values, self._page) for values in selected)
         if self._receiving:
-            return arrived(rows)
+            return read_arrived(rows)
         return rows
 
     def delete(self, transactions: Mapping[int, int]) -> None:
@@ -99,11 +99,11 @@ class Queue:
         # the other.
         address = self._holes["address"]
         low_word = "AND" if first >= _half else "OR"
-        from_first = f"({address} >= {signed(first)} {low_word} {address} < 0)"
+        from_first = f"({address} >= {to_signed(first)} {low_word} {address} < 0)"
         if last is None:
             return from_first
         high_word = "OR" if last >= _half else "AND"
-        to_last = f"({address} >= 0 {high_word} {address} <= {signed(last)})"
+        to_last = f"({address} >= 0 {high_word} {address} <= {to_signed(last)})"
         return f"({from_first} AND {to_last})"
 
 
@@ -190,7 +190,7 @@ def open_session(url: str, settings: LinterSettings) -> QueueSession:
 
 def queue_statement(query: str, **holes: str) -> str:
     """The text of a named query of the queue with its holes filled."""
-    return filled(_texts()[query], holes, origin=f"queue.sql/{query}")
+    return fill_holes(_texts()[query], holes, origin=f"queue.sql/{query}")
 
 
 @cache
@@ -199,7 +199,7 @@ def _texts() -> dict[str, str]:
 
 
 def _numbers(transactions: Iterable[int]) -> str:
-    return ", ".join([str(signed(number)) for number in transactions])
+    return ", ".join([str(to_signed(number)) for number in transactions])
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def _in_our_words(kind: type[Exception]) -> Iterator[None]:
         raise
     except kind as error:
         original = getattr(error, "orig", None) or error
-        reason = shortened(" ".join(str(original).split()), 300).rstrip(".")
+        reason = shorten(" ".join(str(original).split()), 300).rstrip(".")
         # Such an error comes again however often it is tried.
         kind_of_error = type(original).__name__
         lasting = kind_of_error in ("ProgrammingError", "UndefinedTable") or "no such" in reason
@@ -245,14 +245,14 @@ def fill_queue(engine: Any, rows: Iterable[QueueRow], table: str = "DISPATCH_QUE
     statement = text(queue_statement("insert", queue=table))
     rows, count = iter(rows), 0
     with engine.begin() as connection:
-        while chunk := [stored(row) for row in islice(rows, WRITTEN_ROWS)]:
+        while chunk := [to_columns(row) for row in islice(rows, WRITTEN_ROWS)]:
             connection.execute(statement, chunk)
             count += len(chunk)
     return count
 
 
-def stored(row: QueueRow) -> dict[str, Any]:
+def to_columns(row: QueueRow) -> dict[str, Any]:
     """The row's values by column, as SQL has them: its integers are signed."""
     values = dict(zip(COLUMNS, astuple(row), strict=True))
     signs = {"TRANSACT_ID": 64, "SYSLOG_ADDR": 64, "ROWID_SRC": 32, "BLOBATR": 16}
-    return {name: signed(value, signs[name]) if name in signs else value for name, value in values.items()}
+    return {name: to_signed(value, signs[name]) if name in signs else value for name, value in values.items()}

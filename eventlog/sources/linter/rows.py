@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
-from eventlog.core.errors import ConfigError, DataError, shortened
+from eventlog.core.errors import ConfigError, DataError, shorten
 
 COLUMNS: Final = (
     "OPER_DATE",
@@ -140,7 +140,7 @@ def octets(value: object) -> bytes:
     try:
         return bytes.fromhex(str(value))
     except ValueError:
-        raise DataError(f"{shortened(str(value), 40)!r} is not binary data in hexadecimal.") from None
+        raise DataError(f"{shorten(str(value), 40)!r} is not binary data in hexadecimal.") from None
 
 
 def oper_time(raw: bytes) -> dt.datetime:
@@ -172,7 +172,7 @@ def address(syslog_addr: int) -> str:
     return f"{syslog_addr >> 32}:0x{low}"
 
 
-def signed(number: int, bits: int = 64) -> int:
+def to_signed(number: int, bits: int = 64) -> int:
     """An unsigned number as SQL's integer of so many bits."""
     return number - (1 << bits) if number >> (bits - 1) else number
 

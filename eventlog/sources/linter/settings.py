@@ -7,7 +7,7 @@ from typing import Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
-from eventlog.sources.linter.layouts import ByteOrder, checked_code_page
+from eventlog.sources.linter.layouts import ByteOrder, check_code_page
 from eventlog.sources.linter.operations import Coding
 
 Variant = Literal["dispatch", "receiving"]
@@ -43,7 +43,7 @@ class ReadingSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         for page in (self.code_page, self.names_code_page, *self.code_pages.values()):
-            checked_code_page(page)
+            check_code_page(page)
         if self.spill_bytes < 1:
             raise ConfigError(f"source.linter.spill_bytes is {self.spill_bytes}; it must be 1 or more.")
 

@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import Row
-from eventlog.core.registry import loaded, offers
+from eventlog.core.registry import load_offer, offers
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.suggest import did_you_mean
-from eventlog.sources.linter.layouts import RecordLayout, Type, published, record_fields
+from eventlog.sources.linter.layouts import RecordLayout, Type, describe_published, record_fields
 from eventlog.sources.linter.settings import ReadingSettings
 
 RAW: Final = "raw"
@@ -61,7 +61,7 @@ def codec(name: str) -> CodecFactory:
     offered = {offer.name: offer for offer in offers("linter_codecs")}
     if name not in offered:
         raise ConfigError(f"There is no LINTER codec {name}.", hint=did_you_mean(name, offered))
-    factory: CodecFactory = loaded(offered[name])
+    factory: CodecFactory = load_offer(offered[name])
     return factory
 
 
@@ -134,12 +134,12 @@ class SourceTables(dict[int, SourceTable]):
         for table in self._known:
             if table.number is not None:
                 self._enter(table.number, table, settings)
-        self.catalog = self._made()
+        self.catalog = self._make_catalog()
 
     def __missing__(self, number: int) -> SourceTable:
         made = self[number] = _raw(raw_table(number))
         # A catalog never changes, so one with this table too is made.
-        self.catalog = self._made()
+        self.catalog = self._make_catalog()
         return made
 
     def _enter(self, number: int, table: Table, settings: ReadingSettings) -> None:
@@ -151,9 +151,9 @@ class SourceTables(dict[int, SourceTable]):
         if chosen == RAW:
             self[number] = _raw(raw_table(number, table))
         else:
-            self[number] = _described(table, chosen, settings)
+            self[number] = _describe_table(table, chosen, settings)
 
-    def _made(self) -> Catalog:
+    def _make_catalog(self) -> Catalog:
         # Tables without a number have no rows in the queue, but references to them may stand in the
         # schema.
         unnumbered = [table for table in self._known if table.number is None]
@@ -172,12 +172,12 @@ def record_layout(table: Table, settings: ReadingSettings) -> RecordLayout:
     )
 
 
-def _described(table: Table, chosen: str, settings: ReadingSettings) -> SourceTable:
+def _describe_table(table: Table, chosen: str, settings: ReadingSettings) -> SourceTable:
     layout = record_layout(table, settings)
     made = codec(chosen)(layout)
     blobs = frozenset(field.name for field in layout.fields if field.type is Type.BLOB)
     return SourceTable(
-        table=published(table),
+        table=describe_published(table),
         name=table.whole,
         codec=made,
         layout=layout,

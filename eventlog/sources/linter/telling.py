@@ -17,13 +17,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import ABSENT, Absent, Image, Op, Row, Transaction
 from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Operation, operation
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import DATA, SourceTable, SourceTables
-from eventlog.sources.stream.images import parted
+from eventlog.sources.stream.images import part_image
 
 Content = bytes | Absent | None
 """What a BLOB holds; ABSENT where that is not known."""
@@ -41,7 +41,7 @@ class BlobRun(Struct, frozen=True, gc=False):
         row = self.operations[0].row
         return row.tabnum_src, row.rowid_src, row.blob[0]
 
-    def joined(self, operation: Operation, action: Action) -> BlobRun:
+    def join(self, operation: Operation, action: Action) -> BlobRun:
         return BlobRun((*self.operations, operation), (*self.actions, action))
 
 
@@ -125,7 +125,7 @@ class Telling:
         """
         number = 0
         blob: BlobRun | None = None
-        for group in grouped(rows):
+        for group in group_rows(rows):
             done = operation(group, pad=self._pad)
             action = self._action(done.row)
             assert action is not None
@@ -145,7 +145,7 @@ class Telling:
             if image.op is _MODIFY and image.fault is None and before is not None and after is not None:
                 key_changes = [*map(before.get, key)] != [*map(after.get, key)]
             if key_changes:
-                for half in parted(image, key):
+                for half in part_image(image, key):
                     number += 1
                     yield replace(half, place=number)
             else:
@@ -184,9 +184,9 @@ class Telling:
             old, new = ("", first) if op is _ADD else (first, second)
             before = {DATA: old} if old else None
             after = {DATA: new} if new else None
-            raw = shortened(first, SHOWN_CHARACTERS)
+            raw = shorten(first, SHOWN_CHARACTERS)
             if second:
-                raw = f"{raw} | {shortened(second, SHOWN_CHARACTERS)}"
+                raw = f"{raw} | {shorten(second, SHOWN_CHARACTERS)}"
             reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}."
             fault = f"{reason} Row {row.rowid_src} of table {row.tabnum_src}, raw: {raw or 'nothing'}."
         return Image(
@@ -233,7 +233,7 @@ def _row(table: SourceTable, record: bytes, done: Operation) -> Row:
     return table.row(record, done.row.rowid_src)
 
 
-def grouped(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
+def group_rows(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
     """The rows of each operation: they share an address."""
     group: list[QueueRow] = []
     reached = None
@@ -260,5 +260,5 @@ def _blobs(
     if blob is None:
         return None, begun
     if blob.owner == begun.owner:
-        return None, blob.joined(done, action)
+        return None, blob.join(done, action)
     return blob, begun

@@ -40,7 +40,7 @@ Pace = tuple[tuple[int, int], ...]
 """When steps began, in seconds since 1970 by the database's clock, and rows settled in each."""
 
 
-def quickened(pace: Pace, rows: int, now: float) -> Pace:
+def count_settled(pace: Pace, rows: int, now: float) -> Pace:
     """The counts with rows that were settled now, and without those that are too old."""
     step = int(now) // STEP_SECONDS * STEP_SECONDS
     counts = dict(_recent(pace, now))
@@ -48,7 +48,7 @@ def quickened(pace: Pace, rows: int, now: float) -> Pace:
     return tuple(sorted(counts.items()))
 
 
-def settled_of_late(pace: Pace, now: float) -> int:
+def count_recently_settled(pace: Pace, now: float) -> int:
     """How many rows were settled in the last minute."""
     return sum(rows for _, rows in _recent(pace, now))
 

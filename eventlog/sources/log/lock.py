@@ -35,7 +35,7 @@ from sqlalchemy import Connection
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Tenure
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, WRITTEN, Marks, next_epoch, note_change, stored
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, WRITTEN, Marks, next_epoch, note_change, null_if_empty
 from eventlog.sql.connect import address_of, idle_seconds
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -156,7 +156,7 @@ class LogLock:
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark; OccupiedError as `assure`, and `soon` as in `enter`."""
         statement = self.log.query("lock_mark", durable="durable")
-        values = {"name": name, "value": stored(value), "token": self.token, "soon": soon}
+        values = {"name": name, "value": null_if_empty(value), "token": self.token, "soon": soon}
         if not self.taken or not self._holds(connection):
             self._lose()
         if connection.execute(statement, values).rowcount == 0:
@@ -403,7 +403,7 @@ def read_holder(mark: str) -> Holder:
     )
 
 
-def written_moment(moment: dt.datetime | None) -> str | None:
+def write_moment(moment: dt.datetime | None) -> str | None:
     """A moment as it stands in the mark, where it is known."""
     if moment is None:
         return None

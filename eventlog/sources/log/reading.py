@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import shortened
+from eventlog.core.errors import shorten
 from eventlog.core.model import Event
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Identities, identities_of
@@ -126,7 +126,7 @@ class WaitingRows:
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, share // ROW_BYTES)
         while True:
             asked = limit + run + len(request.known)
-            read = self._asked(connection, request, asked, plain)
+            read = self._ask(connection, request, asked, plain)
             rows = read
             if request.known:
                 rows = [row for row in read if row[0] not in request.known]
@@ -144,7 +144,7 @@ class WaitingRows:
 
     def unread(self, connection: Connection, request: Request) -> Rows:
         """The first rows without their values; a change that ends in the middle is not left out."""
-        return self._asked(connection, request, request.limit, NO_VALUE_BYTES)
+        return self._ask(connection, request, request.limit, NO_VALUE_BYTES)
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
         """The last waiting row of each transaction that goes on behind these; None if unknown."""
@@ -164,7 +164,7 @@ class WaitingRows:
                 lasts[mark] = max(lasts.get(mark, 0), event.position[0])
         return self._ends.behind(connection, lasts, events[0].position[0])
 
-    def _asked(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
+    def _ask(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
         among, order = request.among or "among_all", "order_by_number"
         # Rows that are asked for by their numbers were found due already.
         if self._settings.handle_future_events and among != "among_noted":
@@ -187,7 +187,7 @@ class WaitingRows:
         if fit.too_large:
             rows = [*rows]
             for index in fit.too_large:
-                rows[index] = self._refused(rows[index])
+                rows[index] = self._make_refused(rows[index])
         if fit.end < end:
             # No object is cut but one that has no room alone.
             end = fit.end
@@ -197,7 +197,7 @@ class WaitingRows:
         # Rows of a change that goes on behind the end are left for later with it.
         whole, torn = rows[:end], set[int]()
         if end < len(rows):
-            torn = torn_places(rows, end)
+            torn = find_torn_places(rows, end)
         if 0 < len(torn) < end:  # else there is no room for the whole of a change
             whole = [row for index, row in enumerate(whole) if index not in torn]
         if are_large and any_large(whole):
@@ -223,7 +223,7 @@ class WaitingRows:
                 weight += size
         return _Fit(end=len(rows), weight=weight, too_large=too_large)
 
-    def _refused(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _make_refused(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """A row that is too large, without its values."""
         fault = RowFault(too_large(row, self._settings.value_limit))
         between = row[VALUES.stop : LENGTHS.start]
@@ -261,8 +261,8 @@ class WaitingRows:
             bounds = {"ids": id_list(sorted(alike))}
             request = Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds)
             limit = self._settings.value_limit
-            for row in self._asked(connection, request, ALL, min(max(plain, limit), LONGEST_BYTES)):
-                alike[int(row[0])].append(self._refused(row) if size_of(row) > limit else row)
+            for row in self._ask(connection, request, ALL, min(max(plain, limit), LONGEST_BYTES)):
+                alike[int(row[0])].append(self._make_refused(row) if size_of(row) > limit else row)
         return alike
 
 
@@ -293,7 +293,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
         return self.query_bytes // 3
 
 
-def torn_places(rows: Rows, end: int) -> set[int]:
+def find_torn_places(rows: Rows, end: int) -> set[int]:
     """Places before `end` of field rows whose change goes on behind it, among rows of others.
 
     Where a change ends is what the rules say of these rows: its object's next one has another kind,
@@ -329,7 +329,7 @@ def torn_places(rows: Rows, end: int) -> set[int]:
 
 def end_with_a_change(rows: Rows, end: int) -> int:
     """The first end from this one on with a whole change before it: few rows may have none."""
-    while end < len(rows) and (len(torn_places(rows, end)) == end or rows[end][0] == rows[end - 1][0]):
+    while end < len(rows) and (len(find_torn_places(rows, end)) == end or rows[end][0] == rows[end - 1][0]):
         end += 1
     return end
 
@@ -408,9 +408,9 @@ def size_of(row: tuple[Any, ...]) -> int:
 
 def too_large(row: tuple[Any, ...], limit: int) -> str:
     """The fault of a row whose values nobody wants to hold."""
-    where = f"{row[2]} {shortened(row[3] or '')}"
+    where = f"{row[2]} {shorten(row[3] or '')}"
     if row[4]:
-        where += f", column {shortened(row[4])}"
+        where += f", column {shorten(row[4])}"
     return (
         f"old_value and new_value of {where} have {size_of(row)} bytes together,"
         f" more than publisher.value_limit, which is {limit}. Raise it and requeue the row."

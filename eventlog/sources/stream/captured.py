@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, EventlogError
-from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Row, RowImage, Transaction, written
-from eventlog.core.rules.images import encode_fault, encode_image, opened_kind
+from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Row, RowImage, Transaction, format_position
+from eventlog.core.rules.images import encode_fault, encode_image, find_opened_kind
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.row_events import write_transaction
@@ -148,7 +148,7 @@ class Writing:
             # Most rows have the time of the one before.
             if committed is not self._time:
                 self._time, self._written_time = committed, self._log.time(committed)
-            stream = image.stream or written(image.position)
+            stream = image.stream or format_position(image.position)
             # In the order of `_table`.
             row = (number, "N", kind, self._written_time, by, table, key, old, new, first, stream + ending)
             self._rows.append(row)
@@ -156,7 +156,7 @@ class Writing:
                 event = Event(
                     position=(number,),
                     # As it is once it was read: what was written a moment ago is not decoded.
-                    kind=kind if texts.image is None else opened_kind(kind, has_former=old is not None),
+                    kind=kind if texts.image is None else find_opened_kind(kind, has_former=old is not None),
                     table=table,
                     key=key,
                     old=old,
@@ -310,13 +310,13 @@ class _Tables:
         known, why = self._tables[image.table], image.fault
         try:
             if known is not None and why is None:
-                return self._written(known, image, number)
+                return self._write_texts(known, image, number)
             why = why or f"{image.table} is not among the captured tables."
         except DataError as error:
             why = str(error)
         return _RowTexts(f"#{number}", *_fault_texts(image, why))
 
-    def _written(self, known: _CapturedTable, image: Image, number: int) -> _RowTexts:
+    def _write_texts(self, known: _CapturedTable, image: Image, number: int) -> _RowTexts:
         before, after = image.before, image.after
         key = self._key(image, known, number)
         if before is None and after is None:

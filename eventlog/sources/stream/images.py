@@ -43,16 +43,16 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
         ours = Ours(options.user)
     for image in images:
         if ours is not None and image.perpetrator is not None and ours[image.perpetrator]:
-            others[image.position] = _ended(image, Reason.LOOPBACK, None)
+            others[image.position] = _end_image(image, Reason.LOOPBACK, None)
             continue
         try:
             changes.append(tellers[image.table](image))
         except DataError as error:
-            others[image.position] = _ended(image, Reason.INVALID, str(error))
+            others[image.position] = _end_image(image, Reason.INVALID, str(error))
     return Decision(changes, Outcomes([image.position for image in images], others))
 
 
-def parted(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
+def part_image(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
     """The image, or two where it changes the key: the end of one object and the beginning of
     another.
 
@@ -176,7 +176,7 @@ class _Columns:
         return self._outside_key
 
 
-def _ended(image: Image, reason: Reason, note: str | None) -> Outcome:
+def _end_image(image: Image, reason: Reason, note: str | None) -> Outcome:
     return Outcome(position=image.position, status=STATUS[reason], reason=reason, note=note)
 
 

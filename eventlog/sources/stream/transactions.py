@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 T = TypeVar("T")
 Numbered = tuple[int, T]
@@ -70,7 +70,7 @@ class _Open(Generic[T]):
         for chunk in self.chunks:
             chunk.end = seq if chunk.end is None else min(chunk.end, seq)
 
-    def handed_out(self) -> Iterator[T]:
+    def hand_out(self) -> Iterator[T]:
         """The items in their order.
 
         What was spilled is read a chunk at a time, and forgotten at the end.
@@ -142,7 +142,7 @@ class Transactions(Generic[T]):
         it is open.
         """
         if self._open:
-            self._report(f"The stream ends with {counted(len(self._open), 'open transaction')}: left out.")
+            self._report(f"The stream ends with {count_words(len(self._open), 'open transaction')}: left out.")
         odd = sum(
             len(transaction.items) + len(transaction.chunks) for transaction in self._open.values() if transaction.odd
         )
@@ -161,7 +161,7 @@ class Transactions(Generic[T]):
     def add(self, tx: int, seq: int, item: T, weight: int = 1) -> None:
         transaction = self._open.get(tx)
         if transaction is None:
-            if not self._met(tx, seq):
+            if not self._meet(tx, seq):
                 return
             transaction = self._open[tx]
         transaction.items.append((seq, item))
@@ -215,7 +215,7 @@ class Transactions(Generic[T]):
             return iter(())
         self.held -= transaction.weight
         return (
-            transaction.handed_out() if transaction.spill is not None else iter([item for _, item in transaction.items])
+            transaction.hand_out() if transaction.spill is not None else iter([item for _, item in transaction.items])
         )
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class Transactions(Generic[T]):
         for tx in list(self._open):
             self._drop(tx)
 
-    def _met(self, tx: int, seq: int) -> bool:
+    def _meet(self, tx: int, seq: int) -> bool:
         """A transaction whose beginning nobody saw; says whether it counts."""
         if self._announced:
             done = "it is taken from here on" if self._orphans else "the record is left out"

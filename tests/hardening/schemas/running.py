@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
 from eventlog.capture.plan import Style, TriggerOptions
-from eventlog.capture.track import located, track
+from eventlog.capture.track import locate_log, track
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
@@ -145,7 +145,7 @@ class Run:
         """Converts the log as a whole, in the place of a publisher, to every format. Tells what is not so."""
         url, out = self.config.source.url, self.folder / "converted"
         with self.engine.connect() as connection:
-            catalog = catalog_of(self.engine, located(connection, None), self.config)
+            catalog = catalog_of(self.engine, locate_log(connection, None), self.config)
         self.images = [Images(out / name, [one.shape for one in self.tables]) for name in ("messages", "changes")]
         formats: Mapping[str, Target] = {
             "documents": XdsFormat(time_syntax=3, enable_refs=False),
@@ -173,7 +173,7 @@ class Run:
             if next(self._load, None) is None:
                 table = self.dice.choice([one for one in self.tables if one.shape.key]).name
                 with self.engine.connect() as connection:
-                    log = Log(self.engine, located(connection, None))
+                    log = Log(self.engine, locate_log(connection, None))
                 [load] = loads(self.engine, log.names, [table], None, None)
                 work = Refresh(log, load, RefreshPace(chunk=2))
                 self._load = work.steps(work.begin())

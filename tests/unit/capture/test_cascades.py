@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.capture.table_needs import Name, Reference, changed_twice_by
+from eventlog.capture.table_needs import Name, Reference, find_table_changed_twice
 
 
 def name(table: str) -> Name:
@@ -110,4 +110,4 @@ CASES = [
 
 @pytest.mark.parametrize("text, root", CASES, ids=[*ORDINARY, *TWICE, *TWICE_BY_ITSELF, *TWICE_FROM_ABOVE])
 def test_a_row_that_may_be_changed_twice_is_found_and_by_what(text: str, root: str | None) -> None:
-    assert changed_twice_by(name("t"), references(text)) == (None if root is None else name(root))
+    assert find_table_changed_twice(name("t"), references(text)) == (None if root is None else name(root))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from eventlog.capture.installed import TriggerCondition, TriggerState, gone_columns, with_failure
+from eventlog.capture.installed import TriggerCondition, TriggerState, find_gone_columns, with_failure
 from eventlog.core.schema import Column, Table
 from eventlog.sql.dialect import dialect_of
 
@@ -24,7 +24,7 @@ from eventlog.sql.dialect import dialect_of
     ],
 )
 def test_columns_that_are_gone_are_found_in_a_trigger(url: str, text: str, gone: list[str]) -> None:
-    assert gone_columns(text, ["idu", "lname"], dialect_of(url)) == gone
+    assert find_gone_columns(text, ["idu", "lname"], dialect_of(url)) == gone
 
 
 USR = Table(name="usr", columns=(Column(name="idu", key=1), Column(name="lname")))

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from eventlog.care.rows import TRIES, tried_again
+from eventlog.care.rows import TRIES, retry_in_transaction
 from eventlog.core.errors import SourceError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
@@ -26,7 +26,7 @@ def test_what_a_lock_has_stopped_is_tried_again(failures: int, monkeypatch: pyte
     monkeypatch.setattr("eventlog.care.rows.is_held_up", lambda _dialect, error: "locked" in str(error))
     calls: list[int] = []
 
-    @tried_again
+    @retry_in_transaction
     def work(_log: Log, number: int) -> int:
         calls.append(number)
         if len(calls) <= failures:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog.cli.main import exit_code
-from eventlog.cli.run import _answered
+from eventlog.cli.run import _answer_signals
 
 
 @pytest.mark.parametrize("engine, named", [("local", True), ("spark", False)])
@@ -32,7 +32,7 @@ def test_a_publisher_says_that_it_finishes_its_batch(
     asked = []
     monkeypatch.setattr("eventlog.cli.run.watched", lambda: at_terminal)
     monkeypatch.setattr("eventlog.cli.run.HINT_SECONDS", 0.01)
-    with _answered(lambda: asked.append("end")) as stop:
+    with _answer_signals(lambda: asked.append("end")) as stop:
         stop()
         sleep(0.3)
     assert asked == ["end"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.compare.pace import Pace, Window, read_window
-from eventlog.compare.ranges import BUCKET_ROWS, SLICE_BUCKETS, asked, differing, digests, slices
+from eventlog.compare.ranges import BUCKET_ROWS, SLICE_BUCKETS, differing, digests, slices, split_buckets
 from eventlog.core.errors import UsageError
 
 
@@ -35,7 +35,7 @@ def test_buckets_that_differ_are_asked_for_once(
 ) -> None:
     found = differing(left, right)
     assert set(found) == {one for one in range(31) if left.get(one) != right.get(one)}
-    pieces = list(asked(found, 31, len(left.keys() | right.keys())))
+    pieces = list(split_buckets(found, 31, len(left.keys() | right.keys())))
     whole = pieces == [None]
     assert ([one for piece in pieces for one in (piece or found)]) == found
     assert whole <= (len(found) * 2 > len(left.keys() | right.keys()))

@@ -16,7 +16,7 @@ from eventlog.check.examine import check
 from eventlog.check.point import PointLevel
 from eventlog.config.settings import from_settings
 from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
-from eventlog.core.secrets import masked
+from eventlog.core.secrets import mask_secrets
 from eventlog.daemon.logging import journal
 
 SOURCES = "".join(file.read_text() for file in Path(eventlog.__file__).parent.rglob("*.py"))
@@ -67,7 +67,7 @@ def test_others_are_hidden_wherever_they_stand_as_words(secret: str) -> None:
 )
 @pytest.mark.parametrize("secret", ["geheim4", "!geheim", "geheim!", "gehe.im", "ge heim"])
 def test_a_secret_is_found_as_a_word(text: str, secret: str) -> None:
-    found = masked(text.format(secret), ["geheim", secret])
+    found = mask_secrets(text.format(secret), ["geheim", secret])
     assert "heim" not in found
     assert "***" in found
 
@@ -82,5 +82,5 @@ def test_no_secret_changes_what_an_alert_looks_for(action: str) -> None:
 
 @given(st.text("pubished_", min_size=1), st.sampled_from(["published", "published_rows", "republish", "e_publ"]))
 def test_a_part_of_a_word_is_never_hidden(secret: str, word: str) -> None:
-    found = masked(f"{word} 7", [secret])
+    found = mask_secrets(f"{word} 7", [secret])
     assert found == ("*** 7" if secret == word else f"{word} 7")

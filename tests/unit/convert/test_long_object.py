@@ -27,7 +27,7 @@ from eventlog.core.model import (
     Status,
     Unreadable,
 )
-from eventlog.core.rules import Options, Round, decide, screen, wanted
+from eventlog.core.rules import Options, Round, decide, list_wanted, screen
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
 from tests.support.daily import daily
@@ -171,7 +171,7 @@ def test_pieces_ask_for_what_the_whole_asks_for(
     cut: list[list[Event]], catalog: Catalog | None, chosen: Options
 ) -> None:
     events = [event for piece in cut for event in piece]
-    whole = wanted(screen(events, catalog, chosen))
+    whole = list_wanted(screen(events, catalog, chosen))
     met(asked=whole)
     reader = MemoryRows({})
     list(decide_pieces(Round(catalog=catalog, reader=reader, options=chosen), lambda: cut, Told(frozenset()).take))

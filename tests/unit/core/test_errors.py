@@ -26,7 +26,7 @@ from eventlog.core.errors import (
     SourceError,
     UsageError,
     XmlError,
-    shortened,
+    shorten,
     without_promise,
 )
 from tests.support.shares import met, shares
@@ -105,7 +105,7 @@ def test_a_key_error_shows_the_place_and_not_the_whole_key() -> None:
 @shares(cut=0.1, whole=0.1)
 @given(anything | anything.map("0123456789".__add__))
 def test_a_shortened_text_is_the_text_or_its_beginning(text: str) -> None:
-    short = shortened(text, limit=10)
+    short = shorten(text, limit=10)
     met(cut=len(text) > 10, whole=len(text) <= 10)
     assert short == text if len(text) <= 10 else short == f"{text[:10]}… ({len(text) - 10} more characters)"
 

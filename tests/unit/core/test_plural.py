@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 
 
 def test_one_is_not_many() -> None:
-    assert [counted(number, "row") for number in (0, 1, 2, 12345)] == ["0 rows", "1 row", "2 rows", "12,345 rows"]
-    assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
+    assert [count_words(number, "row") for number in (0, 1, 2, 12345)] == ["0 rows", "1 row", "2 rows", "12,345 rows"]
+    assert [count_words(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
 
 
 def test_nothing_leaves_the_choice_to_the_reader() -> None:

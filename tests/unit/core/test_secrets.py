@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from eventlog.config.build import name_of
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.core.secrets import masked, shown, visible
+from eventlog.core.secrets import make_readable, mask_secrets, visible
 from eventlog.daemon.logging import Style, journal, library_journal
 from eventlog.publisher.settling import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import HttpOutput
-from eventlog.sql.connect import read_url, shown_url
+from eventlog.sql.connect import make_readable_url, read_url
 from tests.support.cost import seconds
 
 QUERIES = (
@@ -95,33 +95,33 @@ TERMINAL = "\x1b]0;taken\x07\x1b[2J\x9b31m\x7f\r\b\u202etxet\u2028\nnew line\u20
 
 @pytest.mark.parametrize("text", WORDS)
 def test_no_spelling_of_a_secret_gets_through(text: str) -> None:
-    found = masked(text)
+    found = mask_secrets(text)
     if text.startswith("scott/"):  # before the URL nothing says that it is one
         found = found.partition(": ")[2]
     assert "geheim" not in found
     assert "***" in found
-    assert masked(found) == found
+    assert mask_secrets(found) == found
 
 
 @pytest.mark.parametrize("url", URLS)
 def test_a_url_is_shown_without_its_secrets(url: str) -> None:
-    assert "geheim" not in shown_url(url)
-    assert shown_url(read_url(url)) == shown_url(url)
+    assert "geheim" not in make_readable_url(url)
+    assert make_readable_url(read_url(url)) == make_readable_url(url)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert shown(text) == text
+    assert make_readable(text) == text
 
 
 @given(st.text(), st.sampled_from(["password", "sslpassword", "passwd", "PWD", "client_secret"]), st.text("abc%+"))
 def test_behind_a_name_a_secret_is_hidden_whatever_stands_around(before: str, name: str, after: str) -> None:
-    assert "geheim" not in masked(f"{before}?{name}=geheim{after}&x=1")
+    assert "geheim" not in mask_secrets(f"{before}?{name}=geheim{after}&x=1")
 
 
 @given(st.text())
 def test_what_is_shown_obeys_no_terminal_and_is_shown_the_same_again(text: str) -> None:
-    found = shown(text)
+    found = make_readable(text)
     assert not [sign for sign in found if sign < " " or "\x7f" <= sign <= "\x9f"]
     assert visible(found) == found
 
@@ -130,7 +130,7 @@ def test_what_is_shown_obeys_no_terminal_and_is_shown_the_same_again(text: str) 
     "text", ["://a:", "?a=", "?", "password=", "' password='", "a ", "&a=%41", ":", "\x1b", "=%%", "://a:@"]
 )
 def test_a_long_text_takes_time_by_its_length_alone(text: str) -> None:
-    assert seconds(lambda: shown(text * (100_000 // len(text)) + "://=")) < 5
+    assert seconds(lambda: make_readable(text * (100_000 // len(text)) + "://=")) < 5
 
 
 def test_an_error_holds_no_secret_and_no_command_to_a_terminal() -> None:

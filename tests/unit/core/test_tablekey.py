@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import KeySyntaxError
-from eventlog.core.tablekey import SPECIAL, TableKey, arranged, parse, quoted
+from eventlog.core.tablekey import SPECIAL, TableKey, arrange_key, parse, quote_value
 from tests.support.cost import is_linear
 from tests.support.shares import met, shares
 from tests.support.strategies import anything, key_columns, tricky
@@ -59,8 +59,8 @@ def test_any_text_is_a_key_or_a_syntax_error_at_a_place_in_it(text: str) -> None
 def test_quotes_stand_only_where_they_are_required(value: str) -> None:
     required = any(character in SPECIAL for character in value) or value != value.strip(" ")
     met(quoted=required, plain=not required)
-    assert (quoted(value) != value) == required
-    assert quoted(value).startswith('"') == required
+    assert (quote_value(value) != value) == required
+    assert quote_value(value).startswith('"') == required
 
 
 @pytest.mark.parametrize(
@@ -154,15 +154,15 @@ def test_keys_are_told_apart_by_columns_values_and_order() -> None:
 
 def test_a_key_is_arranged_as_its_table_has_it() -> None:
     key = TableKey.of([("B", "2"), ("a", "1")])
-    assert arranged(key, {"a": "A", "b": "b"}, str.casefold) == "A=1+b=2"
-    assert arranged(key, {"b": "b", "a": "a"}, str.casefold) == "b=2+a=1"
-    assert arranged(parse('a="1"'), {"a": "a"}, str.casefold) == "a=1"
-    assert arranged(parse("b=a"), {"a": "a"}, str.casefold) is None, "a is what it holds, not what it is called"
+    assert arrange_key(key, {"a": "A", "b": "b"}, str.casefold) == "A=1+b=2"
+    assert arrange_key(key, {"b": "b", "a": "a"}, str.casefold) == "b=2+a=1"
+    assert arrange_key(parse('a="1"'), {"a": "a"}, str.casefold) == "a=1"
+    assert arrange_key(parse("b=a"), {"a": "a"}, str.casefold) is None, "a is what it holds, not what it is called"
 
 
 @pytest.mark.parametrize("names", ["a", "ac", "abc", "", "AB"])
 def test_a_key_with_other_columns_cannot_be_arranged(names: str) -> None:
-    assert arranged(parse("b=2+a=1"), {name: name for name in names}, str.casefold) is None
+    assert arrange_key(parse("b=2+a=1"), {name: name for name in names}, str.casefold) is None
 
 
 def _read(text: str) -> TableKey | KeySyntaxError:
@@ -175,6 +175,6 @@ def _read(text: str) -> TableKey | KeySyntaxError:
 def _carelessly(data: st.DataObject, name: str, value: str) -> str:
     """One part with needless blanks, and quotes needless or not."""
     needless = '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    shown = needless if data.draw(st.booleans()) else quoted(value)
+    shown = needless if data.draw(st.booleans()) else quote_value(value)
     around = [data.draw(blanks) for _ in range(4)]
     return f"{around[0]}{name}{around[1]}={around[2]}{shown}{around[3]}"

@@ -16,7 +16,7 @@ from eventlog.config.build import name_of
 from eventlog.config.settings import Config, from_settings, load
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError, SinkError
-from eventlog.core.secrets import bare_address, masked
+from eventlog.core.secrets import bare_address, mask_secrets
 from eventlog.daemon.logging import journal
 from eventlog.init.first import FirstAnswers, first_configuration
 from eventlog.init.origins import settings_in_force, what_was_written
@@ -59,10 +59,10 @@ ADDRESSES = joined(st.sampled_from(["http://", "https://", "HTTPS://"]), LOGINS 
 @given(st.text(), st.sampled_from([" ", '"', "'", "(", "<", "=", "url=", "[", "\n", ": "]), ADDRESSES, st.text())
 def test_no_text_shows_a_secret_of_an_address(before: str, sign: str, address: str, after: str) -> None:
     before, after = before.replace("://", ""), after.replace(MARK, "")
-    found = masked(f"{before}{sign}{address} {after}")
+    found = mask_secrets(f"{before}{sign}{address} {after}")
     assert MARK not in found
-    assert masked(found) == found
-    assert masked(f'["https://a.example/","{address}"]').count(MARK) == 0
+    assert mask_secrets(found) == found
+    assert mask_secrets(f'["https://a.example/","{address}"]').count(MARK) == 0
 
 
 def configured(address: str, beside: str) -> dict[str, object]:
@@ -131,7 +131,7 @@ def test_a_first_configuration_has_none(address: str) -> None:
     ],
 )
 def test_what_is_left_of_an_address(address: str, shown: str) -> None:
-    assert masked(address) == shown
+    assert mask_secrets(address) == shown
 
 
 FILE = """\
@@ -163,11 +163,11 @@ def test_what_a_library_repeats_of_a_query_is_hidden_too() -> None:
     config = from_settings(configured("https://h/in?k=geheim%2Dlang+1&v=2", "http://p"), {}, origin="the test")
     known = known_secrets(config)
     for said in ("url: /in?k=geheim%2Dlang+1", "geheim-lang 1 is no key", "key 'geheim%2Dlang+1'"):
-        assert MARK not in masked(said, known.words)
+        assert MARK not in mask_secrets(said, known.words)
     assert "2" not in known.words, "a short value is hidden in addresses alone"
     assert not known.weak
 
 
 @pytest.mark.parametrize("text", ["http://", "http://a?", "https://@", "http://a:b@", "http://a?b=&", "http://:a/"])
 def test_a_long_text_of_addresses_takes_time_by_its_length_alone(text: str) -> None:
-    assert seconds(lambda: masked(text * (100_000 // len(text)) + "://=")) < 5
+    assert seconds(lambda: mask_secrets(text * (100_000 // len(text)) + "://=")) < 5

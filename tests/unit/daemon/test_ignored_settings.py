@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
-from eventlog.daemon.publisher import ignored_settings
+from eventlog.daemon.publisher import list_ignored_settings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput, HttpOutput
 
@@ -18,6 +18,6 @@ def test_a_topic_for_metadata_that_nobody_writes_is_told() -> None:
         FilesOutput(name="silent", path="c", format="messages"),
         HttpOutput(name="http", url="http://localhost/"),
     ]
-    [(setting, why)] = ignored_settings(Config(output=tuple(outputs)))
+    [(setting, why)] = list_ignored_settings(Config(output=tuple(outputs)))
     assert setting == "output.messages.metadata_topic"
     assert why.startswith("plain ")

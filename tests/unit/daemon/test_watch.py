@@ -51,16 +51,16 @@ def value(text: bytes, name: str) -> str:
 def test_what_a_cycle_did_is_counted() -> None:
     vitals = PublisherHealth()
     statuses = {Status.SUCCESS: 4, Status.NEW: 1}
-    vitals.finished(Report(events=5, changes=3, documents=2, statuses=statuses, seconds=0.25))
-    vitals.finished(Report(seconds=0.25))
-    vitals.measured(Flow(parts=WaitingParts(ready=7), oldest=1, lag=12.5, publishing=True))
+    vitals.note_cycle(Report(events=5, changes=3, documents=2, statuses=statuses, seconds=0.25))
+    vitals.note_cycle(Report(seconds=0.25))
+    vitals.note_flow(Flow(parts=WaitingParts(ready=7), oldest=1, lag=12.5, publishing=True))
     vitals.beat()
     assert vitals.reading().state == "publishing"
     for error in (SourceError("away"), SinkError("full"), SinkError("full")):
-        vitals.failed(error)
+        vitals.note_failure(error)
     assert vitals.reading().failures == {"source": 1, "sink": 2}
     assert (vitals.reading().state, vitals.reading().error) == ("failing", "full")
-    vitals.finished(Report())
+    vitals.note_cycle(Report())
     reading = vitals.reading()
     assert (reading.rows, reading.changes, reading.documents) == ({"S": 4}, 3, 2)
     assert (reading.cycles, reading.active_cycles, reading.seconds, reading.heartbeats) == (3, 1, 0.5, 1)
@@ -71,7 +71,7 @@ def test_what_a_cycle_did_is_counted() -> None:
 
 def test_every_metric_is_explained_and_well_formed() -> None:
     vitals = PublisherHealth()
-    vitals.finished(Report(events=1, documents=1, statuses={Status.ERROR: 1}, seconds=0.1))
+    vitals.note_cycle(Report(events=1, documents=1, statuses={Status.ERROR: 1}, seconds=0.1))
     lines = metrics(vitals.reading()).decode().splitlines()
     samples = [line for line in lines if not line.startswith("#")]
     assert all(LINE.fullmatch(line) for line in samples), samples
@@ -85,9 +85,9 @@ def test_every_metric_is_explained_and_well_formed() -> None:
 def test_metrics_tell_apart_what_rows_wait_for_and_how_the_log_goes_on() -> None:
     vitals = PublisherHealth()
     assert "eventlog_flow{" not in metrics(vitals.reading()).decode()
-    vitals.delivered("near", Turn(complaint="Nobody answers."))
+    vitals.note_turn("near", Turn(complaint="Nobody answers."))
     parts = WaitingParts(ready=1, held=2, retrying=3, suspended=4, not_due=5)
-    vitals.measured(Flow(parts=parts, publishing=True, lags={"far": OutputLag(rows=12)}))
+    vitals.note_flow(Flow(parts=parts, publishing=True, lags={"far": OutputLag(rows=12)}))
     told = metrics(vitals.reading())
     waits = {"ready": "1", "held": "2", "retrying": "3", "suspended": "4", "not_due": "5"}
     assert {name: value(told, f'eventlog_backlog_rows{{waits="{name}"}}') for name in waits} == waits
@@ -250,8 +250,8 @@ def test_each_output_has_its_own_figures() -> None:
     now = datetime.now(UTC)
     times = [now.isoformat(), (now - timedelta(seconds=20)).isoformat(), "no time", None]
     events = [event(number, time=time) for number, time in enumerate(times)]
-    vitals.delivered("near", Turn(documents=2, last=("d", (3,)), delivered=events, seconds=0.2))
-    vitals.delivered("far", Turn(complaint="Nobody answers.", seconds=7.0), failed=True)
+    vitals.note_turn("near", Turn(documents=2, last=("d", (3,)), delivered=events, seconds=0.2))
+    vitals.note_turn("far", Turn(complaint="Nobody answers.", seconds=7.0), failed=True)
     told = metrics(vitals.reading())
     assert value(told, 'eventlog_output_documents_total{output="near"}') == "2"
     assert value(told, 'eventlog_output_documents_total{output="far"}') == "0"
@@ -269,7 +269,7 @@ def test_each_output_has_its_own_figures() -> None:
 def test_tables_are_counted_by_name_while_they_are_few() -> None:
     vitals = PublisherHealth()
     for number in range(MOST_TABLES + 3):
-        vitals.finished(Report(events=2, tables={f"t{number}": 2}, seconds=0.3))
+        vitals.note_cycle(Report(events=2, tables={f"t{number}": 2}, seconds=0.3))
     told = metrics(vitals.reading())
     assert value(told, 'eventlog_table_rows_total{table="t49"}') == "2"
     assert value(told, 'eventlog_table_rows_total{table="other"}') == "6"

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 
-from eventlog.core.counting import MOST_UNFINISHED_NUMBERS, counted, counts_after, left_over
+from eventlog.core.counting import MOST_UNFINISHED_NUMBERS, count_written, counts_after, find_left_over
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, CutTransaction, Document, Op, Outcome, RowId
 from eventlog.core.schema import Catalog, Column, Table
@@ -100,13 +100,13 @@ def test_the_emptying_of_a_table_does_not_overtake_its_rows_nor_they_it() -> Non
         change(Op.ADD, "t", "id=2", 4),
         change(Op.ADD, "u", "id=2", 5),
     ]
-    assert left_over(changes, [[Of((1,))]], {7}) == [changes[0], changes[2], changes[3]]
-    assert left_over(changes, [[Of((1,))]], {8}) == []
+    assert find_left_over(changes, [[Of((1,))]], {7}) == [changes[0], changes[2], changes[3]]
+    assert find_left_over(changes, [[Of((1,))]], {8}) == []
 
 
 def test_so_much_is_remembered_of_unfinished_transactions() -> None:
     told = dict.fromkeys(range(MOST_UNFINISHED_NUMBERS + 5), 1)
-    _, counts = counted([], told, ())
+    _, counts = count_written([], told, ())
     assert list(counts) == list(range(5, MOST_UNFINISHED_NUMBERS + 5))
     cut = [CutTransaction(5, 1, 3, False), CutTransaction(6, 1, 2, True)]
     assert counts_after({5: 1, 6: 1, 7: 4}, cut) == {7: 4, 5: 3}

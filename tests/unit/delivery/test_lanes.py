@@ -254,13 +254,13 @@ def test_of_two_it_does_not_matter_who_ends_first(first: int) -> None:
     for stack in stacks:
         stack.enter_context(haste())
     stacks[first].close()
-    assert same(InterpreterPace.now(), before.hastened())
+    assert same(InterpreterPace.now(), before.hasten())
     stacks[1 - first].close()
     assert same(InterpreterPace.now(), before)
 
 
 def test_who_asked_for_more_haste_or_for_no_garbage_collection_keeps_it() -> None:
     quicker = InterpreterPace(turn=TURN_SECONDS / 10, thresholds=(0, 10, 10))
-    assert quicker.hastened() == quicker
+    assert quicker.hasten() == quicker
     lazier = InterpreterPace(turn=TURN_SECONDS, thresholds=(COLLECT_VALUES * 2, 10, 10))
-    assert lazier.hastened() == lazier
+    assert lazier.hasten() == lazier

@@ -48,7 +48,7 @@ def test_each_goes_once_and_nobody_overtakes(documents: Documents, data: st.Data
         assert on_the_way, "there is always one that may go"
         done = on_the_way.pop(data.draw(st.integers(0, len(on_the_way) - 1), label="answered next"))
         answered.add(done)
-        turns.answered(done)
+        turns.note_answer(done)
     assert sorted(sent) == list(range(len(documents)))
     assert turns.next() is None
 

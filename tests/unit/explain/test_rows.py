@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.explain.rows import _recorded
+from eventlog.explain.rows import _describe_records
 
 AT = "2026-11-22 10:00:00"
 
@@ -25,4 +25,4 @@ AT = "2026-11-22 10:00:00"
     ],
 )
 def test_what_is_recorded_of_a_row_is_said_once(rows: list[tuple[object, ...]], waits: str, said: str) -> None:
-    assert _recorded(rows, waits) == said
+    assert _describe_records(rows, waits) == said

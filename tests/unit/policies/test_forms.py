@@ -17,7 +17,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.policies import steps
 from eventlog.policies.bound import Policy
 from eventlog.policies.steps import Step
-from eventlog.policies.values import dated, numbered
+from eventlog.policies.values import format_date, format_number
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
@@ -79,14 +79,14 @@ def test_numbers_are_written_with_marks_and_decimals(value: Value, also: dict[st
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**12), max_value=10**12))
 def test_a_number_says_the_same_in_another_form(value: Decimal) -> None:
-    said = numbered(value, 3, ",", ".")
+    said = format_number(value, 3, ",", ".")
     assert said is not None
     assert Decimal(said.replace(".", "").replace(",", ".")) == value
 
 
 @pytest.mark.parametrize("value", ["x", "", "NaN", "1e999", True, b"7"])
 def test_what_is_no_number_is_none(value: Value) -> None:
-    assert numbered(value, 2, ".", "") is None
+    assert format_number(value, 2, ".", "") is None
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_a_function_that_is_not_there_is_named_before(function: str, said: str) 
 
 def test_what_lies_before_all_times_is_no_time() -> None:
     assert (
-        dated("0001-01-01 00:00:00", "%Y", steps.Date(attributes=(), form="%Y", zone="America/New_York").clock())
+        format_date("0001-01-01 00:00:00", "%Y", steps.Date(attributes=(), form="%Y", zone="America/New_York").clock())
         is None
     )
-    assert dated(7, "%Y", dt.UTC) is None
+    assert format_date(7, "%Y", dt.UTC) is None
 
 
 def test_a_step_for_attributes_that_a_table_has_not_does_nothing() -> None:

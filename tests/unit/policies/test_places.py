@@ -128,7 +128,7 @@ def test_empty_parts_and_long_places_are_none() -> None:
 
 
 def test_braces_are_written_twice() -> None:
-    assert PlaceTemplate("{{{table}}}", "to", ("table",)).filled({"table": "usr"}) == "{usr}"
+    assert PlaceTemplate("{{{table}}}", "to", ("table",)).fill({"table": "usr"}) == "{usr}"
     assert PlaceTemplate("usr", "to").fields == ()
 
 

@@ -12,7 +12,7 @@ from eventlog.core.outputs import PlaceKind
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.policies import routes, steps
 from eventlog.policies.bound import Policy
-from eventlog.policies.steps import Step, placed
+from eventlog.policies.steps import Step, place_steps
 
 CATALOG = Catalog(
     [
@@ -36,7 +36,7 @@ def route(found: Change | Refusal) -> str:
 
 
 def told(change: Change, *some: Step, kind: PlaceKind = "folder") -> str:
-    return route(Policy(placed(some, kind, "it"), CATALOG).tell(change))
+    return route(Policy(place_steps(some, kind, "it"), CATALOG).tell(change))
 
 
 CITY = Edit(column="city", old="Rome", new="Oslo")
@@ -131,7 +131,7 @@ def test_values_of_a_place_are_not_hidden_any_more() -> None:
 )
 def test_what_can_be_known_before_is_refused_before(step: steps.Route, kind: PlaceKind | None, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Policy(placed((step,), kind, "it"), CATALOG)
+        Policy(place_steps((step,), kind, "it"), CATALOG)
     assert said in str(caught.value)
 
 

@@ -16,8 +16,8 @@ from eventlog.qlik.masks import (
     bits_of_hex,
     bits_to_bytes,
     bits_to_hex,
-    padded_bytes,
-    padded_hex,
+    pad_bytes,
+    pad_hex,
     places_of,
 )
 
@@ -60,7 +60,7 @@ def test_the_worked_examples(places: list[int], offset: int, binary: str, text: 
 def test_reading_takes_back_what_writing_did_also_with_padding(bits: int, zeros: int) -> None:
     assert bits_of_bytes(bits_to_bytes(bits) + bytes(zeros)) == bits
     assert bits_of_hex("00" * zeros + bits_to_hex(bits)) == bits
-    assert bits_of_bytes(padded_bytes(bits, 1024)) == bits_of_hex(padded_hex(bits, 1024)) == bits
+    assert bits_of_bytes(pad_bytes(bits, 1024)) == bits_of_hex(pad_hex(bits, 1024)) == bits
     assert bits_of(places_of(bits)) == bits
 
 
@@ -77,8 +77,8 @@ def test_a_prefix_is_overlooked_and_nonsense_is_not() -> None:
 
 
 def test_a_messages_mask_has_the_width_of_its_columns() -> None:
-    assert padded_hex(1, 8) == "0001"
-    assert padded_bytes(1, 7) == b"\x01"
+    assert pad_hex(1, 8) == "0001"
+    assert pad_bytes(1, 7) == b"\x01"
 
 
 @given(st.integers(0, 2**12 - 1), st.permutations(range(12)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eventlog.qlik.typemap import QlikType, qlik_type
-from eventlog.sinks.database.types import bounded_text
+from eventlog.sinks.database.types import find_text_limit
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from eventlog.sinks.database.types import bounded_text
 )
 def test_what_is_no_length_is_taken_for_none(sql_type: str) -> None:
     assert qlik_type(sql_type) == QlikType("STRING")
-    assert bounded_text(sql_type) is None
+    assert find_text_limit(sql_type) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.refresh.ranges import Stand, Stands, mark_name, marks_of, numbered, parted, read, shares, write
+from eventlog.refresh.ranges import Stand, Stands, mark_name, marks_of, number_ranges, part_range, read, shares, write
 from tests.support.shares import met
 from tests.support.shares import shares as least
 
@@ -33,7 +33,7 @@ def holds(stand: Stand, number: int) -> bool:
 
 def cut(stand: Stand, bounds: set[int], share: int = 1) -> list[Stand]:
     inside = sorted(one for one in bounds if holds(stand, one))
-    return parted(stand, [f"k={one}" for one in inside], share)
+    return part_range(stand, [f"k={one}" for one in inside], share)
 
 
 @given(stand=stands(), bounds=st.sets(KEYS), again=st.sets(KEYS), number=st.integers(-60, 60))
@@ -52,7 +52,7 @@ def test_no_range_is_smaller_than_a_transaction_and_their_rows_are_those_of_the_
     pieces, share = shares(stand, most, chunk)
     met(several=pieces > 1)
     assert 1 <= pieces <= most
-    found = parted(stand, [f"k={number}" for number in range(pieces - 1)], share)
+    found = part_range(stand, [f"k={number}" for number in range(pieces - 1)], share)
     assert len(found) == pieces
     assert sum(piece.total for piece in found) == stand.total
     assert sum(piece.rows for piece in found) == stand.rows
@@ -62,14 +62,14 @@ def test_no_range_is_smaller_than_a_transaction_and_their_rows_are_those_of_the_
 
 
 def test_ends_are_open_and_bounds_belong_to_the_range_before() -> None:
-    first, second, third = parted(Stand(after="k=5", rows=5, total=30, where="x"), ["k=10", "k=20"], 8)
+    first, second, third = part_range(Stand(after="k=5", rows=5, total=30, where="x"), ["k=10", "k=20"], 8)
     assert first == Stand(after="k=5", upto="k=10", rows=5, total=13, where="x")
     assert second == Stand(after="k=10", upto="k=20", total=8, where="x")
     assert third == Stand(after="k=20", total=9, where="x")
 
 
 def ranges(load: str = "one", count: int = 3) -> Stands:
-    return numbered([Stand(after=f"k={place}", rows=place) for place in range(count)], load)
+    return number_ranges([Stand(after=f"k={place}", rows=place) for place in range(count)], load)
 
 
 def marked(*stands: Stand, called: str = "usr") -> dict[str, str]:
@@ -99,7 +99,7 @@ def test_ranges_of_two_loads_are_none() -> None:
 
 
 def test_a_load_in_one_piece_is_marked_as_it_was_before_there_were_ranges() -> None:
-    [alone] = numbered([Stand(after="k=3", rows=3, total=9)], "any")
+    [alone] = number_ranges([Stand(after="k=3", rows=3, total=9)], "any")
     assert write(alone) == '{"after":"k=3","rows":3,"total":9}'
     assert read("usr", {"refresh: usr": '{"where": null, "after": "k=3", "rows": 3, "total": 9}'}) == (alone,)
     assert mark_name("usr", 0) == "refresh: usr"

@@ -18,7 +18,7 @@ from eventlog.qlik.messages.avrovalues import avro_type
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import FORMS, qlik_type
 from eventlog.sinks.change_files.arrow import arrow_schema, arrow_type, misfits, parquet_bytes
-from eventlog.sinks.change_files.dfm import described
+from eventlog.sinks.change_files.dfm import describe_column
 from eventlog.sinks.database.types import target_type
 from eventlog.sql.dialect import dialect_of
 from tests.support.shares import met, shares
@@ -65,7 +65,7 @@ def test_the_four_say_the_same(sql_type: str) -> None:
     if isinstance(said, dict):
         digits = f"({said['precision']},{said['scale']})" if "scale" in said else ""
         said = f"{said['logicalType']}{digits}"
-    told = described(ChangeColumn(name="c", type=sql_type), 1)
+    told = describe_column(ChangeColumn(name="c", type=sql_type), 1)
     made = target_type(sql_type, types).compile(dialect=make_url("postgresql://").get_dialect()())
     assert (told["type"], said, str(arrow_type(sql_type)), made) == (name, avro, arrow, ddl)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
-from eventlog.check.server import judged
+from eventlog.check.server import judge_clock
 from eventlog.config.settings import SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.core.rules.times import in_utc, in_zone, moment
@@ -97,5 +97,5 @@ def test_offsets_are_written_with_their_sign(seconds: float, name: str) -> None:
     ],
 )
 def test_rows_are_odd_when_they_are_a_zone_away(seconds: list[float], future: bool, said: str | None) -> None:
-    found = judged(seconds, future=future)
+    found = judge_clock(seconds, future=future)
     assert found is None if said is None else said in (found or "")

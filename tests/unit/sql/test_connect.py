@@ -8,7 +8,7 @@ import pytest
 
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import ConfigError
-from eventlog.sql.connect import SILENT, UNOPENED, connect, read_url, shown_url
+from eventlog.sql.connect import SILENT, UNOPENED, connect, make_readable_url, read_url
 
 
 @pytest.mark.parametrize("begins", ["postgres", "postgresql", "mysql", "mariadb"])
@@ -46,7 +46,7 @@ def test_a_url_that_cannot_be_read_is_not_told(
     assert "The database URL cannot be read." in told
     assert "s3cret" not in told
     with pytest.raises(ConfigError, match="cannot be read"):
-        shown_url(f"postgresql://{place}")
+        make_readable_url(f"postgresql://{place}")
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ __all__ = ["site"]
     "name, quoted", [("library", "`library`"), ("External", "`External`"), ("rank", "`rank`"), ("usr", "usr")]
 )
 def test_words_that_newer_servers_reserve_are_quoted(name: str, quoted: str) -> None:
-    assert MYSQL.quoted(name) == quoted
+    assert MYSQL.quote(name) == quoted
 
 
 def test_words_of_the_language_of_triggers_are_upper_case_where_names_are() -> None:
-    assert (ORACLE.quoted("type"), ORACLE.quoted("Type")) == ('"TYPE"', '"Type"')
+    assert (ORACLE.quote("type"), ORACLE.quote("Type")) == ('"TYPE"', '"Type"')
 
 
 def test_a_vector_is_read_as_base64() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
-from eventlog.sql.findlog import chosen
+from eventlog.sql.findlog import choose_columns
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD
 
 TYPES = {"record_id": "BIGINT", "status": "CHAR(1)", "event_type": "INTEGER", "event_time": "TIMESTAMP"}
@@ -21,45 +21,45 @@ def columns(order: Sequence[str], rename: str = "{}") -> list[Column]:
 @pytest.mark.parametrize("order", [NEW_ORDER, OLD_ORDER, tuple(reversed(STANDARD))])
 def test_default_names_are_found_in_any_order_and_case(order: tuple[str, ...]) -> None:
     upper = [Column(name=name.upper()) for name in ("more", *order)]
-    assert chosen(upper, "auto", "log") == tuple(name.upper() for name in STANDARD)
+    assert choose_columns(upper, "auto", "log") == tuple(name.upper() for name in STANDARD)
 
 
 @pytest.mark.parametrize("order", [NEW_ORDER, OLD_ORDER])
 def test_other_names_are_told_apart_by_position_and_types(order: tuple[str, ...]) -> None:
-    assert chosen(columns(order, "x_{}"), "auto", "log") == tuple(f"x_{name}" for name in STANDARD)
+    assert choose_columns(columns(order, "x_{}"), "auto", "log") == tuple(f"x_{name}" for name in STANDARD)
 
 
 @pytest.mark.parametrize("name", STANDARD)
 def test_a_missing_column_is_named(name: str) -> None:
     with pytest.raises(InstallError, match=f"log table log has no column {name}"):
-        chosen(columns([other for other in NEW_ORDER if other != name]), "auto", "log")
+        choose_columns(columns([other for other in NEW_ORDER if other != name]), "auto", "log")
 
 
 def test_types_that_do_not_decide_ask_for_configuration() -> None:
     with pytest.raises(InstallError, match=r"do not show which.*columns = \"new\""):
-        chosen([Column(name=f"c{place}") for place in range(10)], "auto", "log")
+        choose_columns([Column(name=f"c{place}") for place in range(10)], "auto", "log")
 
 
 @pytest.mark.parametrize("wanted, order", [("new", NEW_ORDER), ("old", OLD_ORDER)])
 def test_configuration_says_the_order(wanted: str, order: tuple[str, ...]) -> None:
     anything = [Column(name=f"c_{name}") for name in order]
-    assert chosen(anything, wanted, "log") == tuple(f"c_{name}" for name in STANDARD)
+    assert choose_columns(anything, wanted, "log") == tuple(f"c_{name}" for name in STANDARD)
     with pytest.raises(InstallError, match="no column 10, which should be new_value"):
-        chosen(anything[:9], wanted, "log")
+        choose_columns(anything[:9], wanted, "log")
 
 
 def test_configuration_lists_the_names() -> None:
     mixed = [Column(name=f"C{place}") for place in range(12)]
     listed = [f"c{place}" for place in range(2, 12)]
-    assert chosen(mixed, listed, "log") == tuple(name.upper() for name in listed)
+    assert choose_columns(mixed, listed, "log") == tuple(name.upper() for name in listed)
     with pytest.raises(InstallError, match="no column nope, which should be its status"):
-        chosen(mixed, ["c1", "nope", *listed[2:]], "log")
+        choose_columns(mixed, ["c1", "nope", *listed[2:]], "log")
     with pytest.raises(ConfigError, match="lists 3 names; it takes ten"):
-        chosen(mixed, listed[:3], "log")
+        choose_columns(mixed, listed[:3], "log")
 
 
 @pytest.mark.parametrize("order", [STANDARD, NEW_ORDER])
 def test_a_list_may_have_the_key_second_as_tables_have(order: tuple[str, ...]) -> None:
     """Both are an order from record_id to new_value, and what is a status in the one is the key in the other."""
     table = columns(tuple(reversed(STANDARD)), "x_{}")
-    assert chosen(table, [f"X_{name}" for name in order], "log") == tuple(f"x_{name}" for name in STANDARD)
+    assert choose_columns(table, [f"X_{name}" for name in order], "log") == tuple(f"x_{name}" for name in STANDARD)

@@ -81,7 +81,7 @@ FORMS_OF_OTHERS = [(dialect, name) for dialect, names in OTHERS.items() for name
 @example((ORACLE, "number"), "E0")
 def test_nor_a_form_of_another_database(of: tuple[Dialect, str], written: str) -> None:
     dialect, type_ = of
-    found = dialect.lookup.compared(dialect, Column(name="k", type=type_)).read(written)
+    found = dialect.lookup.compare_column(dialect, Column(name="k", type=type_)).read(written)
     met(value=found is not None, odd=found is None)
     assert isinstance(found, (type(None), str, int, float, Decimal, bytes)), "what a driver takes"
 

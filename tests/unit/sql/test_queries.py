@@ -47,7 +47,7 @@ def test_a_string_keeps_its_backslashes_whatever_the_session_thinks_of_them() ->
 
 
 def test_long_names_are_shortened_to_what_the_database_takes_and_stay_different() -> None:
-    names = {POSTGRESQL.shortened("ä" * 60 + end) for end in ("a", "b")}
+    names = {POSTGRESQL.shorten_name("ä" * 60 + end) for end in ("a", "b")}
     assert len(names) == 2
     assert all(len(name.encode()) <= POSTGRESQL.identifier_bytes for name in names)
-    assert POSTGRESQL.shortened("usr") == "usr"
+    assert POSTGRESQL.shorten_name("usr") == "usr"

@@ -13,13 +13,13 @@ import pytest
 from eventlog.compare.texts import read_cell, same
 from eventlog.qlik.readings import reading_of
 from eventlog.verify.history import cells_of
-from eventlog.verify.lakes import ordered
+from eventlog.verify.lakes import order_rows
 
 
 def test_rows_come_in_order_and_before_images_first() -> None:
     rows = [(f"{number:03}", letter, number) for number in range(300) for letter in "BU"]
     mixed = random.Random(1).sample(rows, len(rows))
-    with ordered(mixed, 3, [0, 1]) as found:
+    with order_rows(mixed, 3, [0, 1]) as found:
         assert [*found] == rows
 
 
@@ -42,7 +42,7 @@ def test_rows_come_in_order_and_before_images_first() -> None:
     ],
 )
 def test_a_value_is_the_same_after_it_was_put_in_order(sql_type: str, value: object) -> None:
-    with ordered([("a", value)], 2, [0]) as found:
+    with order_rows([("a", value)], 2, [0]) as found:
         [(_, cell)] = found
     assert same(read_cell(reading_of(sql_type), cell), value)
 

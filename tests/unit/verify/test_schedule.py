@@ -90,13 +90,13 @@ def test_a_round_looks_for_new_tables_and_leaves_the_log_alone_between() -> None
 def test_the_window_says_when_the_next_one_begins() -> None:
     schedule = Schedule(every=6 * HOUR, window=NIGHT)
     now = seconds(NOON)
-    assert schedule.closed(NOON) == 10 * HOUR
-    assert schedule.closed(NOON.replace(second=20)) == 10 * HOUR - 20
-    assert schedule.closed(NOON.replace(hour=23)) == 0
+    assert schedule.find_closed_seconds(NOON) == 10 * HOUR
+    assert schedule.find_closed_seconds(NOON.replace(second=20)) == 10 * HOUR - 20
+    assert schedule.find_closed_seconds(NOON.replace(hour=23)) == 0
     assert schedule.next_at(proof("usr", now - HOUR), now) == now + 10 * HOUR
     assert schedule.next_at(proof("usr", now + 9 * HOUR), now) == now + 15 * HOUR
     open_always = Schedule(every=6 * HOUR)
-    assert open_always.closed(NOON) == 0
+    assert open_always.find_closed_seconds(NOON) == 0
     assert open_always.next_at(proof("usr"), now) == now
 
 

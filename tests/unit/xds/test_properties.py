@@ -15,7 +15,7 @@ from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.xds.validate import validate
-from eventlog.xds.values import attribute, check, escaped
+from eventlog.xds.values import attribute, check, escape
 from eventlog.xds.write import XdsFormat
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import CATALOG, any_text, changes, xml_text
@@ -166,5 +166,5 @@ def test_a_value_that_cannot_be_said_refuses_no_object(
 
 @given(xml_text, xml_text)
 def test_text_comes_back_from_a_parser_unchanged(content: str, value: str) -> None:
-    root = etree.fromstring(f'<a b="{attribute(value)}">{escaped(content)}</a>'.encode())
+    root = etree.fromstring(f'<a b="{attribute(value)}">{escape(content)}</a>'.encode())
     assert (root.text or "", root.get("b")) == (content, value)

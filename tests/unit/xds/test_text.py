@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from eventlog.core.errors import ExpressionError, value_shown
-from eventlog.xds.values import attribute, check, escaped
+from eventlog.xds.values import attribute, check, escape
 
 FORBIDDEN = [*range(9), 0xB, 0xC, *range(0xE, 0x20), 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xFFFE, 0xFFFF]
 CARRIED = [0x9, 0xA, 0xD, 0x20, 0x7F, 0x85, 0xA0, 0x2028, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x1FFFE, 0x10FFFF]
 
 
 @pytest.mark.parametrize("code", FORBIDDEN, ids=hex)
-@pytest.mark.parametrize("write", [check, escaped, attribute])
+@pytest.mark.parametrize("write", [check, escape, attribute])
 def test_a_forbidden_character_is_refused_by_place_and_name(write: object, code: int) -> None:
     with pytest.raises(ExpressionError, match=rf"character 4 is U\+{code:04X}, which XML 1.0 cannot carry"):
         write("<é&" + chr(code))  # type: ignore[operator] # three functions of one shape
@@ -21,7 +21,7 @@ def test_a_forbidden_character_is_refused_by_place_and_name(write: object, code:
 @pytest.mark.parametrize("code", CARRIED, ids=hex)
 def test_every_other_character_is_carried(code: int) -> None:
     check(chr(code))
-    assert escaped(chr(code)) == ("&#13;" if code == 0xD else chr(code))
+    assert escape(chr(code)) == ("&#13;" if code == 0xD else chr(code))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_message_shows_a_value_short_and_printable(value: object, expected: st
 
 
 def test_only_what_must_be_is_escaped() -> None:
-    assert escaped("a<b>&c\r\n\t\"'") == "a&lt;b&gt;&amp;c&#13;\n\t\"'"
+    assert escape("a<b>&c\r\n\t\"'") == "a&lt;b&gt;&amp;c&#13;\n\t\"'"
     assert attribute("a<b>&c\r\n\t\"'") == "a&lt;b&gt;&amp;c&#13;&#10;&#9;&quot;'"
     text = "nothing to do"
-    assert escaped(text) is text
+    assert escape(text) is text

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import context, op
 from sqlalchemy.schema import CreateIndex, CreateSequence, CreateTable, DropSequence, DropTable
 
-from eventlog.capture.install import ADOPTED, MADE, SEQUENCE, TABLESPACE, noted
+from eventlog.capture.install import ADOPTED, MADE, SEQUENCE, TABLESPACE, recall_log
 from eventlog.capture.log_tables import companion_tables, log_domains, log_sequence, log_table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
@@ -24,7 +24,7 @@ def upgrade() -> None:
     dialect = dialect_of(op.get_bind())
     setup, *others = companion_tables(names, dialect).tables.values()
     _make(setup)
-    known = noted(names)
+    known = recall_log(names)
     # It is ours if a note said so before it was made, and else somebody's own.
     adopted = MADE not in known and _is_there(names.table, names.schema)
     _note(names, setup, known, adopted=adopted)
@@ -43,7 +43,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     dialect = dialect_of(op.get_bind())
-    known = noted(names)
+    known = recall_log(names)
     setup, *others = companion_tables(names, dialect).tables.values()
     for table in others:
         _drop(table)

@@ -13,7 +13,7 @@ from eventlog.core.model import Event
 from eventlog.core.rules import decide
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.tablekey import quoted
+from eventlog.core.tablekey import quote_value
 from tests.support.examples import examples
 
 SPELLINGS = [
@@ -59,17 +59,17 @@ def key_of(text: str, *types: str, **more: Any) -> str:
 
 @pytest.mark.parametrize("kind, canonical, spelled", SPELLINGS)
 def test_a_value_is_spelled_in_one_way(kind: str, canonical: str, spelled: list[str]) -> None:
-    known = f"k0={quoted(canonical)}"
+    known = f"k0={quote_value(canonical)}"
     assert key_of(known, kind) == known
     for text in spelled:
-        assert key_of(f"k0={quoted(text)}", kind) == known, text
-        assert key_of(f"k1=x+K0={quoted(text)}", kind, "varchar") == f"{known}+k1=x", text
+        assert key_of(f"k0={quote_value(text)}", kind) == known, text
+        assert key_of(f"k1=x+K0={quote_value(text)}", kind, "varchar") == f"{known}+k1=x", text
 
 
 @pytest.mark.parametrize("kind, values", KEPT)
 def test_what_is_no_such_value_stays_as_it_is(kind: str, values: list[str]) -> None:
     for value in values:
-        assert key_of(f"k0={quoted(value)}", kind) == f"k0={quoted(value)}"
+        assert key_of(f"k0={quote_value(value)}", kind) == f"k0={quote_value(value)}"
 
 
 def test_rows_of_one_object_are_one_change() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import DataError
 from eventlog.core.rules.screen import Identities, Naming, identities_of
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.xds.references import referenced
+from eventlog.xds.references import find_referenced
 from tests.support.shares import met, shares
 
 A_FEW_TIMES = 8
@@ -43,7 +43,7 @@ def columns_are_looked_up(count: int, *, view: bool = False) -> None:
 def views_refer_to_others(count: int) -> None:
     columns = [(Column(name=f"pk_k{n}"), Column(name=f"fk__k{n - 1}__other")) for n in range(count)]
     catalog = Counting([Table(name=f"v{n}", view=True, columns=pair) for n, pair in enumerate(columns)])
-    referred = [referenced(catalog, view, view.columns[1]) for view in catalog]
+    referred = [find_referenced(catalog, view, view.columns[1]) for view in catalog]
     assert referred == [None, *catalog.tables[:-1]]
 
 

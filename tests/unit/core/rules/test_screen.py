@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.model import REFRESH_FOR, Event, Kind, Op, Reason, Row, RowId
-from eventlog.core.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options, decide, screen, wanted
+from eventlog.core.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options, decide, list_wanted, screen
 from eventlog.core.rules.screen import in_order
 from eventlog.core.schema import Catalog, Column, Table
 from tests.support.shares import met, shares
@@ -37,7 +37,7 @@ def became(*events: Event, options: Options | None = None) -> dict[int, Reason]:
 
 
 def asked(*events: Event, catalog: Catalog | None = CATALOG, options: Options | None = None) -> dict[RowId, set[str]]:
-    found = wanted(screen(events, catalog, options or Options()))
+    found = list_wanted(screen(events, catalog, options or Options()))
     return {row: set(attributes) for row, attributes in found.items()}
 
 
@@ -118,7 +118,7 @@ def test_columns_are_asked_for_as_the_database_writes_them() -> None:
 def test_rows_that_nobody_asked_for_change_nothing(events: list[Event]) -> None:
     row: Row = {"fname": "Jack", "lname": None, PHONE: ()}
     rows = dict.fromkeys((ONE, TWO), row)
-    answers = dict.fromkeys(wanted(screen(events, CATALOG, Options())), row)
+    answers = dict.fromkeys(list_wanted(screen(events, CATALOG, Options())), row)
     changes, outcomes = decide(events, answers, catalog=CATALOG)
     met(asked=answers and answers != rows, told=changes)
     assert decide(events, rows, catalog=CATALOG) == (changes, outcomes)

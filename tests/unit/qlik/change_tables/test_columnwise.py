@@ -18,7 +18,7 @@ from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.change_tables.format import (
     ChangeTableFormat,
-    laid,
+    lay_out,
 )
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -144,7 +144,7 @@ def images(*pairs: tuple[Any, Any], table: str = "usr", column: str = "pay", key
 def taken(changes: list[Change], **chosen: Any) -> RowsDocument | None:
     """What the quick way makes of the changes; None where it is not taken."""
     form = ChangeTableFormat(settings=ChangeTableSettings(**chosen))
-    columns = laid(ChangeTables(form.settings, CATALOG), changes)
+    columns = lay_out(ChangeTables(form.settings, CATALOG), changes)
     if columns is None:
         return None
     [document] = form.bind([columns])
@@ -162,7 +162,7 @@ def test_the_quick_way_is_taken_and_leaves_out_what_did_not_change() -> None:
 
 
 def test_nothing_changed_is_no_row() -> None:
-    columns = laid(ChangeTables(ChangeTableSettings(), CATALOG), images(*[(1, 1)] * 9))
+    columns = lay_out(ChangeTables(ChangeTableSettings(), CATALOG), images(*[(1, 1)] * 9))
     assert columns is not None
     assert columns.count == 0
 

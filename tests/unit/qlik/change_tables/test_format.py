@@ -287,5 +287,5 @@ def test_a_row_without_a_time_stands_in_the_earliest() -> None:
 
 def test_a_partition_is_over_when_a_row_comes_after_it() -> None:
     found = Partitions(60, BASE).of(seq(dt.datetime(2026, 1, 1, 10, 30)))
-    assert not found.closed_by(seq(dt.datetime(2026, 1, 1, 10, 59, 59, 990_000)))
-    assert found.closed_by(seq(dt.datetime(2026, 1, 1, 11)))
+    assert not found.is_closed_by(seq(dt.datetime(2026, 1, 1, 10, 59, 59, 990_000)))
+    assert found.is_closed_by(seq(dt.datetime(2026, 1, 1, 11)))

@@ -445,5 +445,5 @@ def test_messages_that_have_their_numbers_are_bound_with_them() -> None:
 def test_a_message_of_no_known_transaction_is_closed_as_it_is_written() -> None:
     [written] = MessageFormat().writer(Catalog([ORDERS]))([change(7, Op.DELETE, transaction=None)])
     assert isinstance(written, WrittenMessage)
-    assert written.closed() == (written.head, written.tail)
+    assert written.close() == (written.head, written.tail)
     assert b'"transactionEventCounter":null,"transactionLastEvent":null' in (written.tail or b"")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError
 from eventlog.core.model import Op
-from eventlog.qlik.messages.kept import kept, read_kept, read_record
+from eventlog.qlik.messages.kept import read_kept, read_messages, read_record
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.settings import MessageSettings
@@ -42,7 +42,7 @@ def values(**settings: Any) -> list[bytes]:
 
 def operations(content: bytes, reader: MessageReader | None = None) -> list[str]:
     reader = reader or MessageReader()
-    found = [read_kept(reader, message) for _, message in kept(content)]
+    found = [read_kept(reader, message) for _, message in read_messages(content)]
     return [str(one) if isinstance(one, DataError) else one.operation or one.kind for one in found]
 
 
@@ -58,14 +58,14 @@ def test_pretty_printed_json_in_any_number() -> None:
     pretty = b"\n\n".join(json.dumps(json.loads(one), indent=2).encode() for one in JSON)
     assert operations(b"\xef\xbb\xbf" + pretty) == OPERATIONS
     lines = len(pretty.split(b"\n\n")[0].splitlines())
-    assert [place for place, _ in kept(pretty)][:2] == ["line 1", f"line {lines + 2}"]
+    assert [place for place, _ in read_messages(pretty)][:2] == ["line 1", f"line {lines + 2}"]
 
 
 def test_arrays_on_one_line_and_on_many() -> None:
     array = [json.loads(one) for one in JSON]
     assert operations(json.dumps(array).encode()) == OPERATIONS
     assert operations(json.dumps(array, indent=1).encode()) == OPERATIONS
-    assert [place for place, _ in kept(json.dumps(array).encode())] == [f"line 1, item {n}" for n in (1, 2, 3)]
+    assert [place for place, _ in read_messages(json.dumps(array).encode())] == [f"line 1, item {n}" for n in (1, 2, 3)]
     assert operations(b"[]") == []
 
 
@@ -79,7 +79,7 @@ def test_lines_in_base64(quoted: bool) -> None:
 
 def test_what_kcat_makes_of_avro() -> None:
     for value in (bytes(range(256)), *values(encoding="avro")):
-        [(_, message)] = kept(kcat(value))
+        [(_, message)] = read_messages(kcat(value))
         assert message == value
     envelopes = b"".join(map(kcat, [TOLD, *values(mode="metadata", encoding="avro")]))
     assert operations(envelopes) == ["metadata", *OPERATIONS]
@@ -162,7 +162,7 @@ def test_whatever_stands_in_a_metadata_message_is_told_or_a_sentence(place: tupl
     for name in place[:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    for _, message in kept(msgspec.json.encode(content)):
+    for _, message in read_messages(msgspec.json.encode(content)):
         found = read_kept(MessageReader(), message)
         met(read=not isinstance(found, DataError), refused=isinstance(found, DataError))
         assert _as_text(found)
@@ -190,9 +190,9 @@ def test_a_value_of_another_type_in_metadata_is_a_sentence(place: tuple[str, ...
     for name in place[:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    [(_, message)] = kept(msgspec.json.encode(content))
+    [(_, message)] = read_messages(msgspec.json.encode(content))
     found = read_kept(MessageReader(), message)
     assert str(found) == f"The metadata message's {said}."
     inner[place[-1]] = None
-    [(_, message)] = kept(msgspec.json.encode(content))
+    [(_, message)] = read_messages(msgspec.json.encode(content))
     assert not isinstance(read_kept(MessageReader(), message), DataError)

@@ -15,7 +15,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import Op
 from eventlog.qlik.messages.document import lines
 from eventlog.qlik.messages.metadata import structure_of
-from eventlog.qlik.messages.reader import MessageReader, bytes_of, decoded, lenient, masks
+from eventlog.qlik.messages.reader import MessageReader, bytes_of, decode, lenient, masks
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import container_block, container_head, container_schema, with_metadata
@@ -108,7 +108,7 @@ def test_a_namespace_that_avro_forbids_is_read() -> None:
 )
 def test_what_is_no_schema_is_said(schema: str) -> None:
     with pytest.raises(DataError):
-        decoded(lenient(schema), b"\x00")
+        decode(lenient(schema), b"\x00")
 
 
 def test_bytes_that_are_left_over_are_seen() -> None:

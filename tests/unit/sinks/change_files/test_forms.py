@@ -100,7 +100,7 @@ def test_how_a_cell_is_written_in_csv_depends_on_no_other_cell(cells: list[Any],
 
 
 def test_the_preset_has_the_defaults_of_the_product(tmp_path: Path) -> None:
-    sink = opened(ChangeTableFiles(tmp_path, QLIK.chosen("csv")))
+    sink = opened(ChangeTableFiles(tmp_path, QLIK.choose_files("csv")))
     sink.commit("", made(ADD, EMPTY, LOADED))
     assert names(tmp_path) == [
         "_position.json",
@@ -159,7 +159,7 @@ def test_loads_count_on_and_have_no_partition(tmp_path: Path) -> None:
 
 
 def test_delimiter_quote_null_and_header_line_are_settings() -> None:
-    form = RowFileSettings(delimiter="|", quote="'", null_value="NULL", header=False).chosen("csv")
+    form = RowFileSettings(delimiter="|", quote="'", null_value="NULL", header=False).choose_files("csv")
     columns = [ChangeColumn(name="a", type="text"), ChangeColumn(name="b", type="numeric")]
     cells = (["a|b", "it's", "NULL", None, 'a,"b"'], [Decimal(1), None, Decimal("1.5"), None, None])
     assert file_bytes(columns, cells, form).decode().splitlines() == [
@@ -173,7 +173,7 @@ def test_delimiter_quote_null_and_header_line_are_settings() -> None:
 
 
 def test_what_is_no_text_has_quotes_too_where_it_looks_like_something_else() -> None:
-    form = RowFileSettings(delimiter="-", null_value="1", header=False).chosen("csv")
+    form = RowFileSettings(delimiter="-", null_value="1", header=False).choose_files("csv")
     columns = [ChangeColumn(name="a", type="date"), ChangeColumn(name="b", type="integer")]
     assert file_bytes(columns, ([AT.date()], [1]), form) == b'"2024-05-06"-"1"\n'
 
@@ -194,8 +194,8 @@ def test_what_no_reader_could_take_apart_is_refused(said: dict[str, Any], why: s
 
 def test_gzip_does_not_go_with_parquet_and_the_preset_leaves_it_out() -> None:
     with pytest.raises(ConfigError, match="cannot be combined with Parquet"):
-        RowFileSettings(gzip=True).chosen("parquet")
-    form = QLIK.chosen("parquet")
+        RowFileSettings(gzip=True).choose_files("parquet")
+    form = QLIK.choose_files("parquet")
     assert (form.ending, form.descriptions, form.format_options) == ("parquet", "beside", {})
 
 

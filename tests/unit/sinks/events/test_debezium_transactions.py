@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.counting import TransactionCounts, counted, counts_after
+from eventlog.core.counting import TransactionCounts, count_written, counts_after
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.document import Message, MessagesDocument
@@ -52,7 +52,7 @@ def bound(
 ) -> list[MessagesDocument]:
     """The documents of changes that are counted."""
     written = [one for one in made.writer(OURS)(changes) if not isinstance(one, Refusal)]
-    numbered, _ = counted(written, told or {}, going_on)
+    numbered, _ = count_written(written, told or {}, going_on)
     return [one for one in made.bind(numbered) if isinstance(one, MessagesDocument)]
 
 

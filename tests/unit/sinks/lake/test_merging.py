@@ -92,7 +92,7 @@ def test_a_merge_gives_the_rows_that_its_changes_give(first: int) -> None:
         chance = random.Random(seed)
         table = {key: {"k": key, "a": -key, "b": None} for key in chance.sample(range(8), chance.randrange(6))}
         changes = history(chance, table, chance.randrange(1, 25))
-        merge = Merging(KEY).merged(fold(changes, KEY))
+        merge = Merging(KEY).merge(fold(changes, KEY))
         assert done(table, merge) == one_by_one(table, changes), seed
 
 
@@ -113,6 +113,6 @@ def test_keys_that_are_swapped_are_told_by_what_they_were() -> None:
             ChangeRow(oper="B", values={"k": former, "a": None, "b": None}, changed=frozenset()),
             ChangeRow(oper="U", values={"k": key, "a": None, "b": None}, changed=frozenset(KEY)),
         ]
-    merge = Merging(KEY).merged(fold(changes, KEY))
+    merge = Merging(KEY).merge(fold(changes, KEY))
     rows = done(table, merge)
     assert {key: row["a"] for key, row in rows.items()} == {1: "two", 2: "one"}

@@ -6,7 +6,7 @@ import pytest
 
 from eventlog.core.errors import DamageError, SourceError
 from eventlog.core.model import Op, Status
-from eventlog.core.plural import counted
+from eventlog.core.plural import count_words
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.emulator import record, row_record, table_record
@@ -26,7 +26,7 @@ def test_a_stream_that_ends_inside_a_record(missing: int) -> None:
     assert (told(found), type(error)) == ([(Op.ADD, None, 1)], DamageError)
     assert f"Byte {len(GOOD)}: " in str(error)
     left = missing if missing < 20 else 16 - (36 - missing) if missing > 20 else 20
-    assert f"{counted(left, 'byte')} more should follow" in str(error)
+    assert f"{count_words(left, 'byte')} more should follow" in str(error)
 
 
 @pytest.mark.parametrize("size", [0, 15, 35])

@@ -18,7 +18,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, row_record, table_record
 from eventlog.sources.gbase.files import chunks_of
-from eventlog.sources.gbase.images import spelled_as, table_of
+from eventlog.sources.gbase.images import respell, table_of
 from eventlog.sources.gbase.layout import CapturedLayout, layout_of, read_layout, read_type
 from eventlog.sources.gbase.records import CdcRecord, name_of
 from eventlog.sources.gbase.rows import GBaseRowReader
@@ -278,7 +278,7 @@ def test_a_table_is_found_by_its_name_in_the_schema_file() -> None:
     layout = layout_of(5, "c1 integer, c2 date")
     table = table_of(5, layout, own, known)
     assert (table.whole, table.key) == ("shop.t1", ("c2", "c9"))
-    assert [column.name for column in spelled_as(layout, table).columns] == ["C1", "c2"]
+    assert [column.name for column in respell(layout, table).columns] == ["C1", "c2"]
 
 
 def test_files_that_cannot_be_read_are_sentences(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from eventlog.core.errors import DataError, UsageError
-from eventlog.sources.linter.exports import export_rows, exported, file_rows, in_order
-from eventlog.sources.linter.rows import signed
+from eventlog.sources.linter.exports import export_row, export_rows, file_rows, in_order
+from eventlog.sources.linter.rows import to_signed
 from eventlog.sources.linter.settings import ReadingSettings
 from tests.support.linter import READING, ROW, commit, ended, insert, queued, row
 
@@ -28,9 +28,10 @@ READ = [row(syslog_addr=2**63 - 64), *ROWS[1:]]
 
 def records() -> list[dict[str, Any]]:
     """The rows as SQL tools export them: signed numbers."""
-    found = [exported(one) for one in ROWS]
+    found = [export_row(one) for one in ROWS]
     return [
-        {**one, "SYSLOG_ADDR": signed(one["SYSLOG_ADDR"]), "TRANSACT_ID": signed(one["TRANSACT_ID"])} for one in found
+        {**one, "SYSLOG_ADDR": to_signed(one["SYSLOG_ADDR"]), "TRANSACT_ID": to_signed(one["TRANSACT_ID"])}
+        for one in found
     ]
 
 
@@ -64,7 +65,7 @@ def test_rows_in_any_order_are_sorted_in_bounded_memory(limit: int) -> None:
 
 
 def test_a_receiving_queue_comes_as_it_arrived(tmp_path: Path) -> None:
-    rows = [exported(row(extdata=number)) for number in (0, 1, 2, 0)]
+    rows = [export_row(row(extdata=number)) for number in (0, 1, 2, 0)]
     for one in rows:
         del one["SYSLOG_ADDR"]
     (tmp_path / "queue.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
@@ -124,6 +125,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 )
 def test_a_cell_of_another_kind_is_refused_with_its_place(tmp_path: Path, name: str, value: object, words: str) -> None:
     path = tmp_path / "queue.jsonl"
-    path.write_bytes(json.dumps({**exported(ROW), name: value}).encode())
+    path.write_bytes(json.dumps({**export_row(ROW), name: value}).encode())
     with pytest.raises(DataError, match=f"row 1: {words}"):
         list(file_rows(path, READING))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.sources.linter.dump import FollowedQueue, QueueRestart, dumped, text_of
+from eventlog.sources.linter.dump import FollowedQueue, QueueRestart, dump_operations, text_of
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
 from eventlog.sources.linter.operations import Action, Coding
 from eventlog.sources.linter.rows import QueueRow, address
@@ -27,7 +27,7 @@ OWNER = {"ID": 1, "PHOTO": bytes(range(24)), "NAME": "Ida"}
 
 def dump(rows: Iterable[QueueRow], **settings: Any) -> str:
     reading = replace(READING, **settings)
-    found = dumped(rows, SourceTables(SCHEMA, reading), reading)
+    found = dump_operations(rows, SourceTables(SCHEMA, reading), reading)
     return "".join(line + "\n" for one in found for line in text_of(one))
 
 
@@ -108,7 +108,7 @@ def test_damage() -> None:
 
 def point(*operations: EmulatedOperation) -> QueueRestart | None:
     restart = FollowedQueue()
-    list(dumped(queued(operations), SourceTables(SCHEMA, READING), READING, restart.take))
+    list(dump_operations(queued(operations), SourceTables(SCHEMA, READING), READING, restart.take))
     return restart.point
 
 
@@ -145,7 +145,7 @@ def test_an_action_that_nobody_knows_says_nothing() -> None:
 
 
 def test_a_time_that_is_none_is_told_in_the_dump_and_makes_it_damaged() -> None:
-    [one] = dumped([row(oper_date=ROW.oper_date[:-1])], SourceTables(SCHEMA, READING), READING)
+    [one] = dump_operations([row(oper_date=ROW.oper_date[:-1])], SourceTables(SCHEMA, READING), READING)
     assert one.damaged
     assert one.time.startswith("! ")
 

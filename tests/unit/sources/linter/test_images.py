@@ -16,7 +16,7 @@ from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, oper_date
 from eventlog.sources.linter.tables import RawCodec
-from eventlog.sources.linter.telling import grouped
+from eventlog.sources.linter.telling import group_rows
 from eventlog.sources.stream.images import tell
 from eventlog.sources.stream.spill import spill_to
 from tests.support.linter import (
@@ -258,7 +258,7 @@ def test_a_blob_operation_names_a_column_of_its_table() -> None:
     wrong = EmulatedOperation(transaction=1, action=Action.CLEAR_BLOB, table=NUMBER, after=TABLE, column="PHOTO")
     with pytest.raises(DataError, match="CLEAR BLOB names the column PHOTO, which table 17 does not have"):
         queued([wrong])
-    assert list(grouped([])) == []
+    assert list(group_rows([])) == []
 
 
 def test_what_ended_before_the_place_was_handed_out() -> None:

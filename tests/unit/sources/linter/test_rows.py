@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.sources.linter.rows import COLUMNS, address, oper_date, oper_time, queue_row, signed, utc_reader
+from eventlog.sources.linter.rows import COLUMNS, address, oper_date, oper_time, queue_row, to_signed, utc_reader
 from tests.support.linter import ROW, row, row_of
 
 
@@ -53,7 +53,7 @@ def test_numbers_that_arrive_negative_are_unsigned() -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_signed_numbers_come_back(number: int) -> None:
-    assert signed(number & 2**64 - 1) == number
+    assert to_signed(number & 2**64 - 1) == number
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import Row
 from eventlog.core.registry import names
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.linter.layouts import RecordLayout, Type, published, record_fields
+from eventlog.sources.linter.layouts import RecordLayout, Type, describe_published, record_fields
 from eventlog.sources.linter.packed import PackedCodec
 from eventlog.sources.linter.settings import LinterSettings, ReadingSettings
 from eventlog.sources.linter.tables import RawCodec, SourceTables, codec
@@ -51,7 +51,7 @@ def test_types_that_linter_does_not_have(written: str) -> None:
 
 
 def test_consumers_see_types_by_the_names_that_they_know() -> None:
-    seen = published(table("date", "extfile", "varbyte(7)", "int", "blob"))
+    seen = describe_published(table("date", "extfile", "varbyte(7)", "int", "blob"))
     assert [column.type for column in seen.columns] == ["timestamp(2)", "varchar(512)", "varbinary(7)", "int", "blob"]
 
 

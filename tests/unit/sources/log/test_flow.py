@@ -20,9 +20,9 @@ from eventlog.sources.log.flow import (
     OutputLag,
     Pace,
     WaitingParts,
+    count_recently_settled,
+    count_settled,
     patience,
-    quickened,
-    settled_of_late,
 )
 from eventlog.sources.marks import as_text, value_of
 
@@ -118,7 +118,7 @@ SETTLED = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 10_000)), max_s
 def paced(settled: list[tuple[int, int]]) -> Pace:
     pace: Pace = ()
     for now, rows in settled:
-        pace = quickened(pace, rows, float(now))
+        pace = count_settled(pace, rows, float(now))
     return pace
 
 
@@ -128,18 +128,18 @@ def test_what_the_window_holds_is_counted_whole_and_what_is_older_is_not(settled
     pace = paced(settled)
     certain = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS + STEP_SECONDS)
     possible = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS)
-    assert certain <= settled_of_late(pace, now) <= possible
+    assert certain <= count_recently_settled(pace, now) <= possible
     assert len(pace) <= WINDOW_SECONDS // STEP_SECONDS + 1
     assert (value_of(as_text(pace), Pace) or ()) == pace
 
 
 def test_the_rate_is_told_with_its_window() -> None:
     pace = paced([(1000, 300), (1030, 300)])
-    found = rate_of(Flow(settled=settled_of_late(pace, 1031.0)))
+    found = rate_of(Flow(settled=count_recently_settled(pace, 1031.0)))
     assert (found.rows, found.seconds, found.per_second) == (600, WINDOW_SECONDS, 10.0)
-    assert settled_of_late(pace, 1075.0) == 300
-    assert rate_of(Flow(settled=settled_of_late(pace, 2000.0))).per_second == 0.0
+    assert count_recently_settled(pace, 1075.0) == 300
+    assert rate_of(Flow(settled=count_recently_settled(pace, 2000.0))).per_second == 0.0
 
 
 def test_a_clock_that_was_set_back_forgets_what_lies_ahead_of_it() -> None:
-    assert settled_of_late(quickened(paced([(5000, 300)]), 12, 1000.0), 1001.0) == 12
+    assert count_recently_settled(count_settled(paced([(5000, 300)]), 12, 1000.0), 1001.0) == 12

@@ -12,7 +12,7 @@ from eventlog.core.model import ABSENT, Change, Edit, Image, Op, Reason, Refusal
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
-from eventlog.sources.stream.images import key_text, parted, tell
+from eventlog.sources.stream.images import key_text, part_image, tell
 from eventlog.xds.write import XdsFormat
 
 T1 = Table(name="t1", schema="shop", columns=(Column(name="id", type="integer", key=1), Column(name="c")))
@@ -92,7 +92,7 @@ def test_our_own_changes_are_loopback_unless_they_are_allowed() -> None:
 
 
 def test_a_changed_key_is_the_end_of_one_object_and_the_beginning_of_another() -> None:
-    assert parted(image(Op.MODIFY, ONE, {"id": 2, "c": "a"}, last=True), ["id"]) == (
+    assert part_image(image(Op.MODIFY, ONE, {"id": 2, "c": "a"}, last=True), ["id"]) == (
         image(Op.DELETE, ONE),
         Image(position=(9, 3, 1), op=Op.ADD, table="shop.t1", after={"id": 2, "c": "a"}, last=True),
     )
@@ -108,7 +108,7 @@ def test_a_changed_key_is_the_end_of_one_object_and_the_beginning_of_another() -
     ],
 )
 def test_all_else_stays_one(one: Image) -> None:
-    assert parted(one, ["id"]) == (one,)
+    assert part_image(one, ["id"]) == (one,)
 
 
 @pytest.mark.parametrize(
