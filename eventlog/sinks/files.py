@@ -80,9 +80,9 @@ class FileSink:
             raise not_written("Documents", self.folder, error) from error
 
     def last(self) -> str:
-        """The greatest id in the folder, for ids sort like the positions that they come from.
+        """Return the greatest id in the folder, or the empty string.
 
-        Else the empty string.
+        Ids sort like the positions they are made from.
         """
         return self._last
 
@@ -151,11 +151,9 @@ class FileSink:
         return hidden
 
     def _take(self, plan: str, documents: Sequence[Document]) -> HiddenFiles | None:
-        """The files of a plan, if just these documents were prepared.
+        """Take the files prepared for exactly these documents; discard those of earlier plans.
 
-        What was begun before it is wanted no more.
-
-        Without a plan, or one that was not prepared, nothing is wanted any more.
+        None if the plan has none; then all prepared files are discarded.
         """
         with self._turn:
             former = []
@@ -174,7 +172,7 @@ class FileSink:
         return None if prepared is None else prepared.hidden
 
     def path(self, identity: str) -> Any:
-        """Where the document with this id stands."""
+        """Return the path of the document with this id."""
         return self.folder / f"{file_name(identity)}{self.suffix}"
 
     def _files(self, document: Document) -> list[tuple[PurePath, bytes]]:
@@ -191,20 +189,19 @@ class FileSink:
         return [(self._label(path), identity), (path, document.body)]
 
     def _label(self, path: PurePath) -> PurePath:
-        """The hidden file that keeps an id which is too long for a name.
-
-        It comes before the document.
+        """Return the hidden file with the whole id of a shortened name; written before the
+        document.
         """
         return path.with_name(f".{path.name}.id")
 
     def _folders(self) -> Iterator[Path]:
-        """The folder, and those that routes lead to or have led to."""
+        """Yield the folder and those of routes, former ones included."""
         if not (self.folder / ROUTED).exists():
             return iter([self.folder])
         return folders_from(self.folder, dotted=False)
 
     def _ids(self, paths: Iterable[PurePath]) -> Iterator[str]:
-        """The ids of the documents among these files."""
+        """Yield the ids of the documents among these files."""
         for path in paths:
             if path.name.endswith(self.suffix) and not path.name.startswith("."):
                 identity = document_id(path.name.removesuffix(self.suffix))
@@ -215,9 +212,7 @@ class FileSink:
 
 
 def file_name(identity: str) -> str:
-    """A name that every file system can carry, different for different ids even where case does not
-    count.
-    """
+    """Make a file name valid on every file system, unique even where case is ignored."""
     plain = identity.encode("utf-8", "surrogatepass")
     escaped = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], plain)
     name = escaped.decode("ascii") or "%"  # the empty id too has a name
@@ -227,7 +222,7 @@ def file_name(identity: str) -> str:
 
 
 def document_id(name: str) -> str | None:
-    """The id behind a name; None when the name was shortened, or when it is not one of ours."""
+    """Return the id behind a file name; None if it was shortened or is not ours."""
     # A file of somebody else may have a name that is no UTF-8: so Python gives its bytes.
     encoded = name.encode("utf-8", "surrogateescape")
     plain = _escaped.sub(lambda match: bytes([int(match[1], 16)]), encoded)

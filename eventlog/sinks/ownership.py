@@ -23,9 +23,9 @@ class Owner(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def take_over(owner: Owner, tenure: Tenure | None, target: str, way_out: str) -> Owner:
-    """The owner from now on; refused for another log, and for a holder that is not the latest.
+    """Take the target over; refuse another log, and a holder other than the latest.
 
-    `target` and `way_out` are for the message: where it is, and how a log gets one of its own.
+    `target` and `way_out` are for the message: its name, and how a log gets its own target.
     """
     if tenure is None:
         # Whoever was writing there is stopped; the target stays its log's.
@@ -41,6 +41,6 @@ def take_over(owner: Owner, tenure: Tenure | None, target: str, way_out: str) ->
 
 
 def make_replaced_error(target: str) -> OccupiedError:
-    """What to tell a publisher that has been replaced."""
+    """Say that another publisher has taken the target over."""
     hint = "This one writes nothing more there."
     return OccupiedError(f"Somebody else has taken {target} over.", hint=hint)

@@ -61,7 +61,7 @@ _scratch_name = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
 
 
 def not_written(what: str, folder: Path, error: OSError) -> SinkError:
-    """Why something cannot be written in the folder."""
+    """Explain why the folder cannot be written."""
     path = error.filename2 or error.filename or folder
     may_pass = error.errno not in PERMANENT
     hint = "It is tried again." if may_pass else "Correct that and start again."
@@ -70,10 +70,9 @@ def not_written(what: str, folder: Path, error: OSError) -> SinkError:
 
 
 def folders_from(folder: Path, *, dotted: bool) -> Iterator[Path]:
-    """The folder and those below it; those whose names begin with a dot only where they are
-    `dotted`.
+    """Yield the folder and its subfolders, dotted ones only if `dotted`.
 
-    One that has an owner of its own is another output's, with all that is in it.
+    A subfolder with an owner belongs to another output; it is skipped as a whole.
     """
     for place, below, _ in os.walk(folder):
         # In place, which is how os.walk is told where not to go.
@@ -148,7 +147,7 @@ class OwnedFolder:
         flush(self.folder)  # the folder of claims may be new
 
     def _latest(self) -> FolderClaim | None:
-        """The file of the highest epoch."""
+        """Read the claim of the highest epoch."""
         # Who has a higher one may remove it while it is looked at; then there is another to look at.
         while True:
             name = max(self._names(), default="")
@@ -277,13 +276,13 @@ class PlanFolder:
             flush(folder)
 
     def read(self, path: Path) -> bytes | None:
-        """What stands in a file; None where there is none."""
+        """Read a file; None if there is none."""
         if not path.exists():
             return None
         return path.read_bytes()
 
     def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
-        """The greatest id of the files."""
+        """Return the greatest id of the files."""
         entries = (Path(entry) for folder in self._folders() for entry in os.scandir(folder))
         return max(ids(entries), default="")
 
@@ -335,10 +334,7 @@ class PlanFolder:
             flush(self.folder)
 
     def _take_file(self, path: Path) -> TakenFile | None:
-        """The file, as ours from now on.
-
-        None if it is not there any more, such as one that just got its name.
-        """
+        """Rename a hidden file so that it is ours; None if it has just got its final name."""
         words = _hidden_name(path.name)
         if words is None:
             raise _no_name_of_ours(path)
@@ -352,9 +348,8 @@ class PlanFolder:
         return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
 
     def _own_mark(self, there: Sequence[Mark]) -> Mark | None:
-        """The mark of the highest epoch, as our own from now on; others go.
-
-        None where there is nothing to mark.
+        """Make the mark of the highest epoch ours and remove the others; None if there is none to
+        keep.
         """
         if not there and not self._owned.epoch:
             return None
@@ -370,7 +365,7 @@ class PlanFolder:
         return ours
 
     def _marks(self) -> list[Mark]:
-        """All marks, the latest last."""
+        """List all marks, the latest last."""
         # Whoever looks once may miss one that is renamed meanwhile, in a large folder.
         marks = sorted(self._look_for_marks())
         while True:
@@ -389,7 +384,7 @@ class PlanFolder:
 
 
 def _ours_in(folder: Path, ending: str) -> list[Path]:
-    """The files there whose names begin and end so."""
+    """List files of ours with this ending."""
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(BEGINNING)]
     return [folder / name for name in names if name.endswith(ending)]

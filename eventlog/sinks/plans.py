@@ -54,14 +54,14 @@ class Plans(Protocol):
         """
 
     def read(self, path: Any) -> bytes | None:
-        """What stands there; None where nothing does."""
+        """Read a file; None if there is none."""
 
     def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
-        """The greatest id of what is there; `ids` tells those of files by their names."""
+        """Return the greatest id of the files; `ids` reads ids from their names."""
 
 
 def resolve(shown: str, plan: str) -> Resolved:
-    """What is there of a plan where another one, or this one, is shown last: all of it or nothing."""
+    """Resolve a plan, given the one last shown: all of it is there or nothing."""
     if plan and plan == shown:
         return Resolved(last=shown, documents=None)
     return Resolved(last=shown, documents=frozenset())

@@ -26,20 +26,21 @@ class StdoutSink:
         self._last = ""
 
     def open(self, tenure: Tenure | None) -> None:
-        """Nobody can take a stream over: a publisher makes sure that it has the lock of its log
-        before it writes.
+        """Do nothing: a stream cannot be taken over.
+
+        A publisher makes sure it holds its log's lock before it writes.
         """
 
     def last(self) -> str:
-        """The id of the last document that this process wrote; a stream keeps none from before."""
+        """Return the id of the last document this process wrote; nothing is known from before."""
         return self._last
 
     def resolve(self, plan: str) -> Resolved:
-        """Nobody knows what was read of a stream."""
+        """Know nothing: nobody can ask a stream what was read of it."""
         return Resolved()
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """Nothing can be there that nobody sees."""
+        """Do nothing: a stream has no hidden documents."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes the bodies and flushes; how durable that is, whoever reads the stream decides."""

@@ -31,18 +31,15 @@ _HARMLESS: Final = ("bool", "double", "binary", "date32", "timestamp")
 
 
 def parquet_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> bytes:
-    """A whole Parquet file of rows that are given column by column."""
+    """Return a whole Parquet file; `cells` are given column by column."""
     into = io.BytesIO()
     pq.write_table(arrow_columns(columns, cells), into, **parquet_options(columns))
     return into.getvalue()
 
 
 def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
-    """How Parquet is written: values that are all different need no dictionary, only time and
-    space.
-
-    Statistics let readers pass over what they do not seek: that is done by change_seq, by time and
-    by key.
+    """Choose options of Parquet: dictionaries only for columns with repeated values, statistics for
+    columns readers search by (change_seq, time, key).
     """
     # A name that ends in these is a header's, or a column of the source that is called alike.
     words, sought = [], []
@@ -55,9 +52,9 @@ def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
 
 
 def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> pa.Table:
-    """Rows that are given column by column, as Arrow has them.
+    """Make an Arrow table; `cells` are given column by column.
 
-    Its errors tell of a value that its type cannot hold.
+    An Arrow error names a value its type cannot hold.
     """
     schema = arrow_schema(columns)
     arrays = []
@@ -72,7 +69,7 @@ def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]
 
 
 def arrow_schema(columns: Sequence[ChangeColumn]) -> pa.Schema:
-    """The columns as Arrow has them."""
+    """Return the columns as an Arrow schema."""
     fields = []
     for column in columns:
         kind = arrow_type(column.type)
@@ -109,7 +106,7 @@ def arrow_type(sql_type: str) -> pa.DataType:
 
 
 def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[int, str]:
-    """The rows that hold a value which its column cannot, by their indexes, and why."""
+    """Find rows with a value outside its column's type; the reason by index of the row."""
     problems: dict[int, str] = {}
     for index, (column, field) in enumerate(zip(columns, arrow_schema(columns), strict=True)):
         cells = _texts([row[index] for row in rows], column)
@@ -124,9 +121,7 @@ def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[
 
 
 def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
-    """The cells as Arrow takes them: times of day, and exact numbers that stay text there, are
-    written out.
-    """
+    """Turn into text the cells Arrow keeps as text: times of day and exact numbers."""
     kind = arrow_type(column.type)
     if category(column.type) is Category.TIME:
         return [cell.isoformat("microseconds") if type(cell) is dt.time else cell for cell in cells]
@@ -139,7 +134,7 @@ def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
 
 
 def _check_cells(cells: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
-    """The same; OverflowError where Arrow would make infinity of a number."""
+    """Return the cells; raise OverflowError for a number Arrow would turn into infinity."""
     if pa.types.is_float32(kind) and any(map(too_large, cells)):
         value = next(filter(too_large, cells))
         raise OverflowError(f"Value {value} too large for a number of single precision")
@@ -147,12 +142,12 @@ def _check_cells(cells: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
 
 
 def too_large(cell: Any) -> bool:
-    """Whether single precision has no room for the number."""
+    """Return True if the number overflows single precision."""
     return cell is not None and _largest_single <= abs(cell) < math.inf
 
 
 def _make_repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
-    """The same as any array, but each value is looked at once."""
+    """Make an array with each distinct value converted once."""
     index_of = {cell: index for index, cell in enumerate(dict.fromkeys(cells))}
     indices = pa.array([index_of[cell] for cell in cells], pa.int32())
     return pa.array(list(index_of), field.type).take(indices)

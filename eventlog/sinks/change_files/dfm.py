@@ -20,7 +20,7 @@ APART: Final = "_dfm"
 
 
 def description_name(form: RowFiles, stem: str) -> PurePath:
-    """Where the description stands, from the folder of the data file."""
+    """Return the path of the description, relative to the data file's folder."""
     folder = APART if form.descriptions == "apart" else ""
     return PurePath(folder, f"{stem}.dfm")
 
@@ -37,10 +37,9 @@ def description(
     errors: int = 0,
     version: int | None = None,
 ) -> bytes:
-    """What describes the data file with a block's rows: when writing it began, and when all of its
-    bytes were there.
+    """Describe the data file of a block.
 
-    `errors` are rows that could not get in.
+    `started` and `ended` are when writing began and ended; `errors` counts rows left out.
     """
     table = block.table
     # A name goes to the last point of the whole one.
@@ -95,10 +94,7 @@ def _time(change_seq: str) -> str:
 
 
 def describe_column(column: ChangeColumn, ordinal: int) -> dict[str, Any]:
-    """A column as descriptions have it.
-
-    Length, precision and scale are 0 where the type states none.
-    """
+    """Describe a column; length, precision and scale are 0 if the type states none."""
     kind = qlik_type(column.type)
     return {
         "ordinal": ordinal,

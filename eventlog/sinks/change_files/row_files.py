@@ -31,7 +31,7 @@ def file_bytes(
     cells: Sequence[Sequence[Any]],
     form: RowFiles,
 ) -> bytes:
-    """A whole file of rows that are given column by column."""
+    """Return a whole file; `cells` are given column by column."""
     if form.format == "parquet":
         # With pyarrow, which others do without.
         from eventlog.sinks.change_files.arrow import parquet_bytes
@@ -50,7 +50,7 @@ def file_bytes(
 
 
 def csv_head(columns: Sequence[ChangeColumn], form: RowFiles) -> bytes:
-    """The line of names."""
+    """Write the line of column names."""
     quoted = _Quoting(form).quote
     return (form.delimiter.join([quoted(column.name) for column in columns]) + "\n").encode()
 
@@ -75,7 +75,7 @@ def csv_lines(
 
 
 def json_lines(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> bytes:
-    """The rows as objects by the names of the columns, each in a line of its own."""
+    """Write each row as one JSON object a line, by column name."""
     names = [column.name for column in columns]
     written = [_json_cells(column, values) for column, values in zip(columns, cells, strict=True)]
     rows = zip(*written, strict=True)
@@ -130,7 +130,10 @@ class _Quoting:
         self._signs = {*form.delimiter, *form.quote, "\r", "\n"}
 
     def column(self, cells: Sequence[Any]) -> Sequence[str]:
-        """The cells of a column. Nearly always none needs quotes, so all are looked at as one text."""
+        """Write the cells of a column as text.
+
+        Few columns need quotes, so all cells are searched as one text first.
+        """
         kinds = set(map(type, cells))
         has_null = type(None) in kinds
         kinds.discard(type(None))
@@ -165,7 +168,7 @@ class _Quoting:
 
 
 def _texts(kind: type, cells: Sequence[Any]) -> list[str]:
-    """The cells of one type as texts, without quotes."""
+    """Write cells of one type as text, without quotes."""
     write = _TEXTS.get(kind, str)
     if kind is not dt.datetime:
         return list(map(write, cells))

@@ -33,26 +33,26 @@ class RowFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> ColumnLimits | None:
-        """What columns hold: those of Parquet have types, and texts hold all."""
+        """Return what columns can hold: Parquet's are typed; text holds all, so None."""
         return ColumnLimits() if self.format == "parquet" else None
 
     @property
     def ending(self) -> str:
-        """How the names of the files end."""
+        """Return the extension of the files."""
         if self.gzip:
             return f"{self.format}.gz"
         return self.format
 
     @property
     def format_name(self) -> str:
-        """What a description calls the format."""
+        """Return the format's name for descriptions."""
         if self.format == "csv":
             return "delimited"
         return self.format
 
     @property
     def format_options(self) -> dict[str, str]:
-        """Its options in a description."""
+        """Return the options of CSV for descriptions."""
         if self.format != "csv":
             return {}
         return {
@@ -101,7 +101,7 @@ class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             )
 
     def choose_files(self, form: RowFormat) -> RowFiles:
-        """How files of this format are written; ConfigError where that has no such setting."""
+        """Merge these settings with the preset; raise ConfigError for one the format lacks."""
         if form == "parquet" and self.gzip:
             raise ConfigError(
                 "row_files.gzip cannot be combined with Parquet, which is compressed;"

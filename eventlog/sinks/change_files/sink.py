@@ -86,7 +86,7 @@ class Names:
         self.loads = dict(state.loads)
 
     def of(self, block: RowBlock, identity: str, number: int) -> str:
-        """What the file of a block is called, without its ending."""
+        """Name the file of a block, without its extension."""
         if block.load:
             self.loads[block.folder] = self.loads.get(block.folder, 0) + 1
             return f"LOAD{self.loads[block.folder]:08d}"
@@ -100,7 +100,7 @@ class Names:
 
 
 def _after(named: str) -> str:
-    """The next millisecond; no name is given twice."""
+    """Return the next millisecond, so that no name is given twice."""
     if not named:
         return ""
     # Of changes whose time nobody knows: a year 0, which strptime does not take.
@@ -144,7 +144,7 @@ class ChangeTableFiles:
             raise self._make_error(error) from error
 
     def last(self) -> str:
-        """The change_seq of the last document that is durably there."""
+        """Return the change_seq of the last document durably there."""
         return self._state.change_seq
 
     def resolve(self, plan: str) -> Resolved:
@@ -196,7 +196,7 @@ class ChangeTableFiles:
         self._forget_prepared()
 
     def _has(self, plan: str) -> bool:
-        """Whether the plan was the last that was shown."""
+        """Return True if this plan was the last one shown."""
         return bool(plan) and plan == self._state.plan
 
     def _forget_prepared(self) -> None:
@@ -204,10 +204,7 @@ class ChangeTableFiles:
             self._prepared.popitem()[1].hidden.discard()
 
     def _make_files(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedFiles:
-        """The files of documents, hidden.
-
-        They come together or not at all also where they have no plan.
-        """
+        """Write the files of documents, hidden until all of them are shown together."""
         state = self._state
         versions, opened = dict(state.versions), dict(state.open)
         lines: list[dict[str, str]] = []
@@ -248,9 +245,7 @@ class ChangeTableFiles:
         return folders_from(self.folder, dotted=True)  # as the name of a table may be
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
-        """A file's bytes, the rows in it, and what is wrong with those that hold a value which its
-        column cannot.
-        """
+        """Write a block; return the file's bytes, the rows in it and notes on rows left out."""
         if self.form.format != "parquet":
             return file_bytes(block.columns, block.cells, self.form), block, []
         from pyarrow import ArrowException
@@ -281,7 +276,7 @@ class ChangeTableFiles:
     def _files(
         self, names: Names, document: tuple[str, int], whole: RowBlock, version: int
     ) -> tuple[list[File], Notes]:
-        """The data file and its description; none for a block that has lost all its rows."""
+        """Write the data file and its description; no files if every row was left out."""
         started = self._now()
         data, block, why = self._content(whole)
         if not block.positions:
@@ -303,7 +298,7 @@ class ChangeTableFiles:
         return [(data_file, data), (folder / description_name(self.form, stem), text)], why
 
     def _partitions(self, lines: Sequence[dict[str, str]]) -> File:
-        """The list of partitions that may be read, with those that are over now."""
+        """Return the list of readable partitions, with the newly closed ones added."""
         path = self.folder / PARTITIONS
         # By their lines, so that one stands there once.
         listed = dict.fromkeys((self._plans.read(path) or b"").splitlines())
@@ -344,7 +339,7 @@ def _version(
 
 
 def _close_partitions(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
-    """What is over because the block's rows stand in the next partition; that one is open now."""
+    """Open the block's partition; return the one this closes."""
     if block.partition is None:
         return []
     former = opened.get(block.folder)
@@ -356,7 +351,7 @@ def _close_partitions(opened: dict[str, Open], block: RowBlock) -> list[dict[str
 
 
 def _over(opened: dict[str, Open], change_seq: str) -> list[dict[str, str]]:
-    """What is over because the time has come past it."""
+    """Close the partitions `change_seq` is past; return their lines."""
     over = [name for name, still in opened.items() if read_partition(still.partition).is_closed_by(change_seq)]
     return [_line(opened.pop(name)) for name in over]
 

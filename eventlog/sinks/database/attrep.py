@@ -24,7 +24,7 @@ Whose = tuple[str, str]
 
 
 def utc_now() -> dt.datetime:
-    """The time, as tables hold it."""
+    """Return the current time in UTC, without a zone as the tables store it."""
     return dt.datetime.now(dt.UTC).replace(tzinfo=None)
 
 

@@ -77,7 +77,7 @@ class RefusedEvent(NamedTuple):
 
     @property
     def outcome(self) -> Outcome:
-        """How it ends."""
+        """Return the outcome of the event."""
         return end_event(self.position, Refusal(positions=(self.position,), note=self.note, partial=self.partial))
 
 
@@ -152,10 +152,7 @@ class Control:
         self.tables.create_all(connection)
 
     def standing(self, connection: Connection) -> TaskState | None:
-        """How far the task is, locked until the transaction ends.
-
-        None before its first document.
-        """
+        """Read the task's state, locked until the transaction ends; None before its first document."""
         table = self.positions
         # The lock keeps a publisher that was replaced from writing after it was looked at.
         # One row for each task, so that tasks of one database do not wait for each other.
@@ -185,7 +182,7 @@ class Control:
             connection.execute(table.update().where(table.c.task == self.task).values(**values))
 
     def record(self, connection: Connection, target: str) -> Record | None:
-        """What is known of a change table."""
+        """Read the record of a change table."""
         query = self.records.select().where(self.records.c.target == target)
         row = connection.execute(query).first()
         if row is None:
@@ -204,7 +201,7 @@ class Control:
         )
 
     def all_records(self, connection: Connection) -> list[Record]:
-        """What is known of every change table, by its name."""
+        """Read the records of all change tables, by name."""
         # Their details one by one: there are few, and the query for one is there already.
         targets = connection.scalars(sa.select(self.records.c.target)).all()
         records = [self.record(connection, name) for name in sorted(targets)]
@@ -307,7 +304,7 @@ class Control:
             connection.execute(self.refusals.insert(), rows)
 
     def read_refused(self, connection: Connection, plan: str) -> Sequence[Outcome]:
-        """What of a plan was refused when it came first."""
+        """Read the refusals noted when the plan first came."""
         table = self.refusals
         query = table.select().where(table.c.task == self.task, table.c.plan_id == plan)
         # In one order, for a repeat has to tell the same.
@@ -332,7 +329,7 @@ class Control:
 
 
 def alterations(connection: Connection) -> Operations:
-    """What alters tables, in the words of the database."""
+    """Return Alembic's operations for altering tables on this database."""
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
 
@@ -401,9 +398,10 @@ _FACTS = ("name", "type", "header", "key")
 
 
 def try_tables(settings: DatabaseSettings) -> str:
-    """Where change tables would go; SinkError when the login, the schema or a right is missing.
+    """Try to create the change tables; raise SinkError if the login, the schema or a right is
+    missing.
 
-    Where DDL cannot be undone nothing is made: then it is only seen that the schema is there.
+    If the database cannot roll back DDL, only look whether the schema exists.
     """
     engine = connect(settings.url)
     dialect = dialect_of(engine)

@@ -39,7 +39,7 @@ class BlockShape(Struct, frozen=True, kw_only=True):
 
     @property
     def ordered(self) -> bool:
-        """Whether masks can stay as they are."""
+        """Return True if column numbers are the same in block and table, so masks need no change."""
         if len(self.places) != len(self.columns):
             return False
         return all(own == there for own, there in self.places.items())
@@ -64,9 +64,9 @@ class Evolution:
         self._shapes.clear()
 
     def shape(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
-        """How the block gets in, after what had to be made or altered.
+        """Create or alter the change table as needed; return how the block fits into it.
 
-        ExpressionError where it cannot.
+        Raises ExpressionError if it cannot fit.
         """
         # Two tables must not share a change table.
         whose = (block.target, block.table.schema, block.table.name)
@@ -109,7 +109,7 @@ class Evolution:
         return replace(self._shape(connection, made), columns=block.columns)
 
     def _alike(self, connection: Connection, target: str) -> Record | None:
-        """The change table that a database which ignores case takes for this one."""
+        """Find a change table whose name differs only in case."""
         records = self._control.all_records(connection)
         alike = [record for record in records if record.target.casefold() == target.casefold()]
         return alike[0] if alike else None
@@ -130,7 +130,7 @@ class Evolution:
             raise ExpressionError(f"{problem}; choose another suffix or schema, or, {way_out}")
 
     def _widen(self, block: RowBlock, former: Record) -> tuple[ChangeColumn, ...]:
-        """The block's columns in types that hold what the change table has as well."""
+        """Widen the block's columns to types that also hold the values already in the change table."""
         known = _name_known_columns(former)
         columns = []
         for column in block.columns:
@@ -263,13 +263,13 @@ class Evolution:
 
 
 def _name_known_columns(former: Record | None) -> dict[str, ChangeColumn]:
-    """The columns that a change table has, by their names in small letters."""
+    """Map the columns of a change table by their names in lower case."""
     columns = () if former is None else (*former.gone, *former.columns)
     return {column.name.casefold(): column for column in columns}
 
 
 def _detail(column: ChangeColumn, action: str, index: int) -> dict[str, Any]:
-    """A column as the DDL history has it."""
+    """Describe a column for the DDL history."""
     facts = describe_column(column, index + 1)
     return {
         "columnNewName": None,

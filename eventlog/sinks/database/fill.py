@@ -82,7 +82,7 @@ class Filling:
         yield from self._insert(middle, end)
 
     def _between(self, start: int, end: int) -> int | None:
-        """An index near the middle where one change ends and another begins."""
+        """Return an index near the middle, between two changes."""
         positions, middle = self._positions, (start + end) // 2
         # The two rows of a change have the same object for their positions; first what stands
         # behind the middle, then what stands before it.
@@ -92,9 +92,9 @@ class Filling:
         return None
 
     def _without_former(self, rows: Rows) -> Rows | None:
-        """The rows of one change without what its row was before; None where they say nothing of that.
+        """Remove the former values from the rows of one change; None if there are none to remove.
 
-        The change that brought it was refused too, so all that is known now counts as changed.
+        The change that brought them was refused, so every known value counts as changed.
         """
         names, own = self._place_of, self._own
         if "change_oper" not in names:
@@ -123,7 +123,7 @@ class Filling:
         return bits_to_hex(bits) if isinstance(mask, str) else bits_to_bytes(bits)
 
     def _try(self, rows: Rows) -> str | None:
-        """Why the target refuses one of the rows; None when they are in."""
+        """Insert the rows; return why the target refuses one, or None."""
         drivers: Any = self._connection.dialect.loaded_dbapi
         data_errors = (DataError, IntegrityError, drivers.DataError, drivers.IntegrityError)
         # One row that is refused would undo all others, and on PostgreSQL end the transaction.
@@ -165,9 +165,7 @@ class Filling:
         self._connection.execute(table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
 
     def _suit(self, block: RowBlock) -> Rows:
-        """The rows with the columns that the target has, the masks in its order, values as it
-        stores them.
-        """
+        """Convert rows for the target: its columns, its numbering in masks, its values."""
         shape, rows = self._shape, block.rows
         changes: dict[int, Callable[[Any], Any]] = {}
         for index, made in zip(shape.taken, shape.table.columns, strict=True):
@@ -192,7 +190,7 @@ def _change_value(value: Any, change: Callable[[Any], Any] | None) -> Any:
 
 
 def message_of(error: BaseException) -> str:
-    """The database's message, in a line."""
+    """Return the database's message in one line."""
     original = getattr(error, "orig", None) or error
     args: tuple[Any, ...] = getattr(original, "args", ())
     text = str(original)

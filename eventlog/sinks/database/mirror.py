@@ -60,7 +60,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     """All columns in the order in which they stand, which is what the bits of masks count."""
 
     def change_row(self, row: Sequence[Any]) -> ChangeRow:
-        """One of its rows as a change."""
+        """Convert a row of the change table to a change."""
         cells = dict(zip(self.names, row, strict=True))
         headers = set(self.headers.values())
         values = {name: cell for name, cell in cells.items() if name not in headers}
@@ -89,7 +89,7 @@ class Origin(Struct, frozen=True, kw_only=True):
             former = change.oper
 
     def _find_changed(self, cells: dict[str, Any], values: dict[str, Any], oper: str) -> frozenset[str]:
-        """The columns that the row is about; without a mask those that are not NULL."""
+        """Find the columns the row sets; without a mask, those not NULL."""
         mask = self.headers.get("change_mask")
         # A before image has no mask: it has all that was captured.
         if mask is None or oper == "B":
@@ -100,7 +100,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 
 def origin(connection: Connection, record: Record, schema: str | None) -> Origin:
-    """The change table of the record; DataError where a mirror cannot be kept from it."""
+    """Describe a change table as a source of a mirror; raise DataError if it cannot be one."""
     types = {column.name.casefold(): column.type for column in (*record.gone, *record.columns)}
     heads = {column.name.casefold() for column in record.columns if column.header}
     told = sa.inspect(connection).get_columns(record.target, schema)
@@ -209,7 +209,7 @@ class Watermarks:
         )
 
     def of(self, connection: Connection, mirror: str) -> str:
-        """The change_seq of the last change that the mirror shows."""
+        """Return the change_seq of the last change in the mirror."""
         query = sa.select(self.table.c.change_seq).where(self.table.c.mirror == mirror)
         # Locked, so that two who apply at once do it one after the other.
         return connection.scalar(query.with_for_update()) or BEGINNING
@@ -317,9 +317,7 @@ class Mirrors:
         return chosen
 
     def _transaction(self) -> AbstractContextManager[Connection]:
-        """A transaction of a session that compares texts as the columns say, whatever the client's
-        settings are.
-        """
+        """Begin a transaction comparing text as the columns say, whatever the client's settings."""
         return transaction(self._engine, "The database of the change tables")
 
     def _piece_of(self, connection: Connection, source: Origin, mirror: Table) -> tuple[int, str]:
@@ -345,7 +343,7 @@ class Mirrors:
         return len(rows), last
 
     def _next(self, connection: Connection, source: Origin, mark: str) -> Sequence[Any]:
-        """The rows after the watermark; a change is never cut in two."""
+        """Read the rows after the watermark, whole changes only."""
         sequence = source.table.c[source.headers["change_seq"]]
         oper = source.table.c[source.headers["change_oper"]]
         # Both rows of an update have one change_seq, and B comes before U by its letter.
@@ -456,7 +454,7 @@ class Carrier:
             self._connection.execute(self._table.insert(), rows)
 
     def _times(self, keys: Sequence[Any]) -> dict[Any, int]:
-        """How many rows there are of each key."""
+        """Count the rows of each key."""
         column = self._table.c[WHOLE_ROW]
         times: dict[Any, int] = {}
         for start in range(0, len(keys), ASKED_KEYS):
@@ -481,7 +479,7 @@ class Carrier:
         self._connection.execute(changed, bound)
 
     def _existing(self, keys: Sequence[Key]) -> set[Key]:
-        """Which of the keys the mirror has."""
+        """Return those of the keys present in the mirror."""
         columns = [self._table.c[name] for name in self._key]
         existing: set[Key] = set()
         for start in range(0, len(keys), ASKED_KEYS):

@@ -30,7 +30,7 @@ def refuse_loose_key(connection: Connection, name: str, schema: str | None, reco
 
 
 def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with the keys of mirrors that are there, and what mends it.
+    """Find mirrors with a wrong key; yield the problem and its correction.
 
     `change_schema` has the change tables.
     """

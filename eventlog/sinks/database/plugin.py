@@ -23,7 +23,7 @@ class DatabaseOutput(
 
     @property
     def places(self) -> Places:
-        """Its tables."""
+        """Name the output's places: tables of a database."""
         return "table", "a database", ()
 
 

@@ -36,7 +36,7 @@ class DatabaseSettings(OutputKeys, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> ColumnLimits:
-        """What columns of its database hold."""
+        """Return what columns of this database can hold."""
         from eventlog.sql.connect import read_url
         from eventlog.sql.dialect import dialect_of
 

@@ -111,11 +111,11 @@ class DatabaseSink:
                 self._control.prepare(connection)
 
     def last(self) -> str:
-        """The change_seq of the last document that is durably there."""
+        """Return the change_seq of the last document durably there."""
         return "" if self._standing is None else self._standing.change_seq
 
     def resolve(self, plan: str) -> Resolved:
-        """Whether the plan was the last that was committed, and what was refused of it then."""
+        """Look whether the plan was the last one committed, and read its refusals."""
         with self._transaction() as connection:
             self._standing = standing = self._ours(connection)
             last = standing.converted if self._converting else standing.plan
@@ -125,10 +125,10 @@ class DatabaseSink:
         return Resolved(last=last, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """Rows of a transaction are unseen until it ends, and gone when it breaks off."""
+        """Do nothing: rows are invisible until the transaction commits."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """All of them in one transaction; answers which events' rows the target refused."""
+        """Write all documents in one transaction; return the events whose rows were refused."""
         rows = [document for document in documents if isinstance(document, RowsDocument)]
         if not rows:
             return []
@@ -177,7 +177,7 @@ class DatabaseSink:
         return outcomes
 
     def _ours(self, connection: Connection) -> TaskState:
-        """How far the task is; OccupiedError when somebody else has taken it over."""
+        """Read the task's state; raise OccupiedError if another publisher has taken it over."""
         standing = self._control.standing(connection)
         assert self._standing is not None
         if standing is None or standing.owner != self._standing.owner:
@@ -185,7 +185,10 @@ class DatabaseSink:
         return standing
 
     def _read_known(self, connection: Connection, standing: TaskState, plan: str) -> Sequence[Outcome]:
-        """What was refused of a plan that can be read: not on the disk before a commit behind it is."""
+        """Read a plan's refusals.
+
+        They are committed once more first: the former commit may not be on the disk yet.
+        """
         self._control.advance(connection, standing, standing)
         return self._control.read_refused(connection, plan)
 
@@ -193,7 +196,7 @@ class DatabaseSink:
         return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
 
     def _after(self, former: TaskState, change_seq: str, plan: str) -> TaskState:
-        """How far the task is then."""
+        """Return the task's state after this document."""
         now = replace(former, change_seq=change_seq)
         if not plan:
             return now
@@ -230,7 +233,7 @@ class DatabaseSink:
         return [event.outcome for event in refused]
 
     def _shapes(self, connection: Connection, document: RowsDocument) -> list[BlockShape | str]:
-        """How each block gets in, after what had to be made or altered, or why it cannot."""
+        """Create or alter the tables of the blocks; return how each block fits, or why it does not."""
         shapes: list[BlockShape | str] = []
         for block in document.blocks:
             try:
@@ -264,7 +267,7 @@ class DatabaseSink:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """A transaction in which tables can be made too, where the database can do that."""
+        """Begin a transaction that includes DDL where the database allows it."""
         try:
             what = "The database of the change tables"
             with in_our_words(self._engine, what), self._engine.begin() as connection:
@@ -280,9 +283,7 @@ class DatabaseSink:
 
 
 def _engine(url: str) -> Engine:
-    """An engine whose sessions neither wait for ever nor are waited for when this process is
-    frozen.
-    """
+    """Make an engine with time limits on locks and on a frozen session."""
     engine = connect(url, may_create=True)
     limit_sessions(engine, None, None, HELD_SECONDS)
     return engine

@@ -28,10 +28,7 @@ _GENERAL: Final = {
 
 
 def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
-    """The target's type for values of the source's type.
-
-    A length or precision is kept where it is known.
-    """
+    """Return the target's type for a source's type, with length or precision if known."""
     kind = qlik_type(sql_type)
     word = kind.forms.sql
     if word == "text":
@@ -51,24 +48,21 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
 
 
 def find_text_limit(sql_type: str) -> int | None:
-    """How many characters a column for a text type has; None where it has no limit."""
+    """Return the length of a text column in characters; None for no limit."""
     length = qlik_type(sql_type).length
     # A longer one is text without a limit: a VARCHAR of a source may be longer than here.
     return length if "char" in bare_type(sql_type) and 0 < length <= TEXT_CHARACTERS else None
 
 
 def find_bytes_limit(sql_type: str) -> int | None:
-    """How many bytes a column for a binary type has; None where it has no limit."""
+    """Return the length of a binary column in bytes; None for no limit."""
     length = qlik_type(sql_type).length
     # What is longer may be long, and keys and masks are not.
     return length if 0 < length <= MASK_BYTES else None
 
 
 def as_stored(sql_type: str, made: TypeEngine[Any]) -> Callable[[Any], Any] | None:
-    """How a value gets into a column whose type stands for another one, or for a wider one.
-
-    None where it goes as it is.
-    """
+    """Return a conversion for values whose column has another or a wider type; None if not needed."""
     kind = category(sql_type)
     if isinstance(made, sa.String):
         return None if kind is Category.STRING else _plain
@@ -84,7 +78,7 @@ def as_stored(sql_type: str, made: TypeEngine[Any]) -> Callable[[Any], Any] | No
 
 
 def _unless_far(store: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A time that Python lacks is a text, which goes as it is."""
+    """Store a time outside Python's range as it is: it is a text."""
     return lambda value: value if type(value) is str else store(value)
 
 

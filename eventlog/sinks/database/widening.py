@@ -20,9 +20,9 @@ _Room = tuple[str, tuple[float, ...]]
 
 @lru_cache(maxsize=4096)
 def wider(former: str, later: str) -> str | None:
-    """The type that holds every value of both: the former where it does, else the later or another.
+    """Return a type holding every value of both: the former if possible, else the later or a third.
 
-    None where none does.
+    None if there is none.
     """
     kind, size = _room(former)
     later_kind, later_size = _room(later)
@@ -70,7 +70,7 @@ def _room(sql_type: str) -> _Room:
 
 
 def _digits(name: str, digits: tuple[int, int] | None) -> tuple[float, float]:
-    """How many digits a number has at most before its point, and behind it."""
+    """Return the most digits a number has before and after its point."""
     if name == "NUMERIC":
         return (inf, inf) if digits is None else (digits[0] - digits[1], digits[1])
     bits = 1 if name == "BOOLEAN" else 8 * int(name[-1])

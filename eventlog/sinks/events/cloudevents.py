@@ -71,12 +71,12 @@ class CloudEventsTable:
 
 
 def attribute(text: str) -> str:
-    """The text without what no attribute may hold, which is written in percent signs."""
+    """Percent-encode the characters an attribute may not hold."""
     return _forbidden.sub(lambda match: quote(match[0]), text)
 
 
 def binary(event: bytes) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of a request that carries an event in binary mode."""
+    """Return headers and body of a request carrying the event in binary mode."""
     attributes: Mapping[str, Any] = msgspec.json.decode(event)
     headers = {"Content-Type": attributes["datacontenttype"]}
     for name, text in attributes.items():
@@ -86,7 +86,5 @@ def binary(event: bytes) -> tuple[dict[str, str], bytes]:
 
 
 def _header(text: str) -> str:
-    """A header's value as the binding for HTTP has it: blanks, quotes, percent signs and all that
-    is no ASCII are escaped.
-    """
+    """Encode a header's value as the HTTP binding requires."""
     return quote(text, safe="!#$&'()*+,-./:;<=>?@[\\]^_`{|}~")

@@ -27,7 +27,7 @@ UNSTATED_DIGITS: Final = 64
 
 
 def avro_schema(schema: Schema) -> Any:
-    """The schema of a value in Avro. A record that stands there twice is described once."""
+    """Convert a schema to Avro, with a repeated record described once."""
     known: set[str] = set()
 
     def either(described: Schema) -> Any:
@@ -79,7 +79,7 @@ def avro_schema(schema: Schema) -> Any:
 
 
 def avro_writer(schema: Schema) -> ToAvro:
-    """What writes the values that the schema describes."""
+    """Return a function that writes values of this schema."""
     write = _writer(schema)
     if schema["optional"]:
         return _optional(write)
@@ -87,12 +87,12 @@ def avro_writer(schema: Schema) -> ToAvro:
 
 
 def full_name(title: str) -> str:
-    """A name of a schema whose parts Avro can hold."""
+    """Replace what Avro forbids in each part of a dotted name."""
     return ".".join([avro_name(part) for part in title.split(".") if part])
 
 
 def fitting(schema_type: str, parameters: Mapping[str, str] | None) -> Callable[[Any], Any] | None:
-    """What lets those values pass that the type in Avro can hold; None where it can hold all."""
+    """Return a check for values outside the Avro type; None if it holds all."""
     if schema_type in _BITS:
         half = 1 << (_BITS[schema_type] - 1)
         return _between(-half, half - 1)
@@ -113,7 +113,7 @@ def fitting(schema_type: str, parameters: Mapping[str, str] | None) -> Callable[
 
 
 def _names(schema: Schema) -> Sequence[str]:
-    """What the fields of a struct are called in Avro."""
+    """Return Avro names for the fields of a struct."""
     return map_names([field["field"] for field in schema["fields"]])
 
 

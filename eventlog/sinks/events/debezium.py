@@ -68,7 +68,7 @@ class Envelope:
             self._begin, _, self._end = whole.write({}).rpartition(b"{}")
 
     def write(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, int]:
-        """A value, and the offset of its transaction block."""
+        """Write a value; return it with the offset of its transaction block."""
         if self._avro_parts is not None:
             write_head, write_tail = self._avro_parts
             begin = write_head(head)
@@ -85,7 +85,7 @@ class Place(Struct, frozen=True, kw_only=True):
     home: str = ""
 
     def schema(self, table: Table) -> str | None:
-        """A table's schema; MariaDB's and MySQL's are databases, of which a connection has one."""
+        """Return a table's schema; on MariaDB and MySQL the connection's database."""
         return table.schema or ((self.home or None) if self.database == "mysql" else None)
 
 
@@ -155,12 +155,12 @@ class DebeziumTable:
         )
 
     def _times(self, change: Change) -> JsonRow:
-        """The times of the source, of which the first must not be null."""
+        """Return the times of the source; the first is never null."""
         found = times(change)
         return {**found, "ts_ms": found["ts_ms"] or 0}
 
     def _transaction(self, change: Change) -> JsonRow:
-        """The number of the transaction. Where a change stands in PostgreSQL's log no trigger knows."""
+        """Return the transaction's number; no trigger knows the LSN."""
         number = None if change.transaction is None else change.transaction.id
         if self._tells_number:
             return {"txId": number, "lsn": None}
@@ -170,14 +170,15 @@ class DebeziumTable:
         return all(row.get(name) is not None for name in self._required)
 
     def _fill(self, row: JsonRow | None) -> JsonRow | None:
-        """The row with a stand-in for each value that must be there and is not known."""
+        """Fill required but unknown values of a row with stand-ins."""
         if row is None or self._is_whole(row):
             return row
         return {**row, **{name: empty for name, empty in self._required.items() if row.get(name) is None}}
 
     def _describe(self) -> list[Schema]:
-        """The columns. A value that may be missing is optional: all but the key of a table whose events do
-        not bring whole rows.
+        """Describe the columns.
+
+        A value is optional if it may be missing: all but the key, if events lack whole rows.
         """
         values, whole = self.rows.values, values_are_whole(self.rows.table)
         described = []
@@ -230,7 +231,7 @@ def _who(change: Change) -> dict[str, str | None]:
 
 
 def block_schema() -> Schema:
-    """The transaction block of an event."""
+    """Describe the transaction block of an event."""
     fields = [
         simple("string", "id", optional=False),
         simple("int64", "total_order", optional=False),
@@ -240,9 +241,7 @@ def block_schema() -> Schema:
 
 
 def times(change: Change) -> dict[str, int | None]:
-    """When the change was committed, else when it was made, in milli-, micro- and nanoseconds since
-    1970.
-    """
+    """Return the commit time, else the time of the change, in ms, µs and ns since 1970."""
     moment = utc(time_of(change))
     if moment is None:
         return {"ts_ms": None, "ts_us": None, "ts_ns": None}
@@ -255,7 +254,7 @@ def times(change: Change) -> dict[str, int | None]:
 
 
 def simple(kind: str, field: str, *, optional: bool) -> Schema:
-    """A field without a meaning of its own, in a schema of Kafka Connect."""
+    """Describe a plain field in a schema of Kafka Connect."""
     return {"type": kind, "optional": optional, "field": field}
 
 
@@ -267,7 +266,7 @@ def struct(
     field: str = "",
     version: int = 0,
 ) -> Schema:
-    """An object, in a schema of Kafka Connect."""
+    """Describe an object in a schema of Kafka Connect."""
     schema: Schema = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
     if version:
         schema["version"] = version

@@ -20,7 +20,7 @@ DECIMAL_MOST_DIGITS: Final = 400
 
 
 def make_number(settings: DebeziumSettings, kind: QlikType) -> FieldType:
-    """An exact number: its digits as bytes, as text, or the nearest binary fraction."""
+    """Choose the type of an exact number: bytes of digits, text or a double."""
     if settings.decimal_handling_mode == "string":
         return FieldType(type="string", write=plain_digits, empty="0")
     if settings.decimal_handling_mode == "double":
@@ -35,12 +35,12 @@ def make_number(settings: DebeziumSettings, kind: QlikType) -> FieldType:
 
 
 def _scaled(scale: int, value: Decimal | int) -> bytes:
-    """The digits of a number with a fixed scale."""
+    """Write a number of fixed scale as bytes."""
     return big_endian(_digits(Decimal(value), scale))
 
 
 def _variable(value: Decimal | int) -> dict[str, Any]:
-    """A number whose scale nobody knows."""
+    """Write a number together with its own scale."""
     number = Decimal(value)
     if not number:
         return {"scale": 0, "value": b"\0"}
@@ -53,7 +53,7 @@ def _variable(value: Decimal | int) -> dict[str, Any]:
 
 
 def _digits(number: Decimal, scale: int) -> int:
-    """The number without its point; ExpressionError where it has more digits behind it."""
+    """Return the number times 10**scale; raise ExpressionError if it has more decimals."""
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         problem = f"{value_shown(number)} is no number that a decimal can hold"
@@ -77,7 +77,7 @@ def _digits(number: Decimal, scale: int) -> int:
 
 
 def big_endian(number: int) -> bytes:
-    """A whole number in two's complement, in as few bytes as it takes."""
+    """Write an integer in two's complement, in as few bytes as possible."""
     magnitude = number
     if number < 0:
         magnitude = ~number  # so that -128 fits into one byte, as 127 does

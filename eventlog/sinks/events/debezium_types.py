@@ -197,7 +197,7 @@ def _make_time(database: str, settings: DebeziumSettings, column: Column) -> Fie
 
 
 def _make_clock(settings: DebeziumSettings, column: Column) -> FieldType:
-    """A time of PostgreSQL's, which may have a zone."""
+    """Choose the type of a PostgreSQL time, with or without a zone."""
     if is_zoned(column.type) or type_name(column.type) == "timetz":
         return FieldType(type="string", way=read_zoned_time, name=_TIME + "ZonedTime", empty="00:00:00Z")
     return _make_time("postgresql", settings, column)
@@ -225,7 +225,7 @@ def _span(nanos: int, cell: Any) -> int:
 
 
 def _without_zero_dates(field: FieldType, *, nullable: bool) -> FieldType:
-    """A date that no calendar has is NULL, or the first of all where there may be no NULL."""
+    """Replace impossible dates by NULL, or by the first date if NULL is not allowed."""
     way, instead = field.way, None if nullable else field.empty
     assert way is not None
     return replace(field, way=lambda cell: instead if is_zero_date(cell) else way(cell))
@@ -299,12 +299,12 @@ def _make_labels(name: str, _settings: DebeziumSettings, column: Column) -> Fiel
 
 
 def _make_float(_settings: DebeziumSettings, column: Column) -> FieldType:
-    """A FLOAT of MariaDB is single where neither digits nor a fraction are stated."""
+    """Choose single precision for MariaDB's FLOAT without digits, else double."""
     return _PLAIN["REAL8" if _arguments(column.type) else "REAL4"]
 
 
 def _make_padded(_settings: DebeziumSettings, column: Column) -> FieldType:
-    """A CHAR of PostgreSQL, whose blanks at the end a log may lack."""
+    """Pad a PostgreSQL CHAR with the blanks a log may lack."""
     match = _arguments(column.type)
     length = int(match[1]) if match is not None else 1
     return replace(TEXT, way=lambda cell: str(_read_text(cell)).ljust(length))

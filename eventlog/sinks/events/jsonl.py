@@ -26,8 +26,9 @@ class JsonLinesTable:
 
 
 def record(change: Change, event: RowEvent, *, who: bool = False) -> dict[str, Any]:
-    """The object of a change; `id` is unique in its log, and the same whenever the change is
-    written. With `who` it says who is behind it.
+    """Return the object of a change.
+
+    `id` is unique in the log and the same each time; with `who`, add who made the change.
     """
     transaction = change.transaction
     return {
@@ -45,10 +46,7 @@ def record(change: Change, event: RowEvent, *, who: bool = False) -> dict[str, A
 
 
 def time_text(change: Change) -> str | None:
-    """When the change was committed, else when it was made, in RFC 3339.
-
-    None where nobody can read it.
-    """
+    """Return the commit time, else the time of the change, in RFC 3339; None if unreadable."""
     moment = utc(time_of(change))
     if moment is None:
         return None

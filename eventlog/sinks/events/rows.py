@@ -77,7 +77,7 @@ class TableRows:
         self._beside_key = ~values.key_bits
 
     def event_of(self, change: Change) -> RowEvent | None:
-        """The change; None where it has nothing of the table's own columns."""
+        """Convert a change to an event; None if no column of the table is in it."""
         if change.op is Op.TRUNCATE:
             return RowEvent(op="truncate", key=None, before=None, after=None)
         key = self._key(change)
@@ -99,7 +99,7 @@ class TableRows:
         return RowEvent(op="update", key=key, before=before, after=self._object(after, has))
 
     def _key(self, change: Change) -> JsonRow | None:
-        """The columns of the key, in its order; None for a table without one."""
+        """Return the key's columns in order; None for a table without a key."""
         indexes = self.values.key
         if not indexes:
             return None
@@ -127,14 +127,14 @@ def base64(value: bytes) -> str:
 
 
 def digits(value: Decimal | int) -> str:
-    """An exact number without an exponent."""
+    """Write an exact number without an exponent."""
     if isinstance(value, Decimal):
         return format(value, "f")
     return str(value)
 
 
 def finite(value: float) -> float:
-    """A number that JSON can hold."""
+    """Return the number; raise ExpressionError if JSON cannot hold it."""
     if math.isfinite(value):
         return value
     problem = f"{value_shown(value)} is a number that JSON cannot hold"
@@ -142,7 +142,7 @@ def finite(value: float) -> float:
 
 
 def iso_time(value: dt.datetime) -> str:
-    """A moment; one of a zone is in UTC, and says so."""
+    """Write a moment in ISO 8601, with `Z` if it has a zone."""
     return value.isoformat().replace("+00:00", "Z")
 
 

@@ -45,7 +45,7 @@ class EventSettings(Struct, frozen=True, kw_only=True):
         self.topic_template()
 
     def topic_template(self) -> PlaceTemplate:
-        """What topics are made from."""
+        """Return the template of topics."""
         return PlaceTemplate(self.topic, f"output.{self.key}.topic", self.topic_fields)
 
 
@@ -114,5 +114,5 @@ class CloudEventsSettings(EventSettings, frozen=True, kw_only=True, forbid_unkno
         self.type_template()
 
     def type_template(self) -> PlaceTemplate:
-        """What the attribute `type` is made from."""
+        """Return the template of the attribute `type`."""
         return PlaceTemplate(self.type, "output.cloudevents.type", ("schema", "table", "op"))

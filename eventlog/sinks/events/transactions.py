@@ -55,7 +55,7 @@ class TransactionTopic:
         self._block = Coder(block_schema(), replace(settings, schemas=False))
 
     def part(self, change: Change) -> TransactionPart | None:
-        """What is known of a change's transaction; None where it has none."""
+        """Describe the transaction of a change; None if it has none."""
         transaction = change.transaction
         if transaction is None:
             return None
@@ -69,7 +69,7 @@ class TransactionTopic:
         )
 
     def messages(self, event: WrittenEvent) -> Iterator[Message]:
-        """The messages of an event that was counted."""
+        """Yield the messages of a counted event."""
         part, block_at = event.part, event.event.block_at
         assert part is not None
         assert part.tables is not None

@@ -70,26 +70,26 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
 
     @property
     def transaction(self) -> int | None:
-        """The number of its transaction; None where it is not counted."""
+        """Return the number of its transaction; None if not counted."""
         if self.part is None:
             return None
         return self.part.mark
 
     @property
     def collection(self) -> str:
-        """What its table is called where transactions are counted."""
+        """Return the table's name for counting."""
         if self.part is None:
             return ""
         return self.part.table
 
     def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
-        """The same, where so many events of each table were sent with it."""
+        """Return the event with counts of each table, its own included."""
         if self.part is None:
             return self
         return replace(self, part=replace(self.part, tables=tables, last=last))
 
     def messages(self) -> Iterator[Message]:
-        """The event as a message, and the one without a value behind it."""
+        """Yield the event as a message, then its tombstone."""
         event = self.event
         message = Message(
             topic=self.topic,
@@ -107,7 +107,7 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
 
 
 def schema_ref(subject: str, schema: str | None) -> SchemaRef | None:
-    """The schema as a registry knows it, under the name that Kafka Connect's converters give it."""
+    """Refer to a schema in the registry, named as Kafka Connect's converters do."""
     if schema is None:
         return None
     return SchemaRef(subject=subject, text=schema)
@@ -118,13 +118,13 @@ class TransactionMarks(Protocol):
 
     @property
     def topic(self) -> str:
-        """Where that is said, and nothing else."""
+        """Return the topic of transaction marks."""
 
     def part(self, change: Change) -> TransactionPart | None:
-        """What is known of a change's transaction; None where it has none."""
+        """Describe the transaction of a change; None if it has none."""
 
     def messages(self, event: WrittenEvent) -> Iterator[Message]:
-        """The messages of an event that was counted."""
+        """Yield the messages of a counted event."""
 
 
 class EventTable(Protocol):
@@ -132,10 +132,10 @@ class EventTable(Protocol):
 
     @property
     def rows(self) -> TableRows:
-        """What reads its changes."""
+        """Return the reader of the table's changes."""
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        """The event of a change."""
+        """Write the event of a change."""
 
 
 class EventFormat(Struct, frozen=True, kw_only=True):
@@ -164,7 +164,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> bool:
-        """Whether an event says which one of its transaction's it is."""
+        """Return True if events are numbered within their transaction."""
         return self.transactions is not None
 
     @property
@@ -238,7 +238,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                 yield Document(id=identity, body=body, covers=covers, route=route)
 
     def heartbeat(self) -> None:
-        """There is none."""
+        """Send nothing: events need no heartbeat."""
 
     def _messages(self, event: WrittenEvent) -> Iterator[Message]:
         if self.transactions is None or event.part is None or event.part.tables is None:
@@ -304,7 +304,7 @@ class EventPlace:
         self._route = route
 
     def written(self, change: Change) -> WrittenEvent | None:
-        """The event of a change; None where it says nothing."""
+        """Write the event of a change; None if it has no content."""
         row_event = self.table.rows.event_of(change)
         if row_event is None:
             return None
@@ -329,7 +329,7 @@ class EventPlace:
 
 
 def find_cut_transactions(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
-    """The transactions that have a part here: how much was sent of each before and after."""
+    """Find transactions cut by this batch, with their counts before and after."""
     first: dict[int, Mapping[str, int]] = {}
     latest: dict[int, TransactionPart] = {}
     for event in events:

@@ -115,9 +115,7 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
 
 
 def reach(settings: HttpSettings) -> Finding:
-    """What `eventlog check` says of an address: whether it takes connections, by the way that
-    documents take.
-    """
+    """Try to connect as documents will; return the finding for `eventlog check`."""
     # Behind a proxy only that is reached; what it can reach nobody knows before a document goes.
     parts, by = urlsplit(settings.url), urlsplit(settings.proxy or settings.url)
     usual_port = 443 if by.scheme == "https" else 80

@@ -42,9 +42,9 @@ class _Speaking:
     def ask(
         self, method: str, target: str, headers: Mapping[str, str], pieces: Iterable[bytes], wait: Callable[[], None]
     ) -> WholeHead:
-        """The answer, of which the head was read.
+        """Send a request; return the answer with its head read.
 
-        The headers have the body's length; `wait` is called before anything is sent or read.
+        The headers include the body's length; `wait` is called before each send or read.
         """
         speaking: Any = self
         head: list[bytes] = []

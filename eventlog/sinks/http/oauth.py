@@ -26,7 +26,7 @@ class OauthSettings(HttpSettings, frozen=True, kw_only=True):
             self.token_endpoint()  # which refuses a wrong address
 
     def token_endpoint(self) -> HttpSettings:
-        """Where tokens are fetched: trusted and timed as the receiver is."""
+        """Return settings of the token endpoint, with the receiver's trust and timeouts."""
         try:
             return HttpSettings(
                 url=self.oauth_url,

@@ -28,7 +28,7 @@ class Pause:
 
 
 def wanted_seconds(retry_after: str, now: float) -> float:
-    """The seconds in a header `Retry-After`, which is a number or a time; 0 where it is neither."""
+    """Return the seconds of a `Retry-After` header, a number or a time; 0 if neither."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])  # nobody means more seconds, and a float has an end

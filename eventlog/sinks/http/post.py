@@ -59,7 +59,7 @@ _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def header_number(text: str) -> int | None:
-    """The number in a header."""
+    """Read a number from a header; None if it is none."""
     # Python refuses to read one of thousands of digits, and nobody means one.
     if _whole_number(text):
         return int(text)
@@ -85,7 +85,7 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """The status and the beginning of what was written under it; an error makes it harmless."""
+        """Return the status and the beginning of the body; mask it before use."""
         name = f"{self.status} {responses.get(self.status, '')}".rstrip()
         text = shorten(" ".join(self.body.decode("utf-8", "replace").split()), 200).rstrip(".")
         if not text:
@@ -124,11 +124,11 @@ class Poster:
         self.tenure: Tenure | None = None
 
     def another(self) -> Poster:
-        """One with a connection of its own to the same address; the rest they share."""
+        """Make a poster to the same address with a connection of its own."""
         return Poster(self._settings, self._trust)
 
     def post(self, document: Document, plan: str = "") -> HttpAnswer:
-        """The answer to a document, which goes out under that plan."""
+        """Send a document under that plan; return the answer."""
         from urllib3.exceptions import HTTPError
 
         deadline = time.monotonic() + self._settings.total_timeout
@@ -171,7 +171,7 @@ class Poster:
             connection.close()
 
     def _connect(self) -> tuple[KeptConnection, bool]:
-        """An open connection, and whether it was open before."""
+        """Return an open connection, and True if it was open already."""
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
         self._drop()
@@ -226,7 +226,7 @@ class Poster:
         return answer
 
     def _refusal(self, response: HTTPResponse) -> HttpAnswer:
-        """An answer that does not take the document."""
+        """Read an answer that refuses the document."""
         try:
             # Some receivers explain at length, and a refusal may be a whole page.
             body = response.read(REFUSAL_BYTES)
@@ -245,14 +245,14 @@ class Poster:
         return replace(answer, retry_after=headers.get("Retry-After", ""), overtaken=overtaken)
 
     def _target(self, route: str) -> str:
-        """What stands behind the host: the address, and where a route leads below it."""
+        """Return the target of the request: path, route and query."""
         path = self._path or "/"
         if route:
             path = f"{self._path.rstrip('/')}/{quote(route, safe='/%~')}"
         return path + self._query
 
     def _content(self, document: Document, plan: str) -> tuple[dict[str, str], bytes]:
-        """The headers and the body of a request."""
+        """Return headers and body of a request."""
         login = self._proxy_headers if self._proxied else {}
         return self._headers(document, plan) | login, document.body
 
@@ -274,13 +274,13 @@ class Poster:
         return headers
 
     def discreet(self, text: str) -> str:
-        """A receiver's text without our credentials: some repeat them when they complain."""
+        """Mask our credentials in a receiver's text: some repeat them in errors."""
         return mask_secrets(text, self._secrets)
 
     def _body(self, response: HTTPResponse) -> bytes:
-        """The body up to its end.
+        """Read the body to its end.
 
-        UnreadableAnswer when that of a document taken is cut short or too long.
+        UnreadableAnswer if the answer to an accepted document is cut short or too long.
         """
         limit = self._settings.reply_limit
         body = b""
@@ -322,7 +322,7 @@ class Poster:
 
 
 def _proxy_login(proxy: SplitResult | None) -> dict[str, str]:
-    """The header with the user and the password of a proxy's address."""
+    """Return the header with user and password of the proxy's address."""
     if proxy is None or proxy.username is None:
         return {}
     login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
@@ -330,7 +330,7 @@ def _proxy_login(proxy: SplitResult | None) -> dict[str, str]:
 
 
 def _credentials(settings: HttpSettings) -> Iterator[str]:
-    """The secrets of an address in each form in which a receiver may repeat them."""
+    """Yield the address's secrets in each form a receiver may repeat."""
     authorization = settings.authorization or ""
     login = authorization.rpartition(" ")[2]
     yield from filter(None, (authorization, login))
@@ -345,13 +345,13 @@ def _credentials(settings: HttpSettings) -> Iterator[str]:
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
-    """The body in pieces, so that who takes it slowly does not time out with the whole."""
+    """Cut the body into pieces, so that timeouts apply to each piece."""
     for start in range(0, len(body), PIECE_BYTES):
         yield body[start : start + PIECE_BYTES]
 
 
 def _reason(error: BaseException) -> str:
-    """What the system says, without the libraries' own words around it."""
+    """Return the system's reason without the library's words around it."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
     words = str(cause) or type(cause).__name__
     if isinstance(cause, OSError) and cause.strerror:

@@ -131,7 +131,7 @@ class Receiver:
         return reply(events, self._level)
 
     def note_reply(self) -> None:
-        """A reply was sent."""
+        """Count a sent reply; stop after it if asked to."""
         if self._once:
             self.stop()
 
@@ -144,7 +144,7 @@ class Receiver:
         self._epochs[sender.log] = sender.epoch
 
     def _has(self, identity: str | None, plan: str, body: bytes) -> bool:
-        """Whether the document came before: under this plan, or as these bytes before a restart."""
+        """Return True if the document came before, under this plan or with the same bytes."""
         if identity is None:
             return False
         if identity in self._taken:
@@ -171,10 +171,7 @@ def _files(folder: Path) -> FileSink:
 
 
 def event_ids(body: bytes) -> tuple[str, ...]:
-    """The event-ids of the events in a document, in their order.
-
-    XmlError when it is no document.
-    """
+    """Return the event-ids in a document, in order; raise XmlError if it is not one."""
     root = parse(body, huge=True)
     given = root.find("input") if root.tag == "nds" else root
     if given is None or given.tag != "input":
@@ -184,7 +181,7 @@ def event_ids(body: bytes) -> tuple[str, ...]:
 
 
 def reply(events: tuple[str, ...], level: Level) -> bytes:
-    """The document that answers events, each with the same level."""
+    """Write a reply with the same level for each event."""
     text = ""
     if level is not Level.SUCCESS:
         text = f"eventlog receive answers {level} as it was asked to"
@@ -243,7 +240,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Logs nothing: the documents are shown, not the requests."""
 
     def _body(self) -> bytes | None:
-        """The document, or None when the request was refused already."""
+        """Read the document; None if the request was already refused."""
         length = header_number(self.headers.get("Content-Length", ""))
         if length is None:
             self._refuse(HTTPStatus.LENGTH_REQUIRED, b"A Content-Length is needed.\n")

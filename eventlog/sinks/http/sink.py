@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 def may_pass(status: int) -> bool:
-    """Whether trying again may get over an answer with this status."""
+    """Return True if a retry may succeed after this status."""
     return status in MAY_PASS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
@@ -111,7 +111,7 @@ class HttpLane:
         return reply
 
     def _explain_refusal(self, answer: HttpAnswer) -> SinkError:
-        """What an answer outside 2xx means."""
+        """Explain an answer outside 2xx."""
         passes = may_pass(answer.status)
         hint = "It is tried again." if passes else HINTS.get(answer.status)
         if answer.location:
@@ -147,18 +147,15 @@ class HttpSink(HttpLane):
             lane.serve(tenure)
 
     def last(self) -> str:
-        """The id of the last document that was answered in this process.
-
-        Only the receiver knows what was before.
-        """
+        """Return the id of the last document answered in this process."""
         return max(lane.answered for lane in self.lanes)
 
     def resolve(self, plan: str) -> Resolved:
-        """A receiver knows documents that come again; nobody can ask it before."""
+        """Know nothing: a receiver cannot be asked; it recognizes repeated documents itself."""
         return Resolved()
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """A receiver takes nothing that it may not use yet."""
+        """Do nothing: a receiver has no hidden documents."""
 
     def close(self) -> None:
         super().close()
@@ -191,16 +188,16 @@ class Reply(Struct, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> bool:
-        """Whether nothing may be sent after it."""
+        """Return True if nothing may be sent after it."""
         # Later changes of an object must not overtake one that is still to come.
         return any(outcome.status in (Status.NEW, Status.FATAL) for outcome in self.outcomes)
 
 
 def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] = mask_secrets) -> Reply:
-    """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
+    """Read the outcomes of a reply; an empty reply is success. Raises XmlError if malformed.
 
-    Statuses are matched by event-id and the worst of several counts; one without event-id speaks of
-    every event. `discreet` takes secrets out of the receiver's texts.
+    Statuses match by event-id, the worst of several counts; one without event-id is for every
+    event. `discreet` masks secrets in the receiver's texts.
     """
     if not body.strip():
         return Reply()
@@ -216,9 +213,7 @@ def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] =
 
 
 def again_later(document: Document, why: str) -> Reply:
-    """The reply of a receiver of whom nobody knows what it did with the document: it is sent once
-    more.
-    """
+    """Return a retry for each event: nobody knows whether the receiver has the document."""
     retries = []
     for position in _positions(document):
         retry = Outcome(position=position, status=Status.NEW, reason=Reason.RETRY, note=why)
@@ -227,10 +222,7 @@ def again_later(document: Document, why: str) -> Reply:
 
 
 def not_sent(documents: Iterable[Document], behind: Document) -> Iterator[Outcome]:
-    """The outcomes of documents that wait because one before them is still to come.
-
-    No attempt is counted for them.
-    """
+    """Yield outcomes for documents held behind an unanswered one; no attempt is counted."""
     for document in documents:
         for position in _positions(document):
             note = f"not sent, because document {behind.id} before it is still to be taken"

@@ -47,7 +47,7 @@ class Tokens:
         self._good_until = 0.0
 
     def header(self) -> str:
-        """The header `Authorization`, with a token that is good by the clock."""
+        """Return the `Authorization` header, with a token fetched anew once it expires."""
         # Held while one is fetched: all connections wait for the same token.
         with self._lock:
             if not self._token or time.monotonic() >= self._good_until:

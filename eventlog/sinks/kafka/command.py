@@ -77,7 +77,7 @@ def messages(
 
 
 def _brokers(servers: str | None, config: Path | None) -> KafkaSettings | None:
-    """How to reach the brokers that topics are read from; None where files are."""
+    """Return settings of the brokers to read from; None to read files."""
     from msgspec.structs import replace
 
     from eventlog.config.settings import load
@@ -117,7 +117,7 @@ def _all(
 
 
 def _order_messages(messages: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]]:
-    """The messages in their order; those whose metadata come later are shown in the end."""
+    """Yield messages in order; those still missing metadata come last."""
     waiting: list[Shown] = []
     for position, read in messages:
         message = read()

@@ -38,19 +38,14 @@ def error_of(exception: KafkaException) -> KafkaError:
 
 
 def louder(former: KafkaError | None, error: KafkaError) -> KafkaError:
-    """Which of two things that the client says by the way tells more about a silence.
-
-    Of equal ones the later.
-    """
+    """Return the error that explains more; of equal ones the later."""
     if former is None or _weight(error) >= _weight(former):
         return error
     return former
 
 
 def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None) -> SinkError:
-    """The error as a sentence; `earlier` is what the client said by the way, which often is the
-    cause.
-    """
+    """Convert the error to a sentence; `earlier` is an error heard before, often the cause."""
     hint = TRIED_AGAIN
     if earlier is not None and error.name() in _AWAY:
         # That nobody answers is the last of what happened; what the client said before is the
@@ -78,7 +73,7 @@ def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None)
 
 
 def _refusal(error: KafkaError) -> str | None:
-    """What to check where a broker said no for good, and None where it did not."""
+    """Return a hint if a broker refused for good, else None."""
     if _ALERT in str(error.str()):
         return _OURS
     return _REFUSED.get(error.name())

@@ -43,10 +43,7 @@ class Frames:
         self,
         messages: Sequence[Message],
     ) -> tuple[list[Message], list[tuple[Message, str]]]:
-        """The messages as consumers of a registry read them.
-
-        And those that cannot be there, and why.
-        """
+        """Frame messages for consumers with a registry; return those refused too, with reasons."""
         taken: list[Message] = []
         refused: list[tuple[Message, str]] = []
         limit = self._settings.max_message_bytes
@@ -72,9 +69,7 @@ class Frames:
         return taken, refused
 
     def refuses(self, written: object) -> str | None:
-        """Why a message is set aside whose number in its transaction is not known yet: it is larger
-        than our own limit.
-        """
+        """Return why a message of unknown number is refused: larger than our limit, or its schema."""
         if isinstance(written, WrittenEvent):
             [message, *_] = written.messages()
             size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
@@ -118,10 +113,10 @@ class Frames:
         )
 
     def _frame(self, ref: SchemaRef | None, without: dict[SchemaRef, str]) -> bytes:
-        """What stands before bytes of this schema: a zero and its number.
+        """Return the frame of a schema: a zero byte and the schema's number.
 
-        ExpressionError where it gets none. Those `without` one are not asked about again; they are
-        not kept for longer, for who has changed the rules and requeues wants to know.
+        ExpressionError if the registry gives none. Schemas in `without` are not tried again in this
+        batch, and forgotten after it: the registry's rules may change before a requeue.
         """
         if ref is None:
             return b""
@@ -142,13 +137,13 @@ class Frames:
 
 
 def _frame_bytes(message: Message) -> int:
-    """What the numbers of its schemas take."""
+    """Return the bytes of a message's frames."""
     schemas = (message.value_schema, message.key_schema)
     return sum(FRAME_BYTES for schema in schemas if schema is not None)
 
 
 def too_large(message: Message) -> str:
-    """Why a message of this size is set aside."""
+    """Explain why the message is too large."""
     size = len(message.value or b"") + len(message.key or b"")
     return (
         f"The message has {size} bytes, more than topic {message.topic} takes;"

@@ -56,7 +56,7 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: tuple[tuple[str, tuple[Run, ...]], ...] = ()
 
     def refusals(self) -> Refusals:
-        """Why messages were not sent, of each row."""
+        """List the rows of unsent messages, with reasons."""
         found = list[tuple[Position, str]]()
         for note, runs in self.notes:
             for (*before, last), count in runs:
@@ -64,7 +64,7 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(found)
 
     def with_refusals(self, refused: Refusals) -> Taken:
-        """The plan where these messages were not sent."""
+        """Return the plan with these messages noted as unsent."""
         positions: dict[str, list[Position]] = {}
         for position, note in refused:
             positions.setdefault(note, []).append(position)
@@ -120,7 +120,7 @@ def mark_messages(
 
 
 def _cut_notes(taken: Taken, characters: int) -> Taken:
-    """With only so many characters of each note; without any, it is `NO_SPACE`."""
+    """Shorten each note to so many characters; with 0, replace it by `NO_SPACE`."""
 
     def cut(note: str) -> str:
         if not characters:
@@ -131,7 +131,7 @@ def _cut_notes(taken: Taken, characters: int) -> Taken:
 
 
 def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
-    """The marks of this output; waits for transactions of others that stand before them."""
+    """Read this output's marks; waits for earlier transactions of others."""
     own = _key(settings)
     marks = dict(_read(settings, partitions, "read_committed"))  # the last of each key counts
     standing = TopicState()
@@ -147,9 +147,7 @@ def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
 
 
 def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
-    """Who has tried last to take the output over, also where that was not committed (yet): nothing
-    is waited for.
-    """
+    """Return the last owner to attempt a takeover, uncommitted ones included; does not wait."""
     own = _key(settings)
     marks = _read(settings, partitions, "read_uncommitted")
     owners = [_decode(settings, value, TopicState).owner for key, value in marks if key == own]

@@ -24,14 +24,14 @@ class KafkaOutput(KafkaSettings, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def needs_registry(self) -> bool:
-        """Whether its schemas are in a registry."""
+        """Return True if its schemas are in a registry."""
         if self.format == "messages":
             return self.messages.mode == "registry"
         return self.format == "debezium" and self.debezium.encoding == "avro"
 
     @property
     def places(self) -> Places:
-        """Its topics, but those of marks, of descriptions of tables, and of transactions."""
+        """Name its topics, except those for marks, metadata and transactions."""
         others = (self.marks_topic, self.messages.metadata_topic, self.debezium.transaction_topic)
         return "topic", "Kafka", tuple(filter(None, others))
 

@@ -23,7 +23,7 @@ def messages_of(
     partitions: Iterable[int],
     isolation: str = "read_committed",
 ) -> Iterator[Message]:
-    """The messages of these partitions; waits for transactions of others that stand before them."""
+    """Yield the messages of these partitions; waits for earlier transactions of others."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     # Where it ends now: what comes while it is read is not waited for.
@@ -75,7 +75,7 @@ def messages_of(
 
 
 def topic_values(settings: KafkaSettings, topic: str) -> Iterator[tuple[str, bytes | None]]:
-    """Where each message of a topic stands, and its value."""
+    """Yield the place and value of each message of a topic."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -94,9 +94,7 @@ def topic_values(settings: KafkaSettings, topic: str) -> Iterator[tuple[str, byt
 
 
 def _ends(settings: KafkaSettings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Where each partition that is not empty ends, transactions of others that are still open
-    included.
-    """
+    """Return the end of each non-empty partition, open transactions of others included."""
     from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.admin._listoffsets import OffsetSpec

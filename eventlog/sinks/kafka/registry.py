@@ -47,9 +47,9 @@ class Registry:
         )
 
     def number_of(self, subject: str, schema: str) -> int:
-        """The schema's number, registered if need be.
+        """Return the schema's number; registers it if needed.
 
-        ExpressionError when the subject's rules do not let it in.
+        ExpressionError if the subject's rules refuse it.
         """
         body = msgspec.json.encode({"schema": schema})
         # A slash in a subject does not part the path.
@@ -64,7 +64,7 @@ class Registry:
         return int(self._content(answer)["id"])
 
     def schema_of(self, number: int) -> str:
-        """The schema with this number; ExpressionError when there is none."""
+        """Return the schema with this number; raise ExpressionError if there is none."""
         answer = self._ask("GET", f"/schemas/ids/{number}", None)
         if answer.status == 404:
             raise ExpressionError(f"the schema registry has no schema with the number {number}")
@@ -112,7 +112,7 @@ class Registry:
             ) from None
 
     def _message(self, answer: urllib3.BaseHTTPResponse) -> str:
-        """An answer's error message, without a full stop."""
+        """Return an answer's error message, without a full stop."""
         try:
             return shorten(str(msgspec.json.decode(answer.data)["message"]), 300).rstrip(".")
         except (msgspec.DecodeError, KeyError, TypeError):

@@ -87,7 +87,7 @@ class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
 
 
 def client_options(settings: KafkaSettings) -> dict[str, Any]:
-    """What every client of librdkafka gets; ConfigError when a file is not there."""
+    """Return the options of every librdkafka client; raise ConfigError for a missing file."""
     for name in ("ca_file", "client_certificate", "client_key"):
         file = getattr(settings, name)
         if file is not None and not Path(file).is_file():
@@ -123,10 +123,7 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def _journal() -> logging.Logger:
-    """Where librdkafka writes: nowhere, unless somebody listens.
-
-    What goes wrong comes as errors, not on stderr.
-    """
+    """Return librdkafka's logger: silent unless a handler is set, for failures come as errors."""
     logger = logging.getLogger("eventlog.kafka")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
@@ -135,17 +132,16 @@ def _journal() -> logging.Logger:
 
 
 def transaction_seconds(settings: KafkaSettings) -> float:
-    """How long a transaction may be open before brokers end it; they refuse one that is shorter
-    than a commit may last.
+    """Return how long brokers keep a transaction open.
+
+    They refuse a limit shorter than a commit may last.
     """
     given = settings.options.get(TRANSACTION_LIMIT)
     return max(settings.timeout, 10.0) if given is None else int(given) / 1000
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
-    """What the producer gets: once, in order, and one row always in the same partition, whoever
-    else writes there.
-    """
+    """Return the producer's options: no duplicates, in order, one row always in one partition."""
     milliseconds = int(settings.timeout * 1000)
     return {
         **client_options(settings),

@@ -90,12 +90,12 @@ class KafkaSink:
         self._require_producer()
 
     def last(self) -> str:
-        """The id of the last document whose transaction was committed."""
+        """Return the id of the last committed document."""
         return self._marks.standing.last
 
     def resolve(self, plan: str) -> Resolved:
-        """Which documents of the plan are there, if it was the last: several transactions may have
-        been parts of it.
+        """Find which documents of the plan are there, if it was the last: it may be partly
+        committed.
         """
         self._require_producer()
         there, refused = self._find_begun(plan)
@@ -167,9 +167,9 @@ class KafkaSink:
             raise
 
     def _refuse_others(self, owner: Owner) -> Owner:
-        """The owner from now on, which a lost connection does not change.
+        """Return the owner from now on; raise OccupiedError or ConfigError if it is not us.
 
-        OccupiedError or ConfigError where it is not us.
+        A lost connection does not change it.
         """
         target = f"The output {self._settings.transactional_id!r} at Kafka"
         if self._owner is None:
@@ -190,7 +190,7 @@ class KafkaSink:
             self._commit(replace(self._marks, standing=replace(standing, owner=self._owner)))
 
     def _make_producer(self) -> Producer:
-        """A producer; what its options do not allow is known before anybody is asked."""
+        """Make a producer; wrong options are reported before any broker is asked."""
         from confluent_kafka import KafkaException, Producer
 
         try:
@@ -205,7 +205,7 @@ class KafkaSink:
             raise ConfigError(f"Kafka's client refuses its settings: {why}.", hint=hint) from None
 
     def _find_begun(self, plan: str) -> tuple[Collection[str] | None, Refusals]:
-        """Which documents of the plan are there, and what of it was refused; None when all are."""
+        """Find the plan's documents already there, and its refusals; None for all documents."""
         taken = self._taken
         if not plan or plan != taken.plan:
             return (), ()
@@ -213,7 +213,7 @@ class KafkaSink:
 
     @property
     def _taken(self) -> Taken:
-        """The last plan."""
+        """Return the last plan."""
         # A conversion, which has no tenure, leaves the publisher's plan alone: that may have to be
         # repeated.
         if self._tenure is None:
@@ -280,10 +280,7 @@ class KafkaSink:
         *,
         whole: bool,
     ) -> TopicState:
-        """How far the output is once these documents are there.
-
-        Those without a plan leave the former one.
-        """
+        """Return the output's state after these documents; without a plan the former one stays."""
         former = self._marks.standing
         # A heartbeat has no place among the documents.
         ids = [document.id for document in documents if document.id != HEARTBEAT]
@@ -371,7 +368,7 @@ class KafkaSink:
         self._marks = marks
 
     def _share(self, messages: Sequence[Message], standing: TopicState) -> Share:
-        """The messages with metadata before those whose table was not sent so yet."""
+        """Add metadata before messages of a table whose metadata changed."""
         tables = dict(self._marks.tables)
         sent: list[Message] = []
         for message in messages:
@@ -424,7 +421,7 @@ class KafkaSink:
                 self._hear(error_of(fatal))
 
     def _lose_connection(self, failed: KafkaException) -> SinkError | OccupiedError:
-        """The error in words; the connection is dropped."""
+        """Drop the connection; return the error in words."""
         self._listen()
         earlier, self._earlier = self._earlier, None
         # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it
@@ -438,7 +435,7 @@ class KafkaSink:
         return in_words(error_of(failed), self._settings.servers, earlier)
 
     def _is_replaced(self) -> bool:
-        """Whether whoever fenced us off has taken the output over."""
+        """Return True if another publisher, not the brokers' timeout, has fenced us off."""
         # Brokers also do it by themselves, after a time; then nobody has a higher epoch.
         try:
             owner = latest_owner(self._settings, self._partitions)
@@ -461,5 +458,5 @@ class KafkaSink:
 
 
 def _find_refused(refused: Sequence[tuple[Message, str]]) -> Refusals:
-    """The events behind messages that were not taken."""
+    """List the events of messages not taken."""
     return tuple([(position, why) for message, why in refused for position in message.positions])

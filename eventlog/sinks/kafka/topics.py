@@ -51,10 +51,7 @@ class Topics:
         self._existing.add(topic)
 
     def marks(self, topic: str) -> list[int]:
-        """The partitions of the topic of marks, when it is there.
-
-        It is made with one partition, whose messages never expire.
-        """
+        """Return the partitions of the topic of marks; creates it, compacted, with one partition."""
         error, partitions = self._list_partitions(topic)
         if error is not None and error.name() in _COMING:
             problem = f"Kafka at {self._settings.servers} has made {topic}, and does not list it yet."
@@ -73,13 +70,13 @@ class Topics:
         return partitions
 
     def _list_partitions(self, topic: str) -> tuple[KafkaError | None, list[int]]:
-        """What the brokers say of the topic: why it is not there, or its partitions."""
+        """Ask the brokers about a topic; return the error or its partitions."""
         listed = self._producer().list_topics(topic, timeout=self._settings.timeout)
         found = listed.topics[topic]
         return found.error, sorted(found.partitions)
 
     def _await_partitions(self, topic: str) -> tuple[KafkaError | None, list[int]]:
-        """What they say when they had time to make the topic."""
+        """Ask again while the brokers may still be creating the topic."""
         end = time.monotonic() + min(TOPIC_SECONDS, self._settings.timeout)
         while True:
             error, partitions = self._list_partitions(topic)
@@ -118,10 +115,7 @@ TRIAL_SECONDS: Final = 10.0
 
 
 def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str]:
-    """Which of the topics are not there.
-
-    SinkError when no broker answers or our login is refused.
-    """
+    """Return those of the topics missing; raise SinkError if no broker answers or login fails."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

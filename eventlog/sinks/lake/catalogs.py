@@ -54,7 +54,7 @@ class ImpatientCatalog(RestCatalog):
     """A catalog over HTTP whose answers are not waited for for ever."""
 
     def _config_headers(self, session: Session) -> None:
-        """The first that is done with each session, also with that which fetches a token."""
+        """Set time limits on each session, before even a token is fetched."""
         super()._config_headers(session)
         for scheme in ("https://", "http://"):
             session.mount(scheme, _ImpatientAdapter())
@@ -68,7 +68,7 @@ class _ImpatientAdapter(HTTPAdapter):
 
 
 def open_catalog(properties: Mapping[str, Any]) -> Catalog:
-    """The catalog that has these properties."""
+    """Open the catalog with these properties."""
     # The library takes the class of a catalog from this table, and no other argument says which.
     AVAILABLE_CATALOGS[CatalogType.REST] = lambda name, known: ImpatientCatalog(name, **known)
     catalog = load_catalog(**properties)
@@ -81,9 +81,7 @@ def open_catalog(properties: Mapping[str, Any]) -> Catalog:
 
 
 def catalog_trouble(table: str, error: Exception) -> SinkError | None:
-    """What to tell where it was the catalog that did not do its part; None where the table itself
-    was.
-    """
+    """Return an error if the catalog failed; None if the table did."""
     for kinds, why, mend in CATALOG_ANSWERS:
         if isinstance(error, kinds):
             hint = f"{mend}; it is tried again, and nothing is lost."

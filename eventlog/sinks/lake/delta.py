@@ -68,23 +68,23 @@ class DeltaTables:
         self._flushed.clear()
 
     def close(self) -> None:
-        """Nothing is open between two requests."""
+        """Do nothing: no connection stays open between requests."""
 
     def schema(self, name: str) -> pa.Schema | None:
-        """The columns of a table as it is now; None where there is none."""
+        """Return the table's columns as of now; None if there is no such table."""
         with self._asking(name):
             table = self._latest(name)
             return None if table is None else schema_of(table)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table that is there, a piece at a time."""
+        """Yield the rows of an existing table in batches."""
         with self._asking(name, "read"):
             # Another object than the one that is kept: it is read while others commit.
             table = DeltaTable(self.location(name), storage_options=self._options)
             yield from QueryBuilder().register("rows", table).execute("SELECT * FROM rows")
 
     def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
-        """The library cannot give a column another type."""
+        """Return False: delta-rs cannot change the type of a column."""
         return False
 
     def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
@@ -146,14 +146,14 @@ class DeltaTables:
         self._flushed[name] = version
 
     def location(self, name: str) -> str:
-        """Where a table stands."""
+        """Return the path or address of a table."""
         root = self._settings.path.rstrip("/")
         if is_address(root):
             return f"{root}/{quote(name)}"
         return str(Path(root, name).absolute())
 
     def _latest(self, name: str) -> DeltaTable | None:
-        """The table in its latest version, None where there is none."""
+        """Open the latest version of a table; None if there is no such table."""
         table = self._known.get(name)
         try:
             if table is None:
@@ -167,7 +167,7 @@ class DeltaTables:
         return table
 
     def _make_table(self, name: str, schema: pa.Schema) -> DeltaTable:
-        """The table, which has these columns."""
+        """Create the table, or add missing columns."""
         table = self._latest(name)
         if table is None:
             folded = {column.casefold(): column for column in schema.names}
@@ -237,7 +237,7 @@ class DeltaTables:
 
 
 def storage_options(settings: DeltaSettings) -> dict[str, str] | None:
-    """Where the object store is; who may write there says the environment."""
+    """Return the object store's address and limits; credentials come from the environment."""
     if not is_address(settings.path):
         return None
     options = {
@@ -259,7 +259,7 @@ def storage_options(settings: DeltaSettings) -> dict[str, str] | None:
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:
-    """The columns of the table, as Arrow has them."""
+    """Return the table's columns as an Arrow schema."""
     return plain_schema(pa.schema(table.schema()))
 
 

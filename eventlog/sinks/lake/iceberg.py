@@ -82,7 +82,7 @@ class IcebergTables:
         self._catalog: Catalog | None = None
 
     def forget(self) -> None:
-        """Nothing is known of a table: its state is asked for each time."""
+        """Do nothing: a table's state is loaded each time."""
 
     def close(self) -> None:
         """Lets go of the catalog's connections."""
@@ -91,15 +91,13 @@ class IcebergTables:
             catalog.close()
 
     def schema(self, name: str) -> pa.Schema | None:
-        """The columns of a table as it is now; None where there is none."""
+        """Return the table's columns as of now; None if there is no such table."""
         with self._asking(name):
             table = self._latest(name)
             return None if table is None else plain_schema(table.schema().as_arrow())
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table that is there, a piece at a time; no more than a file's are in
-        memory.
-        """
+        """Yield the rows of an existing table in batches, with at most one file in memory."""
         with self._asking(name, "read"):
             scan = self._open_catalog().load_table(self._identifier(name)).scan()
             for task in scan.plan_files():
@@ -107,7 +105,7 @@ class IcebergTables:
                 yield from reading.to_record_batches([task])
 
     def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
-        """Whether a column can get the other type without a loss."""
+        """Return True if a column can be widened to this type."""
         return is_wider(former, kind)
 
     def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
@@ -131,7 +129,7 @@ class IcebergTables:
         raise writes_elsewhere(self.full_name(table.name))
 
     def full_name(self, name: str) -> str:
-        """What a table is called in the catalog."""
+        """Return the table's name in the catalog."""
         return ".".join(self._identifier(name))
 
     def _identifier(self, name: str) -> Identifier:
@@ -146,14 +144,14 @@ class IcebergTables:
         return self._catalog
 
     def _latest(self, name: str) -> Table | None:
-        """The table as it is now, None where there is none."""
+        """Load the current state of a table; None if there is no such table."""
         try:
             return self._open_catalog().load_table(self._identifier(name))
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
 
     def _make_table(self, name: str, schema: pa.Schema) -> Table:
-        """The table, which has these columns, in these types or wider ones."""
+        """Create the table, or add missing columns and widen narrower ones."""
         table = self._latest(name)
         if table is None:
             self._create(name, schema)
@@ -242,7 +240,7 @@ def _flush_last(iceberg: Table) -> None:
 
 
 def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
-    """What finds all rows that a merge names, and perhaps others."""
+    """Build a condition true for all rows of a merge, and perhaps for others."""
     condition: BooleanExpression = AlwaysTrue()
     for index, name in enumerate(key):
         # Rows that are new have no former key.
@@ -256,7 +254,7 @@ def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
 
 
 def merge_rows(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
-    """The rows that are there, after the merge."""
+    """Apply a merge to the rows; return the result."""
     known = _keys([there.column(name) for name in table.key])
     row_of = {key: number for number, key in enumerate(known)}
     named = _keys([rows.column(f"m{index}") for index in range(len(table.key))])

@@ -99,7 +99,7 @@ class Merging:
         self._rows[key] = row
 
     def _row(self, key: Key) -> MergeRow:
-        """The row that has this key by now."""
+        """Return the merge's row for this key, created if missing."""
         if key not in self._rows:
             origin = self._claim(key)
             self._rows[key] = MergeRow(origin=origin, values={}, whole=origin is None)
@@ -115,7 +115,7 @@ class Merging:
             self._gone.append(origin)
 
     def _claim(self, key: Key) -> Key | None:
-        """The row that the table has under this key, if nothing has become of it yet."""
+        """Claim the table's row with this key; None if it is already claimed or truncated."""
         # After a TRUNCATE the table has no rows of before, and each of them is asked about once.
         if self._emptied or key in self._claimed:
             return None
@@ -124,7 +124,7 @@ class Merging:
 
 
 def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
-    """The names of the key's columns in order; ExpressionError where there are none."""
+    """Return the names of the key's columns in order; raise ExpressionError if there is no key."""
     keyed = sorted((column.key, column.name) for column in columns if column.key)
     if not keyed:
         problem = "nobody knows its key, and a mirror needs one"
@@ -138,7 +138,7 @@ def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
 
 
 def without_key(block: RowBlock) -> Bad:
-    """The changes whose key is NULL, by which no row is found."""
+    """Find changes whose key is NULL: they match no row."""
     key_indexes = [index for index, column in enumerate(block.columns) if column.key]
     [oper] = [block.cells[index] for index in _find_header_columns(block, "change_oper")]
     bad: Bad = {}
@@ -154,12 +154,12 @@ def without_key(block: RowBlock) -> Bad:
 
 
 def _find_header_columns(block: RowBlock, name: str) -> list[int]:
-    """The indexes of the header column that ends so."""
+    """Find the header columns of this name; return their indexes."""
     return [index for index, column in enumerate(block.columns) if column.is_called(name)]
 
 
 def change_rows(block: RowBlock) -> Iterable[ChangeRow]:
-    """The rows of a block as changes."""
+    """Yield the rows of a block as changes."""
     columns = block.columns
     own = [(index, column.name) for index, column in enumerate(columns) if not column.header]
     [oper] = [block.cells[index] for index in _find_header_columns(block, "change_oper")]
@@ -187,8 +187,10 @@ def merge_table(
     *,
     is_mixed: bool = False,
 ) -> pa.Table:
-    """A merge as it is handed over: `oper`, the former key as m0…, the columns as c0…, and g0… say
-    which are given. Where values are `is_mixed` of several types, they are those of the table already.
+    """Write a merge as a table: `oper`, the former key (m0…), the columns (c0…) and flags of those
+    set (g0…).
+
+    With `is_mixed` the values already have the target table's types.
     """
     names = [column.name for column in columns]
     by_name = {column.name: column for column in columns}

@@ -43,14 +43,14 @@ def _sink(order: SinkOrder) -> Sink:
 
 
 def lake_sink(output: LakeSettings) -> Sink:
-    """What writes into the tables of such an output."""
+    """Make the sink of a lake's output."""
     from eventlog.sinks.lake.sink import LakeSink
 
     return LakeSink(output, lake_tables(output))
 
 
 def lake_tables(output: LakeSettings) -> LakeTables:
-    """The tables of such an output."""
+    """Open the tables of a lake's output."""
     if isinstance(output, DeltaSettings):
         from eventlog.sinks.lake.delta import DeltaTables
 
@@ -62,7 +62,7 @@ def lake_tables(output: LakeSettings) -> LakeTables:
 
 
 def needs_of(output: LakeSettings) -> Iterator[Need]:
-    """The modules that such an output cannot do without."""
+    """Yield the modules this output requires."""
     library = "deltalake" if output.sink == "delta" else "pyiceberg"
     for module in (library, "pyarrow"):
         yield Need(f'An output with sink = "{output.sink}"', module)

@@ -37,7 +37,7 @@ Widens = Callable[[pa.DataType, pa.DataType], bool]
 
 
 def fit_rows(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
-    """The rows in the types and under the names of the table that is there, if one is."""
+    """Fit rows to the table's names and types; without a table keep their own."""
     refuse_doubled(block.columns)
     bad: Bad = {}
     try:
@@ -61,9 +61,7 @@ def fit_rows(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted
 
 
 def agree_schema(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Schema:
-    """The columns under the names that the table has, in its types, or in those to which it can be
-    widened.
-    """
+    """Rename columns to the table's names, and cast to its types unless it can be widened."""
     known = {}
     if there is not None:
         known = {field.name.casefold(): field for field in there}
@@ -78,14 +76,14 @@ def _agree_field(field: pa.Field, there: pa.Field | None, widens: Widens) -> pa.
 
 
 def is_wider(former: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether every value of a type is one of the other as well, by the rules of Iceberg."""
+    """Return True if Iceberg allows widening `former` to `kind`."""
     if pa.types.is_decimal(former) and pa.types.is_decimal(kind):
         return bool(former.scale == kind.scale and former.precision < kind.precision)
     return (former, kind) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns in the types that our rows have: texts and binary data have several in Arrow."""
+    """Reduce Arrow's several text and binary types to those our rows use."""
     return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
 
 
@@ -113,7 +111,7 @@ def _by_change(block: RowBlock, wrong: dict[int, str]) -> Bad:
 
 
 def _cast(column: Any, field: pa.Field, wrong: dict[int, str]) -> Any:
-    """The column in the field's type; the rows that it has no room for are noted as wrong."""
+    """Cast a column to the field's type; note unfit rows in `wrong`."""
     if column.type == field.type:
         return column
     try:
@@ -132,7 +130,7 @@ def _cast(column: Any, field: pa.Field, wrong: dict[int, str]) -> Any:
 
 
 def _exactly(column: Any, kind: pa.DataType) -> Any:
-    """The column in another type; an error where a value would not stay what it is."""
+    """Cast a column; raise an error if a value would change."""
     made = column.cast(kind)
     # A cast to a binary fraction rounds without a word; back again it shows.
     if pa.types.is_floating(kind):
@@ -146,7 +144,7 @@ def _exactly(column: Any, kind: pa.DataType) -> Any:
 
 
 def align_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with all columns of a table in their order; what they do not say is NULL."""
+    """Put the columns in the table's order, with NULLs for missing ones."""
     known = {name.casefold(): index for index, name in enumerate(rows.column_names)}
     columns = []
     for field in schema:
@@ -159,18 +157,14 @@ def align_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def together(several: Sequence[pa.Table], known: pa.Schema) -> pa.Table:
-    """Rows of one table that came in several blocks. Its columns may have become more between them,
-    or wider.
-    """
+    """Concatenate blocks of one table; later blocks may have more or wider columns."""
     names = dict.fromkeys(name for rows in several for name in rows.column_names)
     schema = pa.schema([known.field(name) for name in names])
     return pa.concat_tables([align_rows(rows, schema) for rows in several]).combine_chunks()
 
 
 def grow_schema(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
-    """The columns that a table has after rows with these, whose names are its own and whose types
-    are not narrower.
-    """
+    """Return the table's schema once these rows are written."""
     if known is None:
         return schema
     types = dict(zip(schema.names, schema.types, strict=True))
@@ -179,13 +173,13 @@ def grow_schema(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
 
 
 def find_changed_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
-    """The fields that the table there lacks, or has in a type that is too narrow."""
+    """Find fields missing from the table or too narrow there."""
     known = {field.name: field.type for field in there}
     wider = [field for field in schema if field.name in known and is_wider(known[field.name], field.type)]
     return [*missing_fields(schema, there), *wider]
 
 
 def missing_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
-    """The fields that the table there lacks."""
+    """Find fields missing from the table."""
     known = {field.name.casefold() for field in there}
     return [field for field in schema if field.name.casefold() not in known]

@@ -56,12 +56,12 @@ class LakeSettings(OutputKeys, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> ColumnLimits:
-        """What columns of a lake's tables hold."""
+        """Return what columns of a lake can hold."""
         return ColumnLimits()
 
     @property
     def places(self) -> Places:
-        """Its tables."""
+        """Name the output's places: tables of a lake."""
         return "table", "a lake", ()
 
 
@@ -97,7 +97,7 @@ class IcebergSettings(LakeSettings, frozen=True, kw_only=True):
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The properties, with what the other keys say already."""
+        """Merge the given properties with those derived from other settings."""
         properties = {
             "name": "eventlog",
             "s3.endpoint": self.store.endpoint,

@@ -41,13 +41,13 @@ class LakeTables(Protocol):
     """The tables of one kind of lake. SinkError says what went wrong there."""
 
     def schema(self, name: str) -> pa.Schema | None:
-        """The columns of a table as it is now; None where there is none."""
+        """Return the table's columns as of now; None if there is no such table."""
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table that is there, a piece at a time."""
+        """Yield the rows of an existing table in batches."""
 
     def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
-        """Whether a column can get the other type without a loss."""
+        """Return True if a column can be widened to this type."""
 
     def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
         """Puts the rows into the table, with the number of the plan in the same commit, unless it
@@ -126,7 +126,7 @@ class LakeSink:
             raise self._make_error(error) from error
 
     def last(self) -> str:
-        """The change_seq of the last document that is durably there."""
+        """Return the change_seq of the last document durably there."""
         return self._state.change_seq
 
     def resolve(self, plan: str) -> Resolved:
@@ -179,7 +179,7 @@ class LakeSink:
         self._tables.close()
 
     def _has(self, plan: str) -> bool:
-        """Whether the plan was the last that was shown."""
+        """Return True if this plan was the last one shown."""
         last = self._state.converted if self._converting else self._state.plan
         return bool(plan) and plan == last
 
@@ -222,9 +222,7 @@ class LakeSink:
         self._in_tables = self._state.number
 
     def _make_plan(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedPlan:
-        """The rows of documents, hidden. They come together or not at all also where they have no
-        plan.
-        """
+        """Stage the rows of documents, hidden until all of them are shown together."""
         state = self._state
         staged, refused = self._staging.stage(documents)
         tables, body = pack_tables(staged)
@@ -272,7 +270,7 @@ class LakeSink:
             raise DataError(f"{self._path(POSITION)} cannot be read: {error}.", hint=hint) from None
 
     def _forget(self) -> None:
-        """What this process knew is not to be relied on."""
+        """Forget cached state, after an error."""
         self._forget_prepared()
         self._tables.forget()
         self._in_tables = -1
@@ -289,7 +287,7 @@ class LakeSink:
 
 
 def plans_path(settings: LakeSettings) -> str:
-    """Where the plans of a task wait."""
+    """Return the path of a task's pending plans."""
     return f"{settings.path.rstrip('/')}/_eventlog/{settings.task}"
 
 

@@ -41,7 +41,7 @@ class StagedTable(Struct, frozen=True, kw_only=True):
     emptied: bool = False
 
     def schema(self, rows: pa.Table) -> pa.Schema:
-        """The columns that the table must have for these rows."""
+        """Return the columns the table needs for these rows."""
         if not self.key:
             return rows.schema
         types = [rows.schema.field(f"c{index}").type for index in range(len(self.columns))]
@@ -53,7 +53,7 @@ _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def pack_tables(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
-    """The rows of all tables as one file, and where each has its own."""
+    """Pack the rows of all tables into one file; return each table's place in it."""
     body, tables = bytearray(), []
     for table, rows in several:
         into = pa.BufferOutputStream()
@@ -66,7 +66,7 @@ def pack_tables(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], byt
 
 
 def unpack_table(table: StagedTable, body: bytes) -> pa.Table:
-    """The rows of a table."""
+    """Unpack the rows of a table."""
     # A view, for a slice of bytes would be a copy of the rows.
     piece = memoryview(body)[table.start : table.start + table.size]
     return pa.ipc.open_stream(piece).read_all()
@@ -81,7 +81,7 @@ class Staging:
         self._widens = widens
 
     def stage(self, documents: Sequence[RowsDocument]) -> tuple[list[Staged], Notes]:
-        """What each table gets, and the rows that do not get there."""
+        """Group documents by table; return the rows for each table and notes on rows left out."""
         blocks: dict[str, list[RowBlock]] = {}
         for document in documents:
             for block in document.blocks:
@@ -158,7 +158,7 @@ def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
 
 
 def _renumber_masks(block: Fitted, known: pa.Schema) -> pa.Table:
-    """The rows with masks that count the columns as the table has them."""
+    """Renumber masks by the table's columns."""
     masks = [index for index, column in enumerate(block.block.columns) if column.is_called("change_mask")]
     indexes = [known.get_field_index(name) for name in block.rows.column_names]
     if not masks or indexes == list(range(len(indexes))):
@@ -171,7 +171,7 @@ def _renumber_masks(block: Fitted, known: pa.Schema) -> pa.Table:
 
 
 def _merge(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
-    """All changes of a mirror, as one merge."""
+    """Combine all changes of a mirror into one merge."""
     types: dict[str, set[str]] = {}
     for fits in several:
         for column, field in zip(fits.block.columns, fits.rows.schema, strict=True):
@@ -190,9 +190,7 @@ def _merge(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
 
 
 def _as_there(fits: Fitted, *, values: bool) -> RowBlock:
-    """The block with the names that the table has, and with its values where blocks have several
-    types.
-    """
+    """Rename a block's columns as in the table; with `values`, take cells cast to its types."""
     both = zip(fits.block.columns, fits.rows.column_names, strict=True)
     columns = [replace(column, name=name) for column, name in both]
     cells = fits.block.cells

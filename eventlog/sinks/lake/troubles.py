@@ -30,13 +30,13 @@ _WAIT = Backoff(first=0.05, longest=2.0)
 
 
 def message_of(error: BaseException) -> str:
-    """The library's message, in a line and without what is secret."""
+    """Return the library's message in one line, with secrets masked."""
     text = " ".join(_colours.sub("", str(error)).replace("↳", " ").split())
     return shorten(mask_secrets(text), 300).rstrip(".")
 
 
 def trouble(table: str, error: Exception, done: str = "written") -> SinkError:
-    """Why a table is not as it should be, and what becomes of that."""
+    """Explain why a table could not be written or read, and the next step."""
     text = str(error)
     # The number of the system's error, which delta-rs has in its words only.
     in_words = _number(text)
@@ -61,7 +61,7 @@ def trouble(table: str, error: Exception, done: str = "written") -> SinkError:
 
 
 def _as_answered(error: Exception) -> Exception:
-    """What Arrow says of a store's answer, as the store itself writes it, for `reason` to find."""
+    """Convert Arrow's description of a store's error to the store's own form, for `reason`."""
     text = str(error)
     amazon, unknown = _amazon(text), _unknown_to_arrow(text)
     if amazon is None:
@@ -80,7 +80,7 @@ def pause(attempt: int) -> None:
 
 
 def writes_elsewhere(table: str) -> SinkError:
-    """What to tell where each commit comes too late."""
+    """Say that other writers win every commit."""
     return SinkError(
         f"Others write to the table {table} without a pause.",
         hint="It is tried again; nothing is lost.",

@@ -315,7 +315,7 @@ class ScimCarrier:
         ]
 
     def _unresolved(self, request: ScimRequest) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """The parts of a request that refer to unknown objects, each as an operation of its own."""
+        """Yield the parts of a request with references to unknown objects, each as an operation."""
         body = request.body or {}
         for operation in body["Operations"] if request.method == "PATCH" else self._as_operations(request):
             value, path = operation.get("value"), operation["path"]
@@ -330,7 +330,7 @@ class ScimCarrier:
                     yield name, f"{path} {name}", {"op": "add", "path": path, "value": [element]}
 
     def _as_operations(self, request: ScimRequest) -> Iterator[dict[str, Any]]:
-        """What a whole resource refers to with, as operations."""
+        """Yield the references of a whole resource as operations."""
         for column in mapped_columns(self._mapping(request), request.mapping):
             path = column.path
             value = _referring(request.body or {}, path)
@@ -383,7 +383,7 @@ class ScimCarrier:
     # --- parts of a request -----------------------------------------------------------------------
 
     def _operations(self, request: ScimRequest) -> list[dict[str, Any]]:
-        """The operations of a PATCH with ids; those that refer to nothing are left out."""
+        """Fill a PATCH's operations with ids; leave out those with nothing left."""
         operations: list[dict[str, Any]] = []
         for operation in (request.body or {}).get("Operations", ()):
             value = filled(operation.get("value"), self._known.find)
@@ -405,7 +405,7 @@ class ScimCarrier:
 
 
 def _referring(body: Mapping[str, Any], path: Path) -> Any:
-    """What refers to objects at a path of a whole resource: a value, or those among several; None where nothing does."""
+    """Return the references at a path, one value or a list; None if there are none."""
     held = get_value(body, Path(path.attribute, "", (), path.urn))
     if isinstance(held, list):
         return [element for element in held if any(referred(element))] or None

@@ -49,12 +49,12 @@ class ScimAnswer(NamedTuple):
 
     @property
     def type(self) -> str:
-        """The kind of an error, as SCIM calls it."""
+        """Return SCIM's type of the error."""
         return str(self.content.get("scimType") or "")
 
     @property
     def note(self) -> str:
-        """What a refusal says."""
+        """Explain a refusal."""
         detail = self.content.get("detail") or self.content.get("error_description") or self.content.get("errorMessage")
         if not detail:
             return shorten(f"the receiver answered {self.said}", NOTE_CHARACTERS)

@@ -62,7 +62,7 @@ def apply_whole(resource: Mapping[str, Any], body: Mapping[str, Any], paths: Ite
 def _merged(
     told: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]], group: Path, subs: set[str]
 ) -> Iterator[dict[str, Any]]:
-    """The values of an attribute: those that are meant as they are told, others as they are."""
+    """Merge an attribute's values: those the filter selects as given, others as they are."""
     meant = [element for element in told if _fits(element, group.filter)]
     known = [element for element in there if _fits(element, group.filter)]
     yield from (dict(element) for element in there if not _fits(element, group.filter))

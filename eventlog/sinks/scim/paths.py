@@ -40,13 +40,13 @@ class Path(Struct, frozen=True):
 
     @property
     def whole(self) -> str:
-        """The path of the attribute, or of those of its values that are meant, without a part of it."""
+        """Return the path of the attribute or of its selected values, without a sub-attribute."""
         begin = f"{self.urn}:{self.attribute}" if self.urn else self.attribute
         return begin + write_filter(self.filter)
 
     @property
     def top(self) -> str:
-        """The path of the whole attribute."""
+        """Return the path of the whole attribute."""
         return f"{self.urn}:{self.attribute}" if self.urn else self.attribute
 
 

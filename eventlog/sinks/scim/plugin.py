@@ -34,7 +34,7 @@ class ScimOutput(
 
     @property
     def mapped(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-        """The tables that go to SCIM, each with its columns."""
+        """List the tables mapped to SCIM, each with its columns."""
         tables = {} if self.scim is None else self.scim.tables
         return tuple((name, tuple(table.columns)) for name, table in tables.items())
 

@@ -46,7 +46,7 @@ def read_abilities(client: ScimClient) -> Abilities:
 
 
 def resource_path(place: str, id: str) -> str:  # noqa: A002  # as SCIM calls it
-    """Where a resource is, below the address."""
+    """Return a resource's path below the address."""
     return f"{place}/{quote(id, safe='')}"
 
 

@@ -47,17 +47,17 @@ class ResourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def place(self) -> str:
-        """Where its resources are, below the address."""
+        """Return the path of its resources below the address."""
         return self.endpoint or KNOWN_TYPES[self.type][0]
 
     @property
     def core(self) -> str:
-        """The schema of its resources."""
+        """Return the schema of its resources."""
         return self.schema or KNOWN_TYPES[self.type][1]
 
     @property
     def unique_path(self) -> str:
-        """The path that no two resources have alike."""
+        """Return the path whose value is unique among resources."""
         return self.unique or KNOWN_TYPES[self.type][2]
 
     @property

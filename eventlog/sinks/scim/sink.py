@@ -105,7 +105,7 @@ class ScimSink(ScimLane, HttpSink):
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do: several connections, and what the receiver calls objects."""
+        """Declare several connections, and the receiver's ids as associations."""
         return SinkCapabilities(lanes=self.lanes, associations=self._receiver.associations)
 
     def open(self, tenure: Tenure | None) -> None:

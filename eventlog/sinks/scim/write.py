@@ -93,7 +93,7 @@ class ScimFormat:
             yield Document(id=document_id(changes[-1].place), body=body, covers=covers)
 
     def heartbeat(self) -> None:
-        """There is none."""
+        """Send nothing: SCIM needs no heartbeat."""
 
     @property
     def _on_value(self) -> OnValue:
@@ -216,7 +216,7 @@ class ScimTable:
         return self._make("PATCH", change, {"schemas": [PATCH_OP], "Operations": operations}, ends=True)
 
     def _whole(self, change: Change) -> ScimRequest:
-        """A resource with all that the row has."""
+        """Write the whole row as a resource."""
         body: dict[str, Any] = {"schemas": [self._settings.core]}
         resource: dict[str, Any] = {}
         if self._settings.delete == "disable":
@@ -233,7 +233,7 @@ class ScimTable:
         return self._make("POST", change, body | resource)
 
     def _cells(self, change: Change) -> Iterator[tuple[str, Any]]:
-        """What a row has in the columns that are mapped, those of its key too."""
+        """Yield the mapped columns of a row, key included, with their values."""
         told = set()
         for edit in change.edits:
             if edit.column in self.fields and edit.new is not ABSENT:
@@ -244,7 +244,7 @@ class ScimTable:
                 yield column, text
 
     def _key_of(self, change: Change) -> dict[str, Any]:
-        """What the key says, by its paths."""
+        """Return the key's values by path."""
         fields = [(self.fields[column], text) for column, text in self._key_cells(change).items()]
         return {str(field.path): field.write(text) for field, text in fields}
 
@@ -255,7 +255,7 @@ class ScimTable:
         return {self._keys[name.lower()]: text for name, text in parts if name.lower() in self._keys}
 
     def _unique_values(self, change: Change) -> tuple[str, ...]:
-        """What the unique path may have at the receiver: the value of now, and the one of before."""
+        """Return values of the unique path the receiver may have: the new and the old one."""
         column, values = self._unique_column, list[Any]()
         if column in (keys := self._key_cells(change)):
             values.append(keys[column])
@@ -268,7 +268,7 @@ class ScimTable:
         return tuple(dict.fromkeys(value for value in written if isinstance(value, str) and value))
 
     def _operations(self, edit: Edit) -> Iterator[dict[str, Any]]:
-        """What PATCH does for an edit."""
+        """Yield PATCH operations for an edit."""
         field = self.fields.get(edit.column)
         if field is None:
             return
@@ -317,7 +317,7 @@ def _object_of(row: RowId) -> str:
 def _referred_table(
     mapped: MappedColumn, table: Table, column: Column, catalog: Catalog, mappings: ScimSettings
 ) -> Table | None:
-    """The table whose object a column names; only one that is mapped, unless somebody names it."""
+    """Return the table a column references; only a mapped one, unless the settings name it."""
     if mapped.references == "":
         return None
     if mapped.references is not None:
@@ -344,7 +344,7 @@ def _refer(other: Table) -> Any:
 
 
 def _writer(column: Column, wanted: ValueType) -> Any:
-    """What makes JSON of a column's values, of the type that SCIM has there."""
+    """Return a function converting a column's values to JSON of SCIM's type."""
     read, plain = reading(column), json_field(column, qlik_type(column.type)).write
     if wanted == "boolean":
         return _truth

@@ -31,7 +31,7 @@ class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def is_address(target: str) -> bool:
-    """Whether a target is an address, and no folder."""
+    """Return True if the target is an address rather than a folder."""
     return _scheme(target) is not None
 
 
@@ -54,8 +54,9 @@ def refuse_unknown(what: str, target: str) -> None:
 
 
 def target_of(path: str, settings: StoreSettings, *, ordered: bool) -> Path | Plans:
-    """The folder of an output, or its place in a store, where what comes together gets its names in
-    order or not.
+    """Open an output's folder or place in a store.
+
+    `ordered`: files of one plan get their names in order.
     """
     if not is_address(path):
         return Path(path)

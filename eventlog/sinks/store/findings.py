@@ -19,7 +19,7 @@ LEAST_FREE_BYTES: Final = 1 << 20
 
 
 def target_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
-    """Whether a folder, or a place in an object store, can be used."""
+    """Yield whether a folder or a place in an object store can be used."""
     if is_address(path):
         from eventlog.sinks.store.objects import objects_at
         from eventlog.sinks.store.plans import POSITION

@@ -83,7 +83,7 @@ class Bucket:
         self._store = store
 
     def read(self, name: str) -> StoredObject | None:
-        """What stands there; None where nothing does."""
+        """Read an object; None if there is none."""
         import obstore
 
         try:
@@ -168,7 +168,7 @@ class Bucket:
                     self.remove([name])
 
     def names(self, below: str = "") -> Iterator[str]:
-        """The names that begin so, in no order."""
+        """Yield the names with this prefix, unordered."""
         import obstore
 
         with self._asking():
@@ -176,7 +176,7 @@ class Bucket:
                 yield from [entry["path"] for entry in several]
 
     def times(self) -> dict[str, int]:
-        """When each object was written, in nanoseconds."""
+        """Return the time of each object in nanoseconds."""
         import obstore
 
         with self._asking():
@@ -184,7 +184,7 @@ class Bucket:
         return {entry["path"]: _read_written_ns(entry) for entry in entries}
 
     def time(self, name: str) -> int | None:
-        """When an object was written; None where there is none."""
+        """Return the time of an object in nanoseconds; None if there is none."""
         import obstore
 
         try:
@@ -246,7 +246,7 @@ class Bucket:
 
 
 def objects_at(address: str, settings: StoreSettings | None = None, what: str = "The place") -> Bucket:
-    """The objects below an address; ConfigError where it is none, or where its library is missing."""
+    """Open the bucket at an address; raise ConfigError if malformed or its library is missing."""
     refuse_unknown(what, address)
     require(f"{address.partition('://')[0]}://", MODULE)
     from obstore.exceptions import BaseError
@@ -301,7 +301,7 @@ def _tag(meta: Any) -> Tag:
 
 
 def _code_of(text: str) -> str:
-    """What the store calls the trouble: its code, else the status of its answer."""
+    """Return the store's error code, else the status of its answer."""
     match = _code(text) or _status(text)
     return "" if match is None else match[1]
 
@@ -345,7 +345,7 @@ STATUSES: Final = {
 
 
 def reason(error: Exception) -> tuple[str, str]:
-    """What to tell of a failure."""
+    """Explain a failure: the problem and its correction."""
     text = str(error)
     code = _code_of(text)
     if _redirected(text):

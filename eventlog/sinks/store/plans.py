@@ -129,7 +129,7 @@ class StoredPlans:
         self.plan = self._position.plan
 
     def make(self, folder: PurePosixPath) -> None:
-        """Nothing: an object needs no folder."""
+        """Do nothing: objects need no folders."""
 
     def hide(self, plan: str, files: Sequence[tuple[PurePosixPath, bytes | Path]]) -> HiddenObjects:
         """Writes objects apart from those that are looked at."""
@@ -180,14 +180,12 @@ class StoredPlans:
         self.plan = hidden.plan or self.plan
 
     def read(self, path: PurePosixPath) -> bytes | None:
-        """What stands there; None where nothing does."""
+        """Read an object; None if there is none."""
         there = self._objects.read(str(path))
         return None if there is None else there.content
 
     def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
-        """The greatest id, as the position has it: a store with a million objects takes minutes to
-        list them.
-        """
+        """Return the greatest id, from the position: listing a million objects takes minutes."""
         return self._position.last
 
     def forget(self) -> None:

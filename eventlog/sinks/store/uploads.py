@@ -67,7 +67,7 @@ def _key(store: S3Store, name: str) -> str:
 
 
 def _client(store: S3Store) -> Any:
-    """A client with obstore's endpoint, region and credentials."""
+    """Make a boto3 client with obstore's endpoint, region and credentials."""
     import boto3
     import botocore.session
     from botocore.config import Config
@@ -98,9 +98,7 @@ def _client(store: S3Store) -> Any:
 
 
 def _endpoint(store: S3Store) -> tuple[str, str, str]:
-    """The endpoint and the region of a store, and whether the bucket stands in the path or in front
-    of the host.
-    """
+    """Return a store's endpoint, region and style of addressing (bucket in path or host)."""
     import obstore
 
     # What obstore took from the environment it does not tell; what it signs has it.

@@ -66,7 +66,7 @@ def _sink(order: SinkOrder) -> Sink:
 
 
 def content_type(output: WebhookOutput, suffix: str) -> str:
-    """What documents are, as the header says it."""
+    """Return the content type of documents."""
     if output.format != "cloudevents":
         return _TYPES.get(suffix, "application/octet-stream")
     from eventlog.sinks.events.cloudevents import BATCH, STRUCTURED

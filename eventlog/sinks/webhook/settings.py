@@ -46,13 +46,13 @@ class WebhookSettings(OauthSettings, frozen=True, kw_only=True):
 
     @property
     def base(self) -> str:
-        """The address up to the first part of its path that has a field."""
+        """Return the address up to the first path segment with a field."""
         parts = urlsplit(self.url)
         return parts._replace(path=_split(parts.path)[0]).geturl()
 
     @property
     def address(self) -> PlaceTemplate | None:
-        """Where a table's events go below that; None where all go to one address."""
+        """Return the template of the rest, one address a table; None if all share one address."""
         below = _split(urlsplit(self.url).path)[1]
         if not below:
             return None
@@ -60,7 +60,7 @@ class WebhookSettings(OauthSettings, frozen=True, kw_only=True):
 
 
 def secret_bytes(secret: str) -> bytes | None:
-    """The key in a secret; None where it is none."""
+    """Decode the key in a secret; None if malformed."""
     if not secret.startswith(SECRET_PREFIX):
         return None
     try:
@@ -71,7 +71,7 @@ def secret_bytes(secret: str) -> bytes | None:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """The path up to its first part that has a brace, and the rest."""
+    """Split a path before the first segment with a brace."""
     parts = path.split("/")
     first = len(parts)
     for index, part in enumerate(parts):

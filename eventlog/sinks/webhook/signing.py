@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 def signatures(keys: Iterable[bytes], message_id: str, timestamp: int, body: bytes) -> str:
-    """The header `webhook-signature`: one signature for each key, with blanks between them."""
+    """Return the header `webhook-signature`: one signature a key, separated by blanks."""
     content = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     made = [hmac.digest(key, content, "sha256") for key in keys]
     encoded = [binascii.b2a_base64(signature, newline=False).decode() for signature in made]
@@ -19,8 +19,6 @@ def signatures(keys: Iterable[bytes], message_id: str, timestamp: int, body: byt
 
 
 def message_id(plan: str, document: str) -> str:
-    """The header `webhook-id`: the same whenever a document comes again, another where somebody has
-    requeued its rows.
-    """
+    """Return the header `webhook-id`: the same for a repeated document, another after a requeue."""
     # A dot would end it where it is signed.
     return f"{plan}_{document}".strip("_").replace(".", "_")

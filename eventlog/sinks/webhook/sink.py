@@ -80,7 +80,7 @@ class WebhookPoster(Poster):
         )
 
     def post(self, document: Document, plan: str = "") -> HttpAnswer:
-        """The answer to a document; a token that the receiver refuses is fetched again, once."""
+        """Post a document; refetch a refused token once and try again."""
         answer = self._post(document, plan)
         if answer.status == HTTPStatus.UNAUTHORIZED and self.tokens is not None:
             # Only the one that was sent: another connection may have fetched a new one meanwhile.
@@ -97,7 +97,7 @@ class WebhookPoster(Poster):
                 self._drop()
 
     def discreet(self, text: str) -> str:
-        """A receiver's text without our credentials, tokens too."""
+        """Mask our credentials in a receiver's text, tokens included."""
         return mask_secrets(super().discreet(text), (self._sent_login.rpartition(" ")[2],))
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class WebhookPoster(Poster):
         return headers, body
 
     def _body(self, response: HTTPResponse) -> bytes:
-        """What stands under a success, which does not count."""
+        """Read the body of a success; it does not count."""
         try:
             return super()._body(response)
         except UnreadableAnswer:
