@@ -83,13 +83,13 @@ class Marks:
         self._log = log
 
     def get(self, connection: Connection, name: str) -> str | None:
-        """The mark's text, or None when there is none."""
+        """Return the mark's text; None if there is none."""
         row = connection.execute(self._log.query("mark_read"), {"name": name}).first()
         # Oracle gives an empty text back as NULL.
         return None if row is None else str(row[0] or "")
 
     def all(self, connection: Connection) -> dict[str, str]:
-        """Every mark by its name."""
+        """Return every mark by name."""
         marks = self._log.rows(connection, self._log.query("marks_read"))
         return {str(name): str(value or "") for name, value in marks}
 
@@ -112,24 +112,24 @@ def note_change(connection: Connection, log: Log) -> None:
 
 
 def null_if_empty(text: str) -> str | None:
-    """A text as a mark, or a record of a row, keeps it: NULL if empty, as Oracle has it."""
+    """Return NULL for an empty text, as Oracle does."""
     return text or None
 
 
 def next_epoch(former: str | None, now: dt.datetime) -> int:
-    """The epoch after a former one, not below the clock: so a restored log does not fall behind."""
+    """Return the epoch after a former one, at least the clock's, for a log that was restored."""
     milliseconds = (now - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
     before = int(former) if former is not None and former.isdecimal() else 0
     return max(before + 1, milliseconds)
 
 
 def as_text(value: object) -> str:
-    """A value as the text of a mark, or of a column, in JSON."""
+    """Write a value as JSON for a mark or a column."""
     return msgspec.json.encode(value).decode()
 
 
 def value_of(text: str | None, kind: type[T]) -> T | None:
-    """The value of a mark on which nothing depends: None without it, or where it cannot be read."""
+    """Read a mark nothing depends on; None if missing or unreadable."""
     try:
         return None if text is None else msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError:
@@ -137,7 +137,7 @@ def value_of(text: str | None, kind: type[T]) -> T | None:
 
 
 def runs(numbers: Iterable[int]) -> list[Run]:
-    """The runs that numbers make, in the order given."""
+    """Join consecutive numbers to runs, in the given order."""
     numbers = list(numbers)
     if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         # By far the most common, and seen without a look at each.
@@ -170,7 +170,7 @@ class Stretches:
 
     @classmethod
     def read(cls, text: str) -> Stretches:
-        """What `text` wrote."""
+        """Parse the text of `text`."""
         parts: list[Run] = []
         at = 0
         while at < len(text):
@@ -184,7 +184,7 @@ class Stretches:
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Stretches:
-        """These numbers."""
+        """Make a set of these numbers."""
         made = cls.__new__(cls)
         # What `runs` finds of ascending numbers does not touch: there is nothing to join.
         made.parts = tuple(runs(sorted(set(numbers))))
@@ -192,18 +192,18 @@ class Stretches:
 
     @classmethod
     def run(cls, first: int, last: int) -> Stretches:
-        """The numbers from the first to the last; none, where the last comes before the first."""
+        """Make a set from the first to the last number; empty if `last` is below `first`."""
         return cls([(first, last)] if first <= last else ())
 
     @classmethod
     def union(cls, sets: Sequence[Stretches]) -> Stretches:
-        """The numbers of all of these sets."""
+        """Join these sets."""
         if len(sets) == 1:
             return sets[0]
         return cls([part for stretches in sets for part in stretches.parts])
 
     def meets(self, other: Stretches) -> bool:
-        """Whether a number is in both."""
+        """Return True if the sets have a number in common."""
         for first, last in other.parts:
             index = bisect_right(self.parts, last, key=_first) - 1
             if index >= 0 and self.parts[index][1] >= first:
@@ -211,7 +211,7 @@ class Stretches:
         return False
 
     def within(self, first: int, last: int) -> Stretches:
-        """Those from the first to the last; none, where the last comes before the first."""
+        """Return the numbers from `first` to `last`; empty if `last` is below `first`."""
         if first > last:
             return Stretches()
         begin = bisect_left(self.parts, first, key=_last)
@@ -274,5 +274,5 @@ class Stretches:
         return f"Stretches({self.text()!r})"
 
     def text(self) -> str:
-        """As a mark has it, such as `60..62,70`."""
+        """Write the set for a mark, such as `60..62,70`."""
         return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in self.parts])

@@ -19,7 +19,7 @@ from eventlog.sql.reflect import reflect
 def read_compared_catalog(
     connection: Connection, tables: Sequence[str], schema: str | None, settings: CompareSettings
 ) -> Catalog:
-    """The tables and views that are compared, and the queries."""
+    """Read the compared tables and views, and the configured queries."""
     if not settings.queries:
         whole = reflect(connection, tables or None, schema)
         # The state may be kept in the same schema, and is not what is compared.
@@ -39,7 +39,7 @@ def read_compared_catalog(
 
 
 def query_of(table: Table, settings: CompareSettings) -> str | None:
-    """The query whose rows a table has, if there is one."""
+    """Return the query behind a table, if it is one."""
     query = settings.queries.get(table.name) if table.schema is None else None
     return None if query is None else query.sql
 

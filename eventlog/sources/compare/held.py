@@ -48,7 +48,7 @@ class HeldSide:
 
     @contextmanager
     def snapshot(self) -> Iterator[HeldSnapshot]:
-        """The rows as they are: nobody else changes them."""
+        """Yield the rows as they are: nobody else changes them."""
         yield HeldSnapshot(self)
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
@@ -83,7 +83,7 @@ class HeldSide:
         return values
 
     def every(self) -> Iterator[tuple[list[str | None], list[str | None]]]:
-        """The keys and values of all rows as texts, some at a time."""
+        """Yield the keys and values of all rows as text."""
         table = self._table
         wanted = sa.select(table.c.place, table.c.id, table.c.long_key, table.c.cells)
         query = wanted.order_by(table.c.place, table.c.id).limit(WRITTEN_ROWS)
@@ -97,7 +97,7 @@ class HeldSide:
             rows = self.ask(query.where(beyond))
 
     def ask(self, query: sa.Select[Any]) -> list[Any]:
-        """What a query about the rows finds."""
+        """Run a query on the rows."""
         with self._transactions.look() as connection:
             return list(connection.execute(query))
 
@@ -147,7 +147,7 @@ class HeldSide:
         return tuple_(table.c.place, table.c.id).in_(places)
 
     def within(self, part: Range, buckets: Sequence[int] | None = None) -> sa.Select[Any]:
-        """The rows of a range, each with its bucket."""
+        """Select the rows of a range, each with its bucket."""
         table = self._table
         number = _literal(part.buckets)
         bucket: Any = table.c.spot % number
@@ -165,7 +165,7 @@ class HeldSide:
         return query if buckets is None else query.where(bucket.in_(buckets))
 
     def order_places(self, after: int | None) -> sa.Select[Any]:
-        """The places of rows in their order."""
+        """Select the places of rows in order."""
         place = self._table.c.place
         query = sa.select(place).order_by(place)
         return query if after is None else query.where(place > _literal(after))
@@ -199,12 +199,15 @@ class HeldSnapshot:
 
 
 def _literal(number: int) -> sa.ColumnElement[int]:
-    """A number in the text of a query: it may be too large for a parameter, or stand in what is grouped by."""
+    """Write a number into the query's text.
+
+    It may be too large for a parameter, or part of a GROUP BY.
+    """
     return sa.literal_column(str(number))
 
 
 def _sums(rows: sa.Subquery) -> tuple[sa.ColumnElement[Any], ...]:
-    """How many rows there are, and the sum of their hashes in two halves, which overflow nowhere."""
+    """Count the rows and sum their hashes, in two halves that cannot overflow."""
     half = _literal(1 << HALF_BITS)
     low = rows.c.hash % half
     return sa.func.count(), sa.func.sum((rows.c.hash - low) // half), sa.func.sum(low)

@@ -21,7 +21,7 @@ def _reader(order: SourceOrder) -> StreamReader:
 
 
 def _findings(order: SourceOrder) -> Iterator[Finding]:
-    """Whether the tables that are compared can be read and have keys."""
+    """Yield whether the compared tables are readable and have keys."""
     from eventlog.sources.compare.reader import tables_at
     from eventlog.sql.connect import connect, make_readable_url
     from eventlog.sql.reflect import refuse_unknown_schema

@@ -25,7 +25,7 @@ class QuerySide(StreamedSide):
         self._key = compared.key
 
     def every(self) -> Iterator[Sequence[Any]]:
-        """All rows, the key's values first."""
+        """Yield all rows, the key's values first."""
         key = self._key
         for row in self._rows.every():
             if None in row[: len(key)]:

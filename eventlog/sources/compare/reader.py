@@ -105,7 +105,9 @@ class CompareReader:
                 )
 
     def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
-        """What is queued from that step on; then a cycle, whose images are queued before they are given."""
+        """Yield the images queued from that step on, then those of new cycles, queued before they
+        are given.
+        """
         if self._step < begin - 1:
             # The log is further than the state: that is gone, or an older one. Steps go on above
             # all that there were: nobody knows how far that was, but time only grows.
@@ -134,7 +136,7 @@ class CompareReader:
             yield None
 
     def settled(self, images: Sequence[Captured], begin: int) -> None:
-        """What is over needs no place in the queue any more."""
+        """Remove acknowledged images from the queue."""
         self._state.forget(begin)
 
     def close(self) -> None:
@@ -142,12 +144,14 @@ class CompareReader:
         self._engine.dispose()
 
     def _may_read(self) -> bool:
-        """Whether it is the time of day at which reading is allowed."""
+        """Return True if reading is allowed at this time of day."""
         now = self._now()
         return self._window is None or not self._window.wait(now.hour * 60 + now.minute)
 
     def _suspects(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
-        """Rows that may differ: of all tables in a full cycle, else of those with a column that grows."""
+        """Yield keys of rows that may differ: all in a full cycle, else those above the growing
+        column.
+        """
         if not self._begun:
             # Before a new table has a state: it goes by another setting, also if this fails and is done once more.
             yield from self._restart()
@@ -185,7 +189,7 @@ class CompareReader:
             self._unfound_before, self._unfound = self._unfound, set()
 
     def _restart(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
-        """What a start does to tables that have a state, once."""
+        """Handle tables with a state as `restart` says, once after a start."""
         how = self._settings.restart
         for table in [self._open_table(table) for table in self._catalog if self._state.shape(table.whole) is not None]:
             self._report(f"{table.table.whole} starts as source.compare.restart says: {how}.")
@@ -217,7 +221,7 @@ class CompareReader:
         self._tops[table.table.whole] = top
 
     def _top(self, table: ComparedTable) -> Any:
-        """The highest value of the column that grows, before the table is read."""
+        """Return the highest value of the growing column, before the table is read."""
         if table.growing is None or not isinstance(table.now, TableSide):
             return None
         return table.now.top(table.growing)
@@ -286,7 +290,7 @@ class CompareReader:
         )
 
     def _open_table(self, table: Table) -> ComparedTable:
-        """A table and its state, which is made, or made to fit, where it must be."""
+        """Open a table and its state; create or alter the state if needed."""
         query = query_of(table, self._settings)
         selection, compared = selection_of(table, query=query)
         side = TableSide(self._engine, selection, compared)
@@ -319,7 +323,7 @@ class CompareReader:
             self._state.keep(table.whole, compared, iter(()))
 
     def _move_rows(self, table: Table, former: Compared, compared: Compared) -> Iterator[Sequence[Any]]:
-        """The rows of the state with the columns that the table has now; new ones are NULL."""
+        """Yield the state's rows in the table's present columns; new ones are NULL."""
         indexes = [former.names.index(name) if name in former.names else None for name in compared.names]
         for key, cells in self._state.read_held(table.whole, former):
             yield [*key, *[None if index is None else cells[index] for index in indexes]]
@@ -350,7 +354,7 @@ def compare_reader(
     clock: Callable[[], float] = monotonic,
     now: Callable[[], dt.datetime] = dt.datetime.now,
 ) -> CompareReader:
-    """What compares these tables with the state, which is a file, or where the `marks` are."""
+    """Make a reader of these tables, with its state in a file or beside the `marks`."""
     with ExitStack() as unless_it_is_read:
         state = state_beside(marks) if isinstance(marks, DatabaseMarks) else state_in_file(Path(settings.state))
         unless_it_is_read.callback(state.close)
@@ -363,7 +367,7 @@ def compare_reader(
 
 
 def open_reader(order: SourceOrder) -> CompareReader:
-    """The same for a database: its tables and views with a key, or those that are named."""
+    """Open a reader on a database: its tables and views with a key, or those named."""
     engine = connect(order.reader or order.url)
     # No limit, for whole tables are read.
     limit_sessions(engine, None, None)
@@ -374,7 +378,7 @@ def open_reader(order: SourceOrder) -> CompareReader:
 
 
 def tables_at(engine: Engine, tables: Sequence[str], schema: str | None, settings: CompareSettings) -> Catalog:
-    """The tables that are named, or all of the schema, and the queries."""
+    """Read the named tables, or all of the schema, and the queries."""
     known = schema if dialect_of(engine).schemas else None
     with transaction(engine, "The database of the comparison") as connection:
         return read_compared_catalog(connection, tables, known, settings)

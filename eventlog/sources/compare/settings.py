@@ -56,7 +56,7 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def position(self) -> str:
-        """What keeps the position."""
+        """Return the file or URL of the position."""
         return self.state if "://" in self.state else self.marks or "compare-marks.json"
 
     def __post_init__(self) -> None:

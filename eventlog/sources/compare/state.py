@@ -68,11 +68,11 @@ class CompareState:
         self._transactions.engine.dispose()
 
     def step(self) -> AbstractContextManager[Connection]:
-        """A transaction; durable when it ends."""
+        """Begin a transaction, durable when it ends."""
         return self._transactions.step()
 
     def shape(self, name: str) -> Compared | None:
-        """The columns that the rows of a table have here; None where there are none."""
+        """Return the columns of a table's stored rows; None if it has none."""
         row = self._shape(name)
         if row is None:
             return None
@@ -80,7 +80,7 @@ class CompareState:
         return Compared(key=tuple(shape["key"]), names=tuple(shape["names"]), types=tuple(shape["types"]))
 
     def side(self, name: str, compared: Compared) -> HeldSide:
-        """The rows of a table, of which there is a shape."""
+        """Open the stored rows of a table; it must have some."""
         row = self._shape(name)
         assert row is not None
         return self._side(compared, row[0])
@@ -109,11 +109,11 @@ class CompareState:
         return side
 
     def ranges(self, name: str) -> StateRanges:
-        """The ranges in which a table was seen to have the rows that it has here."""
+        """Open the ranges of a table known to be equal."""
         return StateRanges(self._transactions, self._tables.ranges, name)
 
     def read_held(self, name: str, compared: Compared) -> Iterator[tuple[list[str | None], list[str | None]]]:
-        """The keys and values of the rows of a table, as texts."""
+        """Yield keys and values of a table's stored rows, as text."""
         row = self._shape(name)
         if row is not None:
             yield from self._side(compared, row[0]).every()
@@ -132,7 +132,7 @@ class CompareState:
             connection.execute(self._tables.queue.insert(), rows)
 
     def read_queued(self, begin: int) -> Iterator[list[QueuedImage]]:
-        """The images of each step from that one on."""
+        """Yield the images of each step from that one on."""
         queue = self._tables.queue
         while True:
             [(step,)] = self._ask(sa.select(sa.func.min(queue.c.step)).where(queue.c.step >= begin))
@@ -143,7 +143,7 @@ class CompareState:
             begin = int(step) + 1
 
     def last(self) -> int:
-        """The highest step that there was."""
+        """Return the highest step so far."""
         return int(self._about("last") or 0)
 
     def note_end(self, step: int) -> None:
@@ -152,7 +152,7 @@ class CompareState:
 
     @property
     def run(self) -> str | None:
-        """The start of a publisher that was the last to begin."""
+        """Return the id of the publisher's last start."""
         return self._about("run")
 
     def note_begin(self, run: str) -> None:
@@ -192,7 +192,7 @@ class CompareState:
             connection.execute(about.insert(), [{"name": name, "value": value}])
 
     def _free(self) -> str:
-        """A name that no table has."""
+        """Return an unused name for a table."""
         taken = {row[0] for row in self._ask(sa.select(self._tables.shape.c.held))}
         return next(name for name in map("held_{}".format, range(len(taken) + 1)) if name not in taken)
 
@@ -250,7 +250,7 @@ def _number(cell: Any) -> int | None:
 
 
 def _has_room(key: int | None) -> bool:
-    """Whether a database has room for a key."""
+    """Return True if a BIGINT can hold the key."""
     return key is None or -(2**63) <= key < 2**63
 
 
@@ -260,14 +260,14 @@ def _image(step: int, place: int, text: str) -> QueuedImage:
 
 
 def state_in_file(path: Path) -> CompareState:
-    """The state that is a file of SQLite; one that is missing is made."""
+    """Open the state in a SQLite file, created if missing."""
     embedded = next(dialect.name for dialect in dialects() if dialect.embedded)
     engine = connect(URL.create(embedded, database=str(path)).render_as_string(), may_create=True)
     return CompareState(StateTransactions(engine, f"The state of the comparison in {path}"), str(path))
 
 
 def state_beside(marks: DatabaseMarks) -> CompareState:
-    """The state in the database that has the marks too; only who holds their lock changes it."""
+    """Open the state beside the marks; only the holder of their lock may change it."""
     where = address_of(marks.engine.url)
     transactions = StateTransactions(marks.engine, f"The state of the comparison in {where}", marks.assure)
     return CompareState(transactions, where, PREFIX)

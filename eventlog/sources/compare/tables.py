@@ -44,7 +44,7 @@ class KeptTables:
         self._metadata.create_all(connection, [self.about, self.shape, self.ranges, self.queue])
 
     def define_held(self, name: str) -> sa.Table:
-        """The table of the rows of one table."""
+        """Define the table that stores one table's rows."""
         number, value = self._types.log_number, self._types.log_value
         return self._table(
             name,

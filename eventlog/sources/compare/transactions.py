@@ -23,7 +23,7 @@ class StateTransactions:
 
     @contextmanager
     def step(self) -> Iterator[Connection]:
-        """A transaction that changes something, durable when it ends; what is begun inside belongs to it."""
+        """Begin a writing transaction, durable when it ends; a nested one joins it."""
         if self._open is not None:
             yield self._open
             return
@@ -39,7 +39,7 @@ class StateTransactions:
 
     @contextmanager
     def look(self) -> Iterator[Connection]:
-        """A transaction that changes nothing."""
+        """Begin a reading transaction."""
         if self._open is not None:
             yield self._open
             return

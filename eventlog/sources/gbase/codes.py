@@ -29,7 +29,7 @@ CODES: Final[dict[int, tuple[str, str]]] = {
 
 
 def in_words(code: int) -> str:
-    """The code with its name and meaning, as the end of a sentence."""
+    """End a sentence with the code, its name and meaning."""
     if code not in CODES:
         return f"{code}, which syscdcv1:syscdcerrcodes may explain."
     name, meaning = CODES[code]

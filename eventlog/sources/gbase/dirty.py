@@ -53,7 +53,7 @@ class DirtyReads:
         """
 
     def take(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
-        """The records that a read wrote, and what it did not write."""
+        """Return the records a read wrote, and the bytes left over from earlier reads."""
         framer = self._framer
         if framer.damage is not None:
             raise framer.damage
@@ -116,7 +116,7 @@ class DirtyReads:
         return self._framer.damage is not None
 
     def _about_the_read_before(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
-        """What this read tells of the end of the one before."""
+        """Finish the read before, now that this one shows how its end continues."""
         entries = self._confirm(chunk)
         framer = self._framer
         if self._is_broken() or not framer.kept or not begins_record(chunk, self._largest):
@@ -130,7 +130,7 @@ class DirtyReads:
         return [*entries, LeftOver(offset, rest)]
 
     def _confirm(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
-        """The record that was held: it was whole if what follows it begins with one."""
+        """Return the held record: it was whole if another record begins behind it."""
         framer = self._framer
         held, self._held = self._held, None
         behind, self._behind = self._behind, []
@@ -158,9 +158,7 @@ class DirtyReads:
         return [LeftOver(record.offset, record.data)]
 
     def _join(self, records: list[RecordFrame], begin: int) -> RecordFrame | None:
-        """The only record of a read that begins at `begin`, where an earlier one began it and
-        nobody has seen what follows.
-        """
+        """Return the only record, if an earlier read began it and nothing yet confirms its end."""
         if len(records) != 1 or not self._doubtful or records[0].offset >= begin:
             return None
         # With a whole header behind it somebody has seen what follows.
@@ -174,14 +172,16 @@ class DirtyReads:
         written: int,
         joined: RecordFrame | None,
     ) -> list[RecordFrame]:
-        """The records, but for the last where it is not sure that its end was written."""
+        """Hold back the last record if its end may be left over from an earlier read; return the
+        others.
+        """
         if records and (records[-1] is joined or records[-1].offset + len(records[-1].data) > written):
             self._held = records[-1]
             return records[:-1]
         return records
 
     def _rest(self, at: int, written: int, ground: int) -> list[LeftOver]:
-        """What becomes of the bytes behind the last record of a read, which begin at `at`."""
+        """Handle the bytes behind the last record of a read; they begin at `at`."""
         framer = self._framer
         rest = framer.rest
         if framer.damage is None:  # it may go on in the next read
@@ -201,7 +201,7 @@ class DirtyReads:
         return [LeftOver(offset, rest)]
 
     def record_is_kept(self) -> bool:
-        """Whether what is kept is the beginning of a record, as far as anybody can tell."""
+        """Return True if the kept bytes look like the beginning of a record."""
         return self._sure or may_begin(self._framer.rest, self._largest)
 
     def _find_written_end(self, chunk: bytes) -> int:
@@ -229,7 +229,7 @@ def dirty_frames(
     framer: Framer,
     largest: int,
 ) -> Iterator[list[RecordFrame]]:
-    """The records of a whole stream, each chunk a read; DamageError behind the last good one."""
+    """Yield the records of a whole stream, each chunk a read; DamageError after the last good one."""
     reads = DirtyReads(framer, largest)
     for chunk in chunks:
         records = [entry for entry in reads.take(chunk) if isinstance(entry, RecordFrame)]
@@ -241,7 +241,7 @@ def dirty_frames(
 
 
 def begins_record(data: bytes, largest: int) -> bool:
-    """Whether the bytes begin with the header of a record, as far as they go."""
+    """Return True if the bytes begin with a record's header, as far as they reach."""
     if len(data) < COMMON_BYTES:
         return may_begin(data, largest)
     header, payload, scheme, _ = _common(data)
@@ -249,10 +249,7 @@ def begins_record(data: bytes, largest: int) -> bool:
 
 
 def may_begin(data: bytes, largest: int) -> bool:
-    """Whether so few bytes may be the beginning of a header.
-
-    Zeros, as of a new buffer, are none.
-    """
+    """Return True if so few bytes can begin a header; zeros, as in a new buffer, cannot."""
     # Bytes that are not there yet count as zeros, the least that they can be: what is too large
     # even so is no header.
     whole = data + bytes(max(0, 8 - len(data)))
@@ -261,7 +258,7 @@ def may_begin(data: bytes, largest: int) -> bool:
 
 
 def next_header(data: bytes, largest: int) -> int | None:
-    """Where a record's whole header stands next; None where there is none."""
+    """Return the offset of the next whole header; None if there is none."""
     at = 0
     # The scheme is the third of the four numbers that every header begins with (gbase-cdc.md 1), so
     # it is looked for, and the header is where it stands less 8.

@@ -101,7 +101,7 @@ def _first_line(error: Exception) -> str:
 
 
 def driver_of(settings: GBaseSettings) -> Driver:
-    """The driver that the settings name; ConfigError when it cannot be loaded."""
+    """Load the driver in the settings; raise ConfigError if impossible."""
     if settings.driver == "jdbc":
         return JdbcDriver(settings)
     module, _, name = settings.driver.partition(":")

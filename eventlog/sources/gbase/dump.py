@@ -65,7 +65,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def damaged(self) -> bool:
-        """Whether something in it cannot be read."""
+        """Return True if a part of it is unreadable."""
         return self.problem is not None or any(line.value.startswith("!") for line in self.lines)
 
     @property
@@ -79,9 +79,9 @@ def entries(
     settings: GBaseSettings,
     seen: Callable[[RecordFrame], None] = lambda _: None,
 ) -> Iterator[Entry]:
-    """Every record of a stream, which `seen` hears of.
+    """Yield each record of a stream, after calling `seen` with it.
 
-    What is none is shown as bytes, up to what looks like a header.
+    Bytes that are no record are shown as such, up to the next header.
     """
     framer = Framer(largest=settings.largest_record)
     layouts: dict[int, CapturedLayout | str] = {}
@@ -142,7 +142,7 @@ def _chunk_entries(
 def _read_entries(
     reads: DirtyReads, framer: Framer, chunk: bytes, shown: Callable[[RecordFrame], Entry]
 ) -> Iterator[Entry]:
-    """The entries of one read; behind damage nothing of it is a record."""
+    """Yield the entries of one read; after damage, only bytes."""
     begin = framer.offset + framer.kept
     while True:
         yield from _show_pieces(reads.take(chunk), shown)
@@ -174,8 +174,9 @@ def entry(
     layouts: dict[int, CapturedLayout | str],
     settings: GBaseSettings,
 ) -> Entry:
-    """A record field by field. `layouts` are what was described before, and learn what this record
-    describes.
+    """Describe a record field by field.
+
+    `layouts` are the tables described so far; a description is added to them.
     """
     lines: list[DumpLine] = []
     at = 0
@@ -224,7 +225,7 @@ def _in_words(name: str, value: int) -> str:
 
 
 def _rest(frame: RecordFrame, at: int) -> Iterator[DumpLine]:
-    """What stands in a header beyond the known fields, and the payload."""
+    """Yield unknown header fields and the payload."""
     if at < frame.header_size:
         yield DumpLine(offset=frame.offset + at, data=frame.data[at : frame.header_size], name="more header")
     if frame.payload:
@@ -326,10 +327,7 @@ class Restart:
 
     @property
     def point(self) -> RestartPoint | None:
-        """Where a restart begins.
-
-        None when the stream has neither an open transaction nor a commit.
-        """
+        """Return the place of a restart; None without an open transaction or a commit."""
         # The log is read from where the earliest open transaction began; what was committed since
         # then comes again and is left out by its COMMTX (gbase-cdc.md 8).
         begin = self._open.open or self._done

@@ -40,7 +40,7 @@ INFORMIX: Final = RecordDialect(sizes="big", wide=False)
 
 
 def record(number: CdcRecord, *fields: int, sizes: bytes = b"", payload: bytes = b"") -> bytes:
-    """One record with the fields of its header in their order."""
+    """Write one record; `fields` in the order of its header."""
     forms = "".join(field.form for field in FIELDS[number])
     header = struct.pack(f">{forms}", *fields) + sizes
     return struct.pack(">4I", COMMON_BYTES + len(header), len(payload), SCHEME, number) + header + payload
@@ -60,7 +60,7 @@ def row_record(
     values: Mapping[str, Value],
     dialect: RecordDialect = GBASE,
 ) -> bytes:
-    """A record with a row; OverflowError where a value has no place in its column."""
+    """Write a record with a row; raise OverflowError for a value too large for its column."""
     parts = [
         codec(column.type, dialect.texts, wide=dialect.wide).encode(values[column.name])
         for column in (*layout.fixed, *layout.varying)
@@ -147,10 +147,7 @@ class GBaseEmulator:
         captured: Mapping[str, CapturedLayout],
         dialect: RecordDialect,
     ) -> bytes:
-        """An entry of the log as whoever captures these tables gets it.
-
-        Nothing, if its table is not among them.
-        """
+        """Write an entry of the log for a capture of these tables; empty for other tables."""
         number, seq, tx, table, row = written
         match number:
             case CdcRecord.BEGINTX:
@@ -204,9 +201,7 @@ def shop(
     wide: bool = True,
     emulator: GBaseEmulator | None = None,
 ) -> GBaseEmulator:
-    """An emulator, or this one, whose log holds that many changed rows in committed and other
-    transactions.
-    """
+    """Fill an emulator's log with so many changed rows, in committed and other transactions."""
     dice = random.Random(seed)  # noqa: S311  # the same stream for the same number
     emulator = emulator or GBaseEmulator(wide=wide)
     for table, columns in COLUMNS.items():
@@ -241,7 +236,9 @@ def reads(
     minor: int = 0,
     beats: int = 2,
 ) -> Iterator[bytes]:
-    """What a client reads that captures everything from the beginning: `beats` heartbeats end it."""
+    """Yield the reads of a client capturing everything from the beginning; `beats` heartbeats end
+    it.
+    """
     dialect = RecordDialect(sizes="big" if minor else "little", wide=emulator.wide, texts=emulator.texts)
     captured = {table: layout_of(label, COLUMNS[table]) for label, table in LABELS.items()}
     written = (emulator.record(entry, captured, dialect) for entry in emulator.log)
@@ -256,7 +253,7 @@ def reads(
 
 
 def buffers(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Each read as a buffer that is used again and again shows it: behind it bytes of earlier reads."""
+    """Yield each read in a reused buffer, with bytes of earlier reads behind it."""
     buffer = bytearray()
     for piece in pieces:
         buffer[: len(piece)] = piece

@@ -24,10 +24,9 @@ _MARKS: Final = ("valid", "tail")
 
 
 def chunks_of(path: Path, *, grows: bool = False) -> Iterator[bytes]:
-    """The bytes of a file, or of all files of a folder in the order of their names; `.hex` files
-    are texts.
+    """Yield the bytes of a file, or of a folder's files by name; `.hex` files are text.
 
-    Where it `grows`, the end of the last file may not be there yet.
+    `grows`: the last file may be incomplete.
     """
     files = files_of(path)
     for file in files:
@@ -38,7 +37,7 @@ def chunks_of(path: Path, *, grows: bool = False) -> Iterator[bytes]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file, or those of the folder; hidden ones are left out."""
+    """List the file, or those of the folder except hidden ones."""
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
@@ -59,11 +58,11 @@ def refuse_dirty(files: Iterable[Path]) -> None:
 
 
 def read_hex(lines: Iterable[str], *, origin: str = "the text", grows: bool = False) -> Iterator[bytes]:
-    """One piece of bytes for each line. `#` begins a comment; blanks do not count.
+    """Yield the bytes of each line; `#` begins a comment, blanks do not count.
 
-    A line may begin with a label and `valid` or `tail`, as `R1 valid 0000…`: tails are what a
-    program printed beyond what it had read, and are left out. Where a text `grows`, a last line
-    that is half written is left out, if nobody can read it.
+    A line may begin with a label and `valid` or `tail`, as `R1 valid 0000…`: a tail is output
+    beyond the bytes read, and is left out. If the text `grows`, an unreadable last line is left out
+    too.
     """
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].split()
@@ -103,7 +102,7 @@ def _hex_file(file: Path, *, grows: bool) -> Iterator[bytes]:
 
 
 def _up_to_its_end(lines: Iterable[str]) -> Iterator[str]:
-    """The lines, and no rest of one that was half written when it was read."""
+    """Yield complete lines; leave out a half-written last one."""
     for line in lines:
         yield line
         if not line.endswith("\n"):
@@ -129,15 +128,12 @@ class Split(Struct, frozen=True, kw_only=True):
     before: bytes = b""
 
     def in_file(self, offset: int) -> int:
-        """Where in the whole file an offset of `read_split` lies."""
+        """Convert an offset of `read_split` to one in the whole file."""
         return offset - len(self.before) + self.start
 
 
 def splits(path: Path, *, size: int = HELD_BYTES, largest: int = RECORD_BYTES) -> list[Split]:
-    """The splits of a binary file, together the whole file.
-
-    Behind damage nothing is split: the last one has it.
-    """
+    """Split a binary file; the splits cover all of it. Nothing is split after damage."""
     try:
         length = path.stat().st_size
         if length == 0:  # which cannot be mapped
@@ -149,7 +145,7 @@ def splits(path: Path, *, size: int = HELD_BYTES, largest: int = RECORD_BYTES) -
 
 
 def read_split(split: Split) -> Iterator[bytes]:
-    """The bytes of a split with the descriptions before it, for `stream.images`."""
+    """Yield the bytes of a split after its table descriptions, for `stream.images`."""
     if split.before:
         yield split.before
     with Path(split.path).open("rb") as opened:

@@ -83,9 +83,9 @@ class Making:
         self.images: list[Image] = []
 
     def piece(self, catalog: Catalog, *, complete: bool = False) -> StreamPiece:
-        """What was made since the last one.
+        """Return the images made since the last piece.
 
-        The last image of a complete transaction says that it is.
+        With `complete`, the last one is marked as the transaction's last.
         """
         if complete:
             self.flush()
@@ -102,9 +102,7 @@ class Making:
         return StreamPiece(images=images, catalog=catalog, commit=committed.seq, begin=begin, since=committed.since)
 
     def flush(self) -> None:
-        """Nothing else comes, or the table turns into another one: a former row waits no longer for
-        its new one.
-        """
+        """Emit a former row still waiting for its new one: none will come."""
         before, self._before = self._before, None
         if before is not None:
             self._add(before.seq, before.described, _MODIFY, before.values, None, before.fault)
@@ -197,7 +195,7 @@ class Making:
             self.place += part.op is _GONE
 
     def _fault(self, item: Item, error: DataError) -> str:
-        """Why a row cannot be read, where it is, and its bytes: nothing is lost."""
+        """Explain why a row is unreadable, with its place and bytes."""
         _, seq, label, frame = item
         if self._fail:
             raise DamageError(
@@ -209,7 +207,7 @@ class Making:
 
 
 def _changes(before: Values, after: Values, key: tuple[str, ...]) -> bool:
-    """Whether the key is another one."""
+    """Return True if the key changes."""
     for name in key:  # noqa: SIM110  # a generator costs three times as much, and this is asked of every update
         if before.get(name) != after.get(name):
             return True
@@ -236,7 +234,7 @@ class ImageMaker:
         self._catalog = Catalog(known or ())
 
     def pieces(self, committed: CommittedRecords) -> Iterator[StreamPiece]:
-        """The transaction's images, at least one piece, which may be empty."""
+        """Yield the images of a transaction, at least one piece, perhaps empty."""
         making = Making(committed, fail=self._settings.unknown_rows == "fail")
         items = committed.items
         item = next(items, None)
@@ -257,9 +255,7 @@ class ImageMaker:
         yield making.piece(self._catalog, complete=True)
 
     def _turn(self, generation: int, label: int) -> DescribedTable:
-        """The label's table as it is at that point of the stream, which the catalog shows from now
-        on.
-        """
+        """Make the label's table at that point of the stream the current one in the catalog."""
         described = self._described.get((generation, label))
         if described is None:
             described = self._described[generation, label] = self._describe(generation, label)
@@ -382,10 +378,7 @@ def table_of(
     settings: GBaseSettings,
     known: Catalog | None,
 ) -> Table:
-    """The table with that label.
-
-    Its columns are those that are known, and those that only the stream names.
-    """
+    """Return the table of a label, with known columns and those only the stream has."""
     table = _find_table(label, settings, known)
     columns = list(table.columns)
     spelled = {column.name.casefold() for column in columns}
@@ -409,7 +402,7 @@ def table_of(
 
 
 def respell(layout: CapturedLayout, table: Table) -> CapturedLayout:
-    """The layout with the column names that the table has, whatever their case in the stream."""
+    """Spell the layout's columns as the table does."""
     names = {column.name.casefold(): column.name for column in table.columns}
     exact = {column.name for column in table.columns}
     columns = [
@@ -420,10 +413,7 @@ def respell(layout: CapturedLayout, table: Table) -> CapturedLayout:
 
 
 def _find_table(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
-    """The table of a schema file that has the label's name or number.
-
-    Else an empty one of that name.
-    """
+    """Find the table in the schema file by the label's name or number; else make an empty one."""
     given = settings.tables.get(str(label))
     if given is None:
         for table in known or ():

@@ -64,7 +64,7 @@ class ColumnType(Struct, frozen=True, kw_only=True):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields between `first` and `last`, both with them."""
+        """Return the fields from `first` to `last`, inclusive."""
         return UNITS[UNITS.index(self.first) : UNITS.index(self.last) + 1]
 
 
@@ -179,7 +179,7 @@ def _with_qualifier(
 
 
 def _sql_of_time(name: str, first: str, last: str, decimals: int, digits: int) -> str:
-    """What other databases have for it; what none has is text."""
+    """Return the SQL type of other databases; varchar if they have none."""
     behind = f"({decimals})" if decimals else ""
     if name == "datetime" and first == "year" and last not in ("year", "month"):
         return "date" if last == "day" else f"timestamp{behind}"
@@ -229,9 +229,9 @@ class CapturedLayout(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def read_layout(data: bytes, header_size: int) -> CapturedLayout:
-    """The layout that a TABSCHEM record holds.
+    """Read the layout in a TABSCHEM record.
 
-    DataError when its text and the numbers in its header contradict.
+    DataError if its text contradicts the numbers in its header.
     """
     label, _, fixed_bytes, nfixed, nvar = _header(data, 16)
     try:
@@ -250,7 +250,7 @@ def read_layout(data: bytes, header_size: int) -> CapturedLayout:
 
 
 def layout_of(label: int, text: str) -> CapturedLayout:
-    """The layout that a text such as `c1 integer, c2 varchar(20,0)` describes."""
+    """Parse a layout such as `c1 integer, c2 varchar(20,0)`."""
     columns = tuple(_read_column(label, part) for part in islice(split_columns(text), MOST_COLUMNS))
     names = [column.name for column in columns]
     if len(set(names)) != len(names):
@@ -265,7 +265,7 @@ def layout_of(label: int, text: str) -> CapturedLayout:
 
 
 def split_columns(text: str) -> Iterator[str]:
-    """The parts between commas that stand neither in parentheses nor in quotes."""
+    """Split at commas outside parentheses and quotes."""
     gathered: list[str] = []
     depth = 0
     for match in _pieces(text):

@@ -80,12 +80,10 @@ def _complement(pairs: bytes) -> bytes:
 
 
 def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | None:
-    """A DECIMAL's value with its type's scale; without a scale it floats.
+    """Decode a DECIMAL with its type's scale; None as `scale` for a floating one.
 
-    ValueError when it cannot be of its type.
-
-    The pairs are read as the text of a number; those of a negative one are what is missing to a
-    power of 100.
+    ValueError if it cannot be of its type. Pairs are read as text; a negative number has the
+    complements of 100.
     """
     first, pairs = data[0], data[1:]
     if first == 0:
@@ -122,7 +120,7 @@ def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | 
 
 
 def pack_decimal(value: Decimal, size: int) -> bytes:
-    """A DECIMAL's bytes; OverflowError when they would be more."""
+    """Encode a DECIMAL; raise OverflowError if it needs more bytes."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise OverflowError(f"{value} is no number")
@@ -212,7 +210,7 @@ def pack_moment(value: Moment, kind: ColumnType) -> bytes:
 
 
 def pack_span(text: str, kind: ColumnType) -> bytes:
-    """The bytes of an interval, or of a datetime that is text."""
+    """Encode an interval, or a datetime given as text."""
     numbers = re.findall(r"\d+", text)
     if kind.last == "fraction" and numbers:
         # Behind a point zeros at the end mean nothing: 1.5 seconds are 1.500.
@@ -287,7 +285,7 @@ def _pack(negative: bool, fields: Sequence[int], kind: ColumnType) -> bytes:
 
 
 def _text(fields: Sequence[int], *, kind: ColumnType, width: int) -> str:
-    """The fields as the database writes them; an interval's first one without zeros before it."""
+    """Write the fields as the database does; an interval's first one has no leading zeros."""
     written: list[str] = []
     for at, (name, number) in enumerate(zip(kind.fields, fields, strict=True)):
         digits = width if at == 0 else 2

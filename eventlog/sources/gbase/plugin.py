@@ -28,7 +28,7 @@ def _address(settings: GBaseSettings) -> str:
 
 
 def _findings(order: SourceOrder) -> Iterator[Finding]:
-    """Whether the files can be read, or the server lets us in; no capture begins."""
+    """Yield whether the files are readable, or the server accepts our login; starts no capture."""
     from eventlog.sources.gbase.drivers import driver_of
     from eventlog.sources.gbase.files import files_of
 

@@ -87,9 +87,9 @@ class RecordReader:
         """What the server said in the last record, if that is an error."""
 
     def read(self, frames: Iterable[RecordFrame]) -> Iterator[CommittedRecords]:
-        """The transactions that the records commit.
+        """Yield the transactions committed by the records.
 
-        When the server ended the session: SourceError, and DamageError where its stream was kept.
+        SourceError if the server ended the session, DamageError in a stored stream.
         """
         # In local names, and without a call for each row: all rows of a stream come by here.
         row, rows = _row, ROWS
@@ -176,7 +176,7 @@ class RecordReader:
                 self._unknown(frame)
 
     def _read_description(self, frame: RecordFrame) -> None:
-        """A table is described, or described anew; its rows are read so from here on."""
+        """Read a table's description; it applies to the rows from here on."""
         label = int.from_bytes(frame.data[16:20], "big", signed=True)
         if self._latest.get(label) == frame.data:
             return  # a session that began anew

@@ -82,7 +82,7 @@ LEAST: Final[dict[int, int]] = {
 
 
 def name_of(number: int) -> str:
-    """A record's name, as people know it."""
+    """Return a record's documented name."""
     try:
         return f"CDC_REC_{CdcRecord(number).name}"
     except ValueError:
@@ -90,7 +90,7 @@ def name_of(number: int) -> str:
 
 
 def place_of(seq: int) -> str:
-    """A sequence number as the server prints it: the logical log and the position in it."""
+    """Write a sequence number as the server does: logical log and position."""
     return f"{seq >> 32}:0x{seq & 0xFFFFFFFF:X}"
 
 
@@ -144,11 +144,11 @@ class Framer:
 
     @property
     def rest(self) -> bytes:
-        """The bytes that were not handed out."""
+        """Return the bytes not yet consumed."""
         return b"".join(self._pieces)
 
     def feed(self, chunk: bytes) -> list[RecordFrame]:
-        """The records that are whole now; DamageError when what comes next is none."""
+        """Return the records complete now; raise DamageError if the next bytes are none."""
         self._raise_damage()
         self._pieces.append(chunk)
         self._kept += len(chunk)
@@ -217,7 +217,7 @@ class Framer:
         return records
 
     def _problem(self, header: int, payload: int, scheme: int, number: int) -> str | None:
-        """What is wrong with a common header; None when its record is only to be skipped."""
+        """Return the problem of a common header; None if its record can be skipped."""
         if header < COMMON_BYTES:
             return f"the record says that its header has {header} bytes, and every header has {COMMON_BYTES} or more"
         if scheme != SCHEME and not self._skip_schemes:
@@ -234,7 +234,7 @@ class Framer:
 
 
 def frames(chunks: Iterable[bytes], framer: Framer | None = None) -> Iterator[list[RecordFrame]]:
-    """The records of a whole stream, as they come; DamageError behind the last good one."""
+    """Yield the records of a whole stream; DamageError after the last good one."""
     framer = framer or Framer()
     for chunk in chunks:
         if records := framer.feed(chunk):

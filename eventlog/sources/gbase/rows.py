@@ -54,9 +54,9 @@ class GBaseRowReader:
             raise self._find_damage(data, header_size, sizes, pieces) from None
 
     def sizes(self, data: bytes, header_size: int) -> Sequence[int]:
-        """The sizes of the varying columns, in the order of bytes in which they fit.
+        """Read the sizes of varying columns, in the byte order in which they fit.
 
-        DataError when neither does.
+        DataError if neither fits.
         """
         if header_size - FIXED_HEADER_BYTES != self._sizes_bytes:
             # A header of another size is of another table, or of a former shape of this one.
@@ -83,7 +83,7 @@ class GBaseRowReader:
         sizes: Sequence[int],
         pieces: Sequence[Any],
     ) -> DataError:
-        """Which column is the first that cannot be read, and why."""
+        """Find the first unreadable column and the reason."""
         widths = [*[column.type.size or 0 for column in self.layout.fixed], *sizes]
         read_pieces = zip(self._columns, pieces, strict=True)
         problems = [_problem(read, piece) for (_, read), piece in read_pieces]

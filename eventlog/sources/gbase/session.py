@@ -41,7 +41,7 @@ class Driver(Protocol):
         """
 
     def captures(self, table: str, but: int) -> int:
-        """How many other sessions capture `database:owner.table`, as syscdctabs says."""
+        """Count other sessions capturing `database:owner.table`, by syscdctabs."""
 
     def close(self) -> None:
         """Ends the connection."""
@@ -86,7 +86,7 @@ class CaptureSession:
             raise
 
     def read(self) -> bytes:
-        """The next bytes of the stream; when nothing happened for a while, a heartbeat."""
+        """Read the next bytes of the stream; a heartbeat after a while without changes."""
         return self._driver.read(self.number, READ_BYTES)
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class CaptureSession:
         return answer
 
     def _undoing(self, function: str, *arguments: object) -> None:
-        """One step back; a failure is reported, and the steps behind it are still made."""
+        """Undo one step; report a failure and continue with the others."""
         try:
             self._call(function, *arguments, doing=f"to undo ({function})")
         except SourceError as error:

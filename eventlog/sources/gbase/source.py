@@ -40,7 +40,7 @@ class Feed(Protocol):
         """
 
     def read(self) -> bytes:
-        """The next bytes; none when there is nothing at the moment."""
+        """Read the next bytes; none if there are none at the moment."""
 
     def close(self) -> None:
         """Gives back what it holds."""
@@ -138,7 +138,7 @@ class GBaseReader:
         self._report = report
 
     def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
-        """What the feed gives from that record on; None whenever it has nothing at the moment."""
+        """Yield pieces from that record on; None while the feed has nothing."""
         self._feed.open(begin)
         settings = self._settings
         framer = Framer(largest=settings.largest_record, skip_schemes=settings.skip_schemes)
@@ -155,7 +155,7 @@ class GBaseReader:
                 yield None
 
     def settled(self, images: Sequence[Captured], begin: int) -> None:
-        """A server keeps its logs whatever was read of them."""
+        """Do nothing: a server keeps its logs regardless."""
 
     def close(self) -> None:
         self._feed.close()

@@ -98,7 +98,7 @@ _NUMBERS: Final = {"h": 2, "i": 4, "q": 8}
 
 
 def codec(kind: ColumnType, texts: TextRules, *, wide: bool = True) -> Codec:
-    """The codec of a column; `wide` says that a varchar's length is written in two bytes."""
+    """Return the codec of a column; `wide`: two bytes for a varchar's length."""
     size = kind.size or 0
     form = f"{size}s"
     match kind.form:

@@ -50,7 +50,7 @@ class Dumped(Struct, frozen=True, kw_only=True):
 
     @property
     def damaged(self) -> bool:
-        """Whether something of it cannot be read."""
+        """Return True if a part of it is unreadable."""
         return self.fault is not None or self.time.startswith("!") or any(part.fault for part in self.parts)
 
 
@@ -60,8 +60,8 @@ def dump_operations(
     settings: ReadingSettings,
     follow: Callable[[QueueRow, Action | None], None] = lambda _row, _action: None,
 ) -> Iterator[Dumped]:
-    """Every operation in the order of the rows, without regard to how its transaction ends;
-    `follow` gets each.
+    """Yield each operation in the order of rows, however its transaction ends; calls `follow` with
+    each.
     """
     action_of = reading(settings.coding, lambda _: None)
     for group in group_rows(rows):
@@ -227,7 +227,7 @@ class FollowedQueue:
 
     @property
     def point(self) -> QueueRestart | None:
-        """Where a restart begins; None when there were no rows that say it."""
+        """Return the place of a restart; None without rows to tell it."""
         if not self._begin and not self._open:
             return None
         first = min(self._open.values(), default=None)

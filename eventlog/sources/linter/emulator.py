@@ -183,7 +183,7 @@ class ScriptStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def steps(lines: Iterable[bytes], schema: Catalog, origin: str) -> Iterator[EmulatedOperation]:
-    """The operations of the lines; DataError names the line that is wrong."""
+    """Yield the operations of a script; raise DataError with the number of a wrong line."""
     decoder = msgspec.json.Decoder(ScriptStep)
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -271,5 +271,5 @@ rolled back.
 
 
 def read_schema(text: bytes | None, origin: str) -> Catalog:
-    """The schema of a file, or that of the sample."""
+    """Read a schema file; the sample's schema without one."""
     return SAMPLE_SCHEMA if text is None else catalog_from_json(text, origin=origin)

@@ -34,10 +34,7 @@ Columns = Mapping[str, Any]
 
 
 def export_rows(paths: Sequence[Path], settings: ReadingSettings) -> Iterator[QueueRow]:
-    """The rows of all files in the order of SYSLOG_ADDR.
-
-    Those of a receiving queue as they arrived.
-    """
+    """Yield the rows of all files by SYSLOG_ADDR, those of a receiving queue as they arrived."""
     rows = (row for path in paths for row in file_rows(path, settings))
     if settings.variant == "receiving":  # it has no SYSLOG_ADDR to be sorted by
         return read_arrived(rows)
@@ -45,7 +42,7 @@ def export_rows(paths: Sequence[Path], settings: ReadingSettings) -> Iterator[Qu
 
 
 def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
-    """The rows of a file as they lie there; DataError names the place that is damaged."""
+    """Yield the rows of a file in its order; raise DataError with the place of damage."""
     kind = kind_of(path)
     if kind is None:
         raise UsageError(
@@ -65,16 +62,13 @@ def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
 
 
 def kind_of(path: Path) -> str | None:
-    """What kind of file it is, by its name."""
+    """Return the kind of file, by its name."""
     named = path.with_suffix("") if path.suffix == ".gz" else path
     return KINDS.get(named.suffix.lower())
 
 
 def read_arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
-    """The rows of a queue without SYSLOG_ADDR.
-
-    Those that continue an operation take the place of its first one.
-    """
+    """Yield rows without SYSLOG_ADDR; continuations get the place of their operation's first row."""
     # A receiving queue has no address that the rows of one operation share, so the first one's
     # place is theirs; EXTDATA says which rows go on (linter-dispatch-queue.md 3).
     first: dict[tuple[str, int], int] = {}
@@ -88,9 +82,7 @@ def read_arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
 
 
 def in_order(rows: Iterable[QueueRow], limit: int) -> Iterator[QueueRow]:
-    """The rows by address, in bounded memory: an export without ORDER BY may have them in any
-    order.
-    """
+    """Sort rows by address in bounded memory: an export without ORDER BY is in any order."""
     rows = iter(rows)
     spill: Spill[QueueRow] | None = None
     runs: list[list[int]] = []
@@ -111,7 +103,7 @@ def in_order(rows: Iterable[QueueRow], limit: int) -> Iterator[QueueRow]:
 
 
 def export_row(row: QueueRow) -> dict[str, Any]:
-    """The row as an export has it, binary columns in hexadecimal."""
+    """Write a row for an export, binary columns in hexadecimal."""
     values = msgspec.structs.astuple(row)
     return {
         name: value.hex() if isinstance(value, bytes) else value for name, value in zip(COLUMNS, values, strict=True)
@@ -119,7 +111,7 @@ def export_row(row: QueueRow) -> dict[str, Any]:
 
 
 def _run(rows: Iterator[QueueRow], limit: int) -> list[QueueRow]:
-    """The next rows that fit into memory, sorted."""
+    """Return the next rows that fit into memory, sorted."""
     run: list[QueueRow] = []
     held = 0
     for row in rows:
@@ -169,7 +161,7 @@ def _list_needed(variant: Variant) -> tuple[str, ...]:
 
 
 def _read_number(name: str, value: Any) -> Any:
-    """A number may be written as a text, as 64 bits do not fit into the numbers of all programs."""
+    """Read a number, perhaps written as text: not all programs can hold 64 bits."""
     if isinstance(value, str) and name not in BINARY and name not in TEXTS:
         try:
             return int(value) if value.strip() else None  # a CSV without quotes has no other NULL

@@ -72,12 +72,12 @@ class CommittedRows:
 
     @property
     def catalog(self) -> Catalog:
-        """What the tables look like of which images were handed out so far."""
+        """Return the catalog as of the images handed out so far."""
         return self.tables.catalog
 
     @property
     def pending(self) -> int:
-        """How many transactions have not ended."""
+        """Count the open transactions."""
         return len(self._open)
 
     def close(self) -> None:
@@ -85,14 +85,11 @@ class CommittedRows:
         self._open.close()
 
     def images(self, rows: Iterable[QueueRow]) -> Iterator[Image]:
-        """The images of the transactions that these rows end."""
+        """Yield the images of transactions ended by these rows."""
         return chain.from_iterable(self.transactions(rows))
 
     def transactions(self, rows: Iterable[QueueRow]) -> Iterator[Iterator[Image]]:
-        """The images of each transaction that these rows end.
-
-        They are made when somebody asks for them.
-        """
+        """Yield the images of each transaction ended by these rows, made on demand."""
         action_of, nodes, wanted = self._action, self._nodes, self._settings.destination
         held, reached = self._open, -1
         for row in rows:
@@ -124,7 +121,7 @@ class CommittedRows:
                 reached = addr
 
     def _end_transaction(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
-        """The images of a transaction that ends; None where it has none."""
+        """Return the images of a transaction that ends; None if it has none."""
         addr = row.syslog_addr
         if row.typ == 4 and (row.len1 or row.len2 or row.blobatr):
             raise DataError(
@@ -168,10 +165,7 @@ class CommittedRows:
         return _last_marked(self._telling.images(rows, addr, transaction, fault))
 
     def _find_commit_time(self, row: QueueRow) -> dt.datetime | None:
-        """When it was committed.
-
-        Time that runs back is reported, for the addresses may have begun anew.
-        """
+        """Read the commit time; report a time before the last one: addresses may have restarted."""
         try:
             time = self._utc(row.oper_date)
         except DataError as error:
@@ -199,7 +193,7 @@ class CommittedRows:
 
 
 def _last_marked(images: Iterator[Image]) -> Iterator[Image]:
-    """The images of a transaction that did something, the last one marked as such."""
+    """Mark the last image of a transaction that has any."""
     held = next(images)
     for image in images:
         yield held

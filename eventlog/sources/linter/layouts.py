@@ -93,7 +93,7 @@ def record_fields(
     code_page: str,
     code_pages: Mapping[str, str],
 ) -> tuple[RecordField, ...]:
-    """The columns of a table.
+    """Return the fields of a table's records.
 
     The code page is the one set for `table.column`, else for the table, else the source's.
     """
@@ -106,7 +106,7 @@ def record_fields(
 
 
 def check_code_page(name: str) -> str:
-    """The name, if it is that of a code page; ConfigError otherwise."""
+    """Return the code page's canonical name; raise ConfigError if unknown."""
     try:
         return codecs.lookup(name).name
     except LookupError:
@@ -115,7 +115,7 @@ def check_code_page(name: str) -> str:
 
 
 def describe_published(table: Table) -> Table:
-    """The table as consumers see it, its types by the names that other databases have for them."""
+    """Return the table for consumers, with type names of other databases."""
     columns = []
     for column in table.columns:
         field = _field(table, column, "ascii")

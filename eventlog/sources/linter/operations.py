@@ -76,7 +76,7 @@ def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow
 
 
 def choose_action(row: QueueRow) -> Action | None:
-    """The action that `auto` takes: a TYP 4 with a row or a BLOB column is the list's, else it is a
+    """Choose the action for coding `auto`: TYP 4 with a row or BLOB column is DELETE BLOB, else
     COMMIT.
     """
     if row.typ == 4:
@@ -88,7 +88,7 @@ def choose_action(row: QueueRow) -> Action | None:
 
 
 def typ_of(action: Action, coding: Coding) -> int:
-    """The TYP that says so; the table's where the coding decides row by row."""
+    """Return the TYP of an action; by the table if the coding differs row by row."""
     codes = TABLE
     if coding == "list" or (coding == "auto" and action is Action.DELETE_BLOB):
         codes = LIST
@@ -114,12 +114,10 @@ class Operation(Struct, frozen=True, gc=False):
 
 
 def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
-    """The operation whose rows share one address, with a fault where they do not make one.
+    """Join rows of one address to an operation, with a fault if they do not fit.
 
-    The raw bytes are kept.
-
-    Rows for further destinations say the same once more. `pad` puts back the zeros that a driver
-    took off DATA.
+    The raw bytes are kept. Rows for further destinations are repeats. `pad` restores the zeros a
+    driver took off DATA.
     """
     row = rows[0]
     if len(rows) == 1 and not row.extdata and row.len1 >= 0 and row.len2 >= 0:
@@ -138,9 +136,9 @@ def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
 
 
 def order_continuation(rows: Sequence[QueueRow]) -> list[QueueRow]:
-    """The rows of one destination in the order of EXTDATA, each once.
+    """Sort the rows of one destination by EXTDATA, without repeats.
 
-    DataError where they contradict each other.
+    DataError if they contradict each other.
     """
     by_destination: dict[tuple[str, str, str], list[QueueRow]] = {}
     for row in sorted(rows, key=lambda row: row.extdata):
@@ -157,7 +155,7 @@ def order_continuation(rows: Sequence[QueueRow]) -> list[QueueRow]:
 
 
 def parts(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
-    """The two parts of an operation whose rows are all there."""
+    """Return the two parts of an operation whose rows are complete."""
     if min([min(row.len1, row.len2) for row in rows]) < 0:
         raise DataError("LEN1 or LEN2 is negative.")
     # A row cannot hold as much, so the lengths are totals; else they are each row's own (linter-
@@ -210,7 +208,7 @@ def _meaning(row: QueueRow) -> tuple[object, ...]:
 
 
 def _cut_data(data: bytes, size: int, *, pad: bool) -> bytes:
-    """As many bytes of DATA as count."""
+    """Cut DATA to its stated size."""
     if len(data) < size and not pad:
         hint = "If the driver takes zero bytes off, set pad_data."
         raise DataError(

@@ -39,7 +39,7 @@ _limit = 10 ** (WHOLE_DIGITS + FRACTION_DIGITS)
 
 
 def decimal(raw: bytes) -> Decimal:
-    """The number, without zeros that say nothing."""
+    """Decode a number, without trailing zeros."""
     status = raw[0]
     if status in SPECIAL:
         return SPECIAL[status]
@@ -58,10 +58,7 @@ def decimal(raw: bytes) -> Decimal:
 
 
 def decimal_bytes(value: Decimal) -> bytes:
-    """The inverse of `decimal`.
-
-    DataError for what does not fit into twenty digits and ten behind the point.
-    """
+    """Encode a number; raise DataError beyond twenty digits and ten decimals."""
     if not value.is_finite():
         if value.is_nan():
             status = 5
@@ -89,7 +86,7 @@ def decimal_bytes(value: Decimal) -> bytes:
 
 
 def date(raw: bytes) -> dt.datetime:
-    """The time, to hundredths of a second."""
+    """Decode a time, to hundredths of a second."""
     digits = _digits(raw)
     if raw[0] not in (_ZERO, _POSITIVE) or raw[1 + WHOLE_DIGITS // 2 :] != _NO_FRACTION:
         # Ticks are whole, so the ten digits behind the point must be zero; a date has no sign.
@@ -102,7 +99,7 @@ def date(raw: bytes) -> dt.datetime:
 
 
 def date_bytes(value: dt.datetime) -> bytes:
-    """The inverse of `date`; what is finer than hundredths of a second is cut off."""
+    """Encode a time, truncated to hundredths of a second."""
     ticks = (value - _first) // _tick
     return decimal_bytes(Decimal(ticks))
 
@@ -134,7 +131,7 @@ _PADDING: Final = b" \0"  # CHAR is padded with either (linter-dispatch-queue.md
 
 
 def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None:
-    """What makes a column's value of what lies in the record; None where that is the value."""
+    """Return a decoder of a stored column; None if it is stored as its value."""
     page = field.code_page
     match field.type:
         case Type.CHAR:
@@ -156,9 +153,7 @@ def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None
 
 
 def write_field(field: RecordField, value: Any, order: str, byte_order: str) -> bytes:
-    """A column's bytes; NULL keeps the size of a fixed column, as zeros, and is empty in a variable
-    one.
-    """
+    """Encode a column; NULL is zeros in a fixed column, empty in a varying one."""
     fixed = format_of(field)
     if fixed is not None and value is None:
         return bytes(struct.calcsize(order + fixed))
@@ -199,7 +194,7 @@ def _pad(field: RecordField, content: bytes, size: int, byte_order: str) -> byte
 
 
 def format_of(field: RecordField) -> str | None:
-    """How `struct` writes the column; None for one of varying length."""
+    """Return the column's format for `struct`; None for varying length."""
     fixed = _FIXED.get(field.type)
     if fixed is None:
         return None
@@ -241,7 +236,7 @@ class PackedCodec:
         self._readers = [(field.name, remembering(field, layout.byte_order)) for field in layout.fields]
 
     def decode(self, data: bytes) -> Row:
-        """The values of a record, or a DataError that names what cannot be read."""
+        """Decode a record; raise DataError with the unreadable column."""
         try:
             stored, end = self._unpack(data)
         except struct.error:
@@ -270,7 +265,7 @@ class PackedCodec:
         return row
 
     def encode(self, row: Row) -> bytes:
-        """The record of values; a column that is missing is NULL."""
+        """Encode a record; a missing column is NULL."""
         fields = self.layout.fields
         nulls = sum(1 << number for number, field in enumerate(fields) if row.get(field.name) is None)
         mask = b""
@@ -279,7 +274,7 @@ class PackedCodec:
         return mask + b"".join([self._write_field(field, row.get(field.name)) for field in fields])
 
     def _unpack(self, data: bytes) -> tuple[list[Any], int]:
-        """The columns as they lie there, and where the last one ends."""
+        """Split a record into stored columns; return them and the offset of the end."""
         at = self._mask_size
         stored: list[Any] = []
         for unpack, size, varying in self._runs:
@@ -291,7 +286,7 @@ class PackedCodec:
         return stored, at
 
     def _unreadable(self, stored: Sequence[Any]) -> DataError:
-        """Which column is the first that cannot be read, and why."""
+        """Find the first unreadable column and the reason."""
         # Looked for only now: a `try` for each value would be paid for by all records that can be
         # read.
         columns = zip(self.layout.fields, self._readers, stored, strict=True)
@@ -309,8 +304,8 @@ def _runs(
     fields: Sequence[RecordField],
     order: str,
 ) -> Iterator[tuple[Callable[..., tuple[Any, ...]], int, bool]]:
-    """What takes a record apart: a run of fixed columns, its bytes, and whether the length of a
-    varying one ends it.
+    """Yield runs of columns unpacked by one call: the call, its bytes, and if a varying column
+    follows.
     """
     run = ""
     for at, field in enumerate(fields):

@@ -21,7 +21,7 @@ def _reader(order: SourceOrder) -> StreamReader:
 
 
 def _findings(order: SourceOrder) -> Iterator[Finding]:
-    """Whether the queue can be read, and the tables have codecs."""
+    """Yield whether the queue is readable and the tables have codecs."""
     from eventlog.sources.linter.queue import Queue, open_session
     from eventlog.sources.linter.tables import SourceTables
 

@@ -35,7 +35,7 @@ class QueueSession(Protocol):
     """A connection to a database."""
 
     def select(self, statement: str) -> Iterator[Sequence[Any]]:
-        """The rows, a few at a time."""
+        """Yield the rows of a query."""
 
     def run(self, statements: Iterable[str]) -> None:
         """Runs statements in one transaction; durable when it returns."""
@@ -58,7 +58,7 @@ class Queue:
         self._holes = {"queue": settings.table, "address": address}
 
     def endings(self, after: int, most: int) -> list[QueueRow]:
-        """The next rows that may end a transaction, so many at most."""
+        """Read up to `most` next rows that may end a transaction."""
         endings: list[QueueRow] = []
         for values in self._select("endings", range=self._range(after + 1, None)):
             # The query asks for all columns but DATA, which an end has nothing in.
@@ -68,9 +68,7 @@ class Queue:
         return endings
 
     def rows(self, transactions: Iterable[int], until: int) -> Iterator[QueueRow]:
-        """All rows of the transactions up to a place, in the order of the system log, or as they
-        arrived.
-        """
+        """Yield all rows of the transactions up to a place, by address or as they arrived."""
         selected = self._select("transactions", numbers=_numbers(transactions), range=self._range(0, until))
         rows = (queue_row(values, self._page) for values in selected)
         if self._receiving:
@@ -94,7 +92,7 @@ class Queue:
         return queue_statement(query, **self._holes, **holes)
 
     def _range(self, first: int, last: int | None) -> str:
-        """The condition that a place is between these."""
+        """Write the condition for places from `first` to `last`."""
         # Places are unsigned and SQL's numbers signed: the upper half is negative, and comes behind
         # the other.
         address = self._holes["address"]
@@ -171,7 +169,7 @@ class EngineSession:
 
 
 def open_session(url: str, settings: LinterSettings) -> QueueSession:
-    """A session for the URL, or for the driver that is set in its place."""
+    """Open a session for the URL, or with the driver set instead."""
     if not settings.driver:
         from eventlog.sql.connect import connect
 
@@ -189,7 +187,7 @@ def open_session(url: str, settings: LinterSettings) -> QueueSession:
 
 
 def queue_statement(query: str, **holes: str) -> str:
-    """The text of a named query of the queue with its holes filled."""
+    """Return a named query of the queue, with its holes filled."""
     return fill_holes(_texts()[query], holes, origin=f"queue.sql/{query}")
 
 
@@ -252,7 +250,7 @@ def fill_queue(engine: Any, rows: Iterable[QueueRow], table: str = "DISPATCH_QUE
 
 
 def to_columns(row: QueueRow) -> dict[str, Any]:
-    """The row's values by column, as SQL has them: its integers are signed."""
+    """Map the row's values by column for SQL: its integers are signed."""
     values = dict(zip(COLUMNS, astuple(row), strict=True))
     signs = {"TRANSACT_ID": 64, "SYSLOG_ADDR": 64, "ROWID_SRC": 32, "BLOBATR": 16}
     return {name: to_signed(value, signs[name]) if name in signs else value for name, value in values.items()}

@@ -79,18 +79,17 @@ class QueueRow(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def blob(self) -> tuple[int, int]:
-        """Which column a BLOB operation means, from 1, and the BLOB's type."""
+        """Return the column a BLOB operation is for, from 1, and the BLOB's type."""
         # Of a number without a sign: a signed one would give another type (linter-dispatch-
         # queue.md 7).
         return self.blobatr & 0xFF, self.blobatr >> 8
 
 
 def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
-    """The row of a driver's values, which stand in the order of COLUMNS.
+    """Make a row from a driver's values, in the order of COLUMNS.
 
-    SQL's integers are signed, NULL is nothing.
-
-    DATA ends where the row's own lengths say: what follows is padding or rubbish.
+    SQL's integers are signed; NULL is 0 or empty. DATA is cut at the row's own lengths: the rest is
+    padding.
     """
     date, extdata, node, tx, addr, typ, blobatr, channel, table, rowid, len1, len2, server, owner, name, data = values
     names = _names(code_page)
@@ -130,9 +129,7 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
 
 
 def octets(value: object) -> bytes:
-    """A binary column as drivers and exports have it: bytes, something that holds bytes, or hex
-    digits.
-    """
+    """Read a binary column given as bytes, a buffer or hex digits."""
     if value is None:
         return b""
     if isinstance(value, bytes | bytearray | memoryview):
@@ -144,7 +141,7 @@ def octets(value: object) -> bytes:
 
 
 def oper_time(raw: bytes) -> dt.datetime:
-    """What OPER_DATE says: seconds since 1990 and their 65536ths, unsigned, the high bytes first."""
+    """Decode OPER_DATE: seconds since 1990 and their 65536ths, unsigned, big-endian."""
     if len(raw) != _date.size:
         raise DataError(f"OPER_DATE has {len(raw)} bytes and not {_date.size}.")
     seconds, fraction = _date.unpack(raw)
@@ -160,31 +157,31 @@ def _within(minute: int) -> Callable[[int, int], dt.datetime]:
 
 
 def oper_date(time: dt.datetime) -> bytes:
-    """The inverse of `oper_time`."""
+    """Encode OPER_DATE."""
     seconds, rest = divmod(time - EPOCH, _second)
     # Rounded up, so that `oper_time`, which rounds down, gives the microsecond that it was.
     return _date.pack(seconds, min(-(-(rest.microseconds << 10) // 15625), _WORD))
 
 
 def address(syslog_addr: int) -> str:
-    """A place in the system log as people read it: the file's number and the address in it."""
+    """Write a place in the system log: the file's number and the address in it."""
     low = (syslog_addr & _HALF).to_bytes(4).hex().upper()  # half of what a format would cost
     return f"{syslog_addr >> 32}:0x{low}"
 
 
 def to_signed(number: int, bits: int = 64) -> int:
-    """An unsigned number as SQL's integer of so many bits."""
+    """Convert an unsigned number to SQL's signed one of so many bits."""
     return number - (1 << bits) if number >> (bits - 1) else number
 
 
 @lru_cache(16)
 def _names(code_page: str) -> Remembered:
-    """The names of a queue, without their padding: it has few, in every row."""
+    """Return a cached reader of names: a queue has few, in every row."""
     return Remembered(partial(_name, code_page=code_page))
 
 
 def _name(value: str | bytes | memoryview, code_page: str) -> str:
-    """A name; what no such code page has is shown by its bytes, for names only tell rows apart."""
+    """Read a name; bytes outside the code page are escaped, for names only tell rows apart."""
     if isinstance(value, str):
         # CHAR is padded with blanks or with zero bytes (linter-dispatch-queue.md 8).
         return value.rstrip(" \0")
@@ -192,7 +189,7 @@ def _name(value: str | bytes | memoryview, code_page: str) -> str:
 
 
 def utc_reader(zone: str) -> Callable[[bytes], dt.datetime]:
-    """What makes UTC, without a zone of its own, of an OPER_DATE written in that zone."""
+    """Return a reader of OPER_DATE in that zone; its times are UTC without a zone."""
     if zone == "UTC":
         return oper_time
     try:

@@ -80,7 +80,7 @@ class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def table(self) -> str:
-        """The queue's table, by default the documented one of its variant."""
+        """Return the queue's table, by default the documented one of its variant."""
         if self.queue:
             return self.queue
         return "DISPATCH_QUEUE" if self.variant == "dispatch" else "RECEIVING_QUEUE"

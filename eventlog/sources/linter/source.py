@@ -52,7 +52,7 @@ class LinterReader:
         self._committed = CommittedRows(schema, self.settings, report, spill_to(QueueRow))
 
     def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
-        """The transactions that ended there or later, a few of them with each question."""
+        """Yield the transactions ended at that place or later, a few with each query."""
         committed = self._committed
         committed.close()
         committed.begin = begin
@@ -98,11 +98,10 @@ class LinterReader:
         return StreamPiece(images=images, catalog=self._committed.catalog, commit=end, begin=begin)
 
     def _transactions(self, endings: Sequence[QueueRow]) -> tuple[list[Iterator[Image]], int]:
-        """The images of the first transactions that end there, as many as memory is meant for, and
-        where the last ends.
+        """Return the images of the first transactions ended there, and the place of the last end.
 
-        All of their rows are fetched before the first image is made. Rows that are left are asked
-        for once more.
+        As many as fit into memory; all their rows are fetched before the first image is made. Rows
+        left over are queried again.
         """
         first, last = endings[0].syslog_addr, endings[-1].syslog_addr
         numbers = dict.fromkeys(row.transact_id for row in endings)  # they are used again and again

@@ -31,13 +31,13 @@ class RecordCodec(Protocol):
     """Reads and writes the records of one table."""
 
     def decode(self, data: bytes, /) -> Row:
-        """The values of a record by column.
+        """Decode a record to values by column.
 
-        Whatever it raises is reported with the operation, which keeps its raw bytes.
+        Any exception is reported with the operation and its raw bytes.
         """
 
     def encode(self, row: Row) -> bytes:
-        """The record of these values."""
+        """Encode a record."""
 
 
 CodecFactory = Callable[[RecordLayout], RecordCodec]
@@ -57,7 +57,7 @@ class RawCodec:
 
 
 def codec(name: str) -> CodecFactory:
-    """The codec of that name; ConfigError when nobody offers it."""
+    """Return the codec of that name; raise ConfigError if unknown."""
     offered = {offer.name: offer for offer in offers("linter_codecs")}
     if name not in offered:
         raise ConfigError(f"There is no LINTER codec {name}.", hint=did_you_mean(name, offered))
@@ -66,10 +66,7 @@ def codec(name: str) -> CodecFactory:
 
 
 def raw_table(number: int, known: Table | None = None) -> Table:
-    """A table whose rows have only their row id and their bytes.
-
-    Without a schema its number is its only name.
-    """
+    """Return a table with only row id and bytes; without a schema its number is its name."""
     columns = (
         Column(name=ROWID, type="bigint", key=1, nullable=False),
         Column(name=DATA, type="varchar"),
@@ -100,9 +97,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     """Its records say all there is to say."""
 
     def row(self, record: bytes, rowid: int) -> Row:
-        """The values of a record. A BLOB's reference says nothing to anybody, so only its being
-        NULL is given.
-        """
+        """Decode a record; of BLOBs only NULL is given, for a reference has no use elsewhere."""
         values = self.codec.decode(record)
         if self.layout is None:
             return {ROWID: rowid, **values}  # the bytes alone would be no row: they have no key
@@ -110,7 +105,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in values.items() if value is None or name not in blobs}
 
     def blob(self, number: int) -> str | None:
-        """The name of the BLOB column of that number, from 1."""
+        """Return the name of the BLOB column with that number, from 1."""
         if self.layout is None or not 0 < number <= len(self.layout.fields):
             return None
         name = self.layout.fields[number - 1].name
@@ -162,7 +157,7 @@ class SourceTables(dict[int, SourceTable]):
 
 
 def record_layout(table: Table, settings: ReadingSettings) -> RecordLayout:
-    """What the settings say about the records of a table."""
+    """Return the settings for a table's records."""
     return RecordLayout(
         table=table,
         fields=record_fields(table, settings.code_page, settings.code_pages),

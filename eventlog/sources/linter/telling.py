@@ -37,7 +37,7 @@ class BlobRun(Struct, frozen=True, gc=False):
 
     @property
     def owner(self) -> tuple[int, int, int]:
-        """Which BLOB it is: table, row and column."""
+        """Return the BLOB's table, row and column."""
         row = self.operations[0].row
         return row.tabnum_src, row.rowid_src, row.blob[0]
 
@@ -46,9 +46,9 @@ class BlobRun(Struct, frozen=True, gc=False):
 
 
 def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, Row]:
-    """The row before and after, with the BLOB's content; DataError where that is not known.
+    """Return the row before and after with the BLOB's content; raise DataError if unknown.
 
-    `pieces` are in part 2.
+    `pieces`: they are in part 2.
     """
     for done in run.operations:
         if done.fault is not None:
@@ -72,7 +72,7 @@ def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, R
 
 
 def _content(run: BlobRun, *, pieces: bool) -> Content:
-    """What the BLOB holds after the operations."""
+    """Return the BLOB's content after the operations."""
     # Nothing is known of the content until an operation says what it begins with.
     held: list[bytes] | Absent | None = ABSENT
     for done, action in zip(run.operations, run.actions, strict=True):
@@ -119,10 +119,7 @@ class Telling:
         transaction: Transaction,
         fault: str | None,
     ) -> Iterator[Image]:
-        """The images of the operations in their order, numbered.
-
-        With a `fault` it is that of all of them.
-        """
+        """Yield the numbered images of the operations in order; a `fault` applies to all of them."""
         number = 0
         blob: BlobRun | None = None
         for group in group_rows(rows):
@@ -163,9 +160,9 @@ class Telling:
         transaction: Transaction,
         number: int,
     ) -> Image:
-        """The image of an operation on a row, or of the row that owns a BLOB.
+        """Make the image of an operation on a row, or of the row owning a BLOB.
 
-        Of one that cannot be read its raw parts.
+        An unreadable one gets its raw parts.
         """
         row = done.row
         table = self._tables[row.tabnum_src]
@@ -203,7 +200,7 @@ class Telling:
         )
 
     def _rows(self, table: SourceTable, op: Op, done: Operation) -> tuple[Row | None, Row | None]:
-        """The row before and after; an empty image is not a row."""
+        """Return the row before and after; an empty image is no row."""
         if done.fault is not None:
             raise DataError(done.fault)
         if op is _MODIFY:
@@ -234,7 +231,7 @@ def _row(table: SourceTable, record: bytes, done: Operation) -> Row:
 
 
 def group_rows(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
-    """The rows of each operation: they share an address."""
+    """Group the rows of each operation by their shared address."""
     group: list[QueueRow] = []
     reached = None
     for row in rows:
@@ -253,7 +250,7 @@ def _blobs(
     done: Operation,
     action: Action,
 ) -> tuple[BlobRun | None, BlobRun | None]:
-    """The operations on one BLOB that are complete now, and those that may go on."""
+    """Return the operations on a BLOB completed now, and those that may continue."""
     if action not in BLOB_ACTIONS:
         return blob, None
     begun = BlobRun((done,), (action,))

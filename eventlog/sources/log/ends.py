@@ -21,7 +21,7 @@ class TransactionEnds:
         self._ends: dict[int, int] = {}
 
     def behind(self, connection: Connection, lasts: Mapping[int, int], first: int) -> dict[int, int]:
-        """Where those of the transactions end that end above their last row."""
+        """Return the end of each transaction whose end is above its last row here."""
         if any(transaction not in self._ends for transaction in lasts):
             self._ask(connection, first)
         ends = self._above(lasts)

@@ -41,7 +41,7 @@ Pace = tuple[tuple[int, int], ...]
 
 
 def count_settled(pace: Pace, rows: int, now: float) -> Pace:
-    """The counts with rows that were settled now, and without those that are too old."""
+    """Add rows finished now to the counts; drop counts that are too old."""
     step = int(now) // STEP_SECONDS * STEP_SECONDS
     counts = dict(_recent(pace, now))
     counts[step] = counts.get(step, 0) + rows
@@ -49,12 +49,12 @@ def count_settled(pace: Pace, rows: int, now: float) -> Pace:
 
 
 def count_recently_settled(pace: Pace, now: float) -> int:
-    """How many rows were settled in the last minute."""
+    """Count the rows finished in the last minute."""
     return sum(rows for _, rows in _recent(pace, now))
 
 
 def _recent(pace: Pace, now: float) -> Iterator[tuple[int, int]]:
-    """The counts of the window, without those ahead of a clock that was set back."""
+    """Yield the counts of the window, without those ahead of a clock set back."""
     return ((begin, rows) for begin, rows in pace if now - WINDOW_SECONDS < begin <= now)
 
 
@@ -95,7 +95,7 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
 
     @property
     def nobody_wants(self) -> int:
-        """Rows that nobody asked to wait."""
+        """Count waiting rows that no operator or setting holds."""
         return self.ready + self.retrying + self.suspended + self.lagging
 
 
@@ -151,7 +151,7 @@ class Flow(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> FlowState:
-        """How the log goes on; of several words the one that most asks for somebody."""
+        """Return the state of the log: the most urgent one."""
         parts = self.parts
         ready_late = parts.ready > 0 and _late(self.ready_lag, self.patience)
         if ready_late and self.publishing and self.failing:
@@ -177,7 +177,7 @@ class Flow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_late(self) -> bool:
-        """Whether a row has waited for longer than is usual, and nobody wants that."""
+        """Return True if a row not held on purpose has waited too long."""
         return self.oldest is not None and _late(self.lag, self.patience)
 
 
@@ -190,5 +190,5 @@ def patience(settings: Polling) -> float:
 
 
 def _late(lag: float | None, patience: float) -> bool:
-    """A lag that nobody can tell is late: somebody must look at that row."""
+    """Return True if the lag exceeds `patience`, or is unknown."""
     return lag is None or lag > patience

@@ -52,7 +52,7 @@ class Sight(Struct, frozen=True, kw_only=True):
 
     @property
     def holder(self) -> Holder | None:
-        """Who has the lock, or had it when nobody has taken it since."""
+        """Return the holder of the lock, or the last one."""
         if self.mark is None:
             return None
         return read_holder(self.mark)
@@ -87,7 +87,7 @@ class LogLock:
 
     @property
     def taken(self) -> bool:
-        """Whether this process has it, as far as it knows."""
+        """Return True if this process holds the lock, as far as it knows."""
         return self.tenure is not None
 
     def take(self, admit: Callable[[Connection], None] = lambda _: None) -> bool:
@@ -163,7 +163,7 @@ class LogLock:
             self._lose()
 
     def _holds(self, connection: Connection) -> bool:
-        """Whether the lock is still ours; its row is locked then."""
+        """Lock the row of the lease; return True if the lock is still ours."""
         # Elsewhere the statement that makes a mark locks the row of the lease by itself.
         if not offers(self.log.dialect, "lock_hold"):
             return True
@@ -223,7 +223,7 @@ class LogLock:
         self._kept = Lease(self.lease, sent, renew, self._alive)
 
     def _replaces(self, connection: Connection, former: str | None, token: str) -> bool:
-        """Whether the mark is ours now; the row is locked until the transaction ends."""
+        """Replace the mark by ours; True if that succeeded. Its row stays locked until the end."""
         values = {"token": token, "lease": self.lease}
         if former is None:
             connection.execute(self.log.query("lock_make", until="lock_until"), values)
@@ -261,7 +261,9 @@ RENEWALS: Final = 3
 
 
 def seconds_up() -> float:
-    """A clock that nobody can set, and that goes on while the machine sleeps, if there is one."""
+    """Return seconds of a clock nobody can set, one that counts the machine's sleep if there is
+    one.
+    """
     return time.clock_gettime(_CLOCK)
 
 
@@ -291,7 +293,7 @@ class Lease:
 
     @property
     def fresh(self) -> bool:
-        """Whether it is ours for a while yet, as far as is known without asking."""
+        """Return True if the lease still lasts a while, judged without a query."""
         return not self.lost and self._ends - seconds_up() > self._seconds / RENEWALS
 
     def renew(self) -> bool:
@@ -344,7 +346,7 @@ class Process(Struct, frozen=True, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether it says enough for its death to be seen."""
+        """Return True if enough is known to see the process end."""
         return bool(self.boot and self.space and self.started)
 
 
@@ -359,20 +361,20 @@ class Holder(Struct, frozen=True, kw_only=True):
 
     @property
     def host(self) -> str | None:
-        """The machine that it runs on, as it calls itself."""
+        """Return the host name of its machine."""
         if self.process is None:
             return None
         return self.process.host
 
     @property
     def pid(self) -> int | None:
-        """The number of its process on that machine."""
+        """Return its process id on that machine."""
         if self.process is None:
             return None
         return self.process.pid
 
     def is_over(self, now: dt.datetime) -> bool:
-        """Whether the lease has run out by the database's clock."""
+        """Return True if the lease has expired by the database's clock."""
         if self.until is None:
             return True
         # One that ends further off than any lease lasts speaks of a clock that was set back since.
@@ -380,7 +382,7 @@ class Holder(Struct, frozen=True, kw_only=True):
 
 
 def new_token(since: dt.datetime, lease: float) -> str:
-    """A token of this process, another one at each call."""
+    """Make a new token of this process."""
     me, began = this_process(), since.isoformat(timespec="milliseconds")
     machine = (me.host, str(me.pid), me.boot, me.space, me.started)
     return "/".join((began, f"{lease:g}", *machine, secrets.token_hex(8)))
@@ -404,14 +406,14 @@ def read_holder(mark: str) -> Holder:
 
 
 def write_moment(moment: dt.datetime | None) -> str | None:
-    """A moment as it stands in the mark, where it is known."""
+    """Write a moment for the mark, if known."""
     if moment is None:
         return None
     return moment.isoformat(timespec="milliseconds")
 
 
 def this_process() -> Process:
-    """Who we are, as far as the machine tells."""
+    """Describe this process, as far as the machine allows."""
     pid, space = os.getpid(), ""
     with suppress(OSError):
         space = str(Path("/proc/self/ns/pid").readlink())
@@ -426,7 +428,7 @@ def this_process() -> Process:
 
 
 def is_dead(process: Process) -> bool:
-    """Whether the process has certainly ended: it ran on this machine, which is up since."""
+    """Return True if the process has certainly ended: it ran on this machine since its last boot."""
     me = this_process()
     known = process.is_known and me.is_known
     if not known or (process.host, process.boot, process.space) != (me.host, me.boot, me.space):
@@ -451,7 +453,7 @@ def _seconds(text: str) -> float:
 
 
 def _stat(pid: int) -> tuple[str, str]:
-    """The state of a process, and the tick of the clock at which it began; or empty texts."""
+    """Return a process's state and start tick; empty if unknown."""
     # The name of the program is in brackets there, and may itself have blanks and brackets.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(fields) <= 19:

@@ -119,7 +119,7 @@ class WaitingRows:
         self._context = "context_written" if settings.who and log.names.context is not None else ""
 
     def next(self, connection: Connection, request: Request) -> Portion:
-        """The first rows, and more of the object of the last one, as far as there is room."""
+        """Read the first rows, and more of the last one's object while there is space."""
         identities, limit, share = self._identities, request.limit, self.share
         # Values up to this length come with their rows: all that are asked for fit with two each.
         plain = min(max(SHORT_BYTES, share // (2 * limit)), LONGEST_BYTES)
@@ -143,11 +143,11 @@ class WaitingRows:
             return self._portion(connection, rows, end, plain, request, more=goes_on)
 
     def unread(self, connection: Connection, request: Request) -> Rows:
-        """The first rows without their values; a change that ends in the middle is not left out."""
+        """Read the first rows without values; an incomplete last change is included."""
         return self._ask(connection, request, request.limit, NO_VALUE_BYTES)
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
-        """The last waiting row of each transaction that goes on behind these; None if unknown."""
+        """Return the last waiting row of each transaction continuing behind these; None if unknown."""
         # A row is there once its transaction is committed, and then all rows of that are. Not where
         # times count: there a row of the same transaction may not be due yet.
         if not self._settings.ends or self._settings.handle_future_events:
@@ -177,7 +177,7 @@ class WaitingRows:
     def _portion(
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
     ) -> Portion:
-        """The rows before `end` that there is room for, with all their values."""
+        """Return the rows before `end` that fit, with all their values."""
         weight = 2 * plain * end
         are_large = any_large(rows[:end])
         fit = _Fit(end=end, weight=weight)
@@ -224,13 +224,13 @@ class WaitingRows:
         return _Fit(end=len(rows), weight=weight, too_large=too_large)
 
     def _make_refused(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A row that is too large, without its values."""
+        """Replace the values of a row that is too large by a fault."""
         fault = RowFault(too_large(row, self._settings.value_limit))
         between = row[VALUES.stop : LENGTHS.start]
         return (*row[: VALUES.start], fault, None, *between, *NO_LENGTHS, *row[LENGTHS.stop :])
 
     def _with_values(self, connection: Connection, rows: Rows, plain: int) -> Rows:
-        """The rows with the values of which only the lengths have come."""
+        """Fetch values for rows read with lengths only."""
         large = {int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS}
         alike = self._alike(connection, rows, large, plain)
         asked = sorted(large - alike.keys())
@@ -249,9 +249,7 @@ class WaitingRows:
         return complete
 
     def _alike(self, connection: Connection, rows: Rows, large: Collection[int], plain: int) -> dict[int, Rows]:
-        """All rows of each number that several of these have, read again with their values: a
-        number does not say of which of them a value is.
-        """
+        """Read again all rows of a shared number: it does not tell which one a value belongs to."""
         numbers = [int(row[0]) for row in rows]
         if len(set(numbers)) == len(numbers):
             return {}
@@ -288,7 +286,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> int:
-        """What the values of one batch may have, in bytes."""
+        """Return the bytes of values a batch may have."""
         # While its documents are written two more are made ready.
         return self.query_bytes // 3
 
@@ -328,14 +326,14 @@ def find_torn_places(rows: Rows, end: int) -> set[int]:
 
 
 def end_with_a_change(rows: Rows, end: int) -> int:
-    """The first end from this one on with a whole change before it: few rows may have none."""
+    """Return the first end from this one on behind a whole change; few rows may have none."""
     while end < len(rows) and (len(find_torn_places(rows, end)) == end or rows[end][0] == rows[end - 1][0]):
         end += 1
     return end
 
 
 def continuing(rows: Rows) -> set[int]:
-    """The numbers of rows that go on with the change of the row before them of their object."""
+    """Find rows that continue the change of the row before them."""
     numbers: set[int] = set()
     columns: dict[tuple[Any, ...], set[str | None]] = {}
     kinds: dict[tuple[Any, ...], object] = {}
@@ -351,13 +349,13 @@ def continuing(rows: Rows) -> set[int]:
 
 
 def _begins(row: tuple[Any, ...], columns: Collection[str | None], kind: object) -> bool:
-    """Whether a row is of another change than the one that has these columns."""
+    """Return True if a row begins another change than the one with these columns."""
     column = _column(row)
     return column is None or None in columns or column in columns or _kind_of_change(row) != kind
 
 
 def _kind_of_change(row: tuple[Any, ...]) -> tuple[object, object]:
-    """What all rows of a change have in common: what they do, and the transaction, if known."""
+    """Return the operation and transaction common to all rows of a change."""
     meaning = MEANING.get(_kind(row))
     transaction = None
     if len(row) >= TRANSACTION_COLUMNS:
@@ -366,7 +364,7 @@ def _kind_of_change(row: tuple[Any, ...]) -> tuple[object, object]:
 
 
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
-    """Where the object of row number `limit` ends among the neighbouring rows."""
+    """Return the end of the object of row `limit` among neighbouring rows."""
     last = identities.row_id(*rows[limit - 1][OBJECT])
     end = limit
     while end < len(rows):
@@ -380,7 +378,7 @@ def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
 
 
 def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
-    """Where the object of the row before `end` begins; `end` where nothing stands before it."""
+    """Return the start of the object of the row before `end`; `end` if that is the first."""
     last = identities.row_id(*rows[end - 1][OBJECT])
     start = end - 1
     while start > 0 and last is not None and identities.row_id(*rows[start - 1][OBJECT]) == last:
@@ -389,25 +387,25 @@ def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
 
 
 def start_of_number(rows: Rows, index: int) -> int:
-    """Where the neighbouring rows begin that have the number of this one."""
+    """Return the first neighbouring row with the same number."""
     while index > 0 and rows[index - 1][0] == rows[index][0]:
         index -= 1
     return index
 
 
 def any_large(rows: Rows) -> bool:
-    """Whether any row came with only the length of a value."""
+    """Return True if a value came as its length only."""
     return bool(rows) and set(map(_lengths, rows)) != {NO_LENGTHS}
 
 
 def size_of(row: tuple[Any, ...]) -> int:
-    """How long the values of the row are together."""
+    """Return the size of a row's values together."""
     fetched = sum(len(value) for value in row[VALUES] if value)
     return fetched + sum(int(length) for length in row[LENGTHS] if length)
 
 
 def too_large(row: tuple[Any, ...], limit: int) -> str:
-    """The fault of a row whose values nobody wants to hold."""
+    """Explain that a row's values exceed the limit."""
     where = f"{row[2]} {shorten(row[3] or '')}"
     if row[4]:
         where += f", column {shorten(row[4])}"

@@ -35,10 +35,7 @@ _origin = msgspec.json.Decoder(tuple[int, dt.datetime | None, int | None])
 
 
 def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log, *, who: bool = False) -> list[Event]:
-    """Rows of `waiting_rows` of a log, whose times may be those of a place; nothing is judged here.
-
-    With `who` they say who is behind them.
-    """
+    """Convert rows of `waiting_rows` to events in UTC; `who`: add who made the change."""
     rows = list(rows)
     numbers = [row[0] for row in rows]
     if None in numbers:
@@ -139,7 +136,7 @@ def _read_transaction(number: Any, told: str) -> Transaction | None:
 
 
 def _with_distinct_positions(rows: Rows) -> tuple[Rows, list[Position]]:
-    """Rows of which several have one number: the others of these have a second number behind it."""
+    """Give rows of a shared number distinct positions, by a second number."""
     indexes: dict[int, list[int]] = {}
     for index, row in enumerate(rows):
         indexes.setdefault(int(row[0]), []).append(index)

@@ -57,13 +57,13 @@ class StreamLog:
         self._insert = str(self._table.insert().compile(dialect=log.engine.dialect))
 
     def place(self) -> StreamPlace:
-        """How far the stream was captured."""
+        """Read the captured position of the stream."""
         with self.log.transaction(lone=True) as connection:
             return read_place(Marks(self.log).get(connection, PLACE))
 
     @contextmanager
     def writing(self, place: StreamPlace) -> Iterator[Writing]:
-        """What captures pieces: their rows, and the place behind them, are there when the block ends."""
+        """Begin writing pieces: their rows and the new position are committed with the block."""
         self.fresh = FreshRows(self.log)
         try:
             with self.log.transaction() as connection:
@@ -88,7 +88,7 @@ class StreamLog:
         connection.execute(self._table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
 
     def time(self, time: dt.datetime) -> dt.datetime | str:
-        """A time as `insert` takes it."""
+        """Convert a time to the form `insert` takes."""
         return str(time) if self.log.dialect.embedded else time
 
 
@@ -348,7 +348,7 @@ class _Tables:
         return key_text(row, known.key, known.table.name)
 
     def _values(self, known: _CapturedTable, row: Row, number: int) -> list[str | None]:
-        """The texts of a row's values outside its key, which has a column of its own."""
+        """Return the texts of a row's values outside its key."""
         names = tuple(row)
         if names != known.names:
             known.places = [place for place, name in enumerate(names) if name not in known.key]
@@ -377,7 +377,7 @@ def _fault_texts(image: Image, why: str) -> tuple[str | None, str | None]:
 
 
 def _table(log: Log) -> sa.Table:
-    """The log as rows are written into it."""
+    """Define the log for inserting rows."""
     names, types = log.names, log.dialect.types
     kinds: dict[str, Any] = {
         "record_id": types.log_number,

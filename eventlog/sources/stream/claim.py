@@ -20,7 +20,7 @@ class Claim:
         self._file: BinaryIO | None = None
 
     def take(self) -> bool:
-        """Whether this process has it now; False while another one has it."""
+        """Take the claim; False while another process has it."""
         if self._file is not None:
             return True
         try:

@@ -35,7 +35,7 @@ class FreshRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more are to be kept."""
+        """Return True if no more rows are kept."""
         return len(self._events) >= MOST_FRESH_IMAGES or self._weight >= MOST_FRESH_CHARACTERS
 
     def add(self, event: Event, weight: int) -> None:
@@ -45,9 +45,9 @@ class FreshRows:
         self._weight += weight
 
     def portion(self, connection: Connection, beyond: int, limit: int, room: int) -> Portion | None:
-        """The rows that wait above a number: about `limit`, and the last transaction as a whole.
+        """Return about `limit` kept rows above a number, the last transaction whole.
 
-        None where the database is to be asked.
+        None if the database is to be asked.
         """
         if not self._events:
             return None

@@ -34,7 +34,7 @@ _TRUNCATE = Op.TRUNCATE
 
 
 def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Decision:
-    """What is published of the images, in their order."""
+    """Decide on the images in order."""
     changes: list[Change] = []
     others: dict[Position, Outcome] = {}
     tellers = _Tellers(catalog)
@@ -53,10 +53,9 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
 
 
 def part_image(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
-    """The image, or two where it changes the key: the end of one object and the beginning of
-    another.
+    """Split an image that changes the key into the end of one object and the beginning of another.
 
-    The last number of their positions tells them apart; it is 0 in what is given.
+    The last number of their positions tells them apart; it is 0 in `image`.
     """
     before, after = image.before, image.after
     if image.op is not Op.MODIFY or before is None or after is None:
@@ -72,7 +71,7 @@ def part_image(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
 
 
 def key_text(row: Row, key: Sequence[str], table: str) -> str:
-    """The canonical key of a row; DataError where a key column is NULL or was not captured."""
+    """Return the canonical key of a row; raise DataError if a key column is NULL or missing."""
     parts = []
     for name in key:
         value = row.get(name, ABSENT)
@@ -130,7 +129,7 @@ def _teller(table: Table) -> Callable[[Image], Change]:
 
 
 def _key(image: Image, table: Table) -> str:
-    """The canonical key; empty where the whole table is meant, or where its key is not known."""
+    """Return the canonical key; empty for the whole table, or if the key is unknown."""
     row = image.before if image.after is None else image.after
     if image.op is Op.TRUNCATE or not table.key:
         return ""
@@ -150,7 +149,7 @@ class _Columns:
         self._outside_key: list[str] = []
 
     def edits(self, image: Image) -> tuple[Edit, ...]:
-        """An edit for every captured column outside the key."""
+        """Return an edit for each captured column outside the key."""
         before, after = image.before, image.after
         if after is None:
             old = before or {}
@@ -170,7 +169,7 @@ class _Columns:
         return (*edits, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
 
     def _outside(self, names: list[str]) -> list[str]:
-        """The names that are no key's."""
+        """Return the names outside the key."""
         if names != self._names:
             self._names, self._outside_key = names, [name for name in names if name not in self._key]
         return self._outside_key

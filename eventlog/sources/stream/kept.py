@@ -31,13 +31,13 @@ class StreamKeeper(Protocol):
     """Who keeps a stream's position for one publisher at a time."""
 
     def take(self) -> Tenure | None:
-        """What this publisher has it as, if it has it now; OccupiedError when it has learnt that it lost it."""
+        """Return our tenure, or None; raises OccupiedError once lost."""
 
     def confirm(self) -> None:
         """OccupiedError when this publisher has it no more, as far as is known."""
 
     def marks(self) -> StreamMarks:
-        """The marks, read anew."""
+        """Read the marks again."""
 
     def leave(self) -> None:
         """Gives it to whoever waits."""
@@ -58,7 +58,7 @@ class FileKeeper:
         self._tenure: Tenure | None = None
 
     def take(self) -> Tenure | None:
-        """Which stream this is stands in its marks, and so does the epoch."""
+        """Take the claim; the stream's identity and the epoch are in its marks."""
         if self._tenure is None and self._claim.take():
             marks = self.marks()
             identity = marks.get(LOG) or str(uuid4())
@@ -165,7 +165,7 @@ def _make(log: Log) -> None:
 def keeper_of(
     where: str, prefix: str, name: str, lease: float, alive: Callable[[], bool] = lambda: True
 ) -> StreamKeeper:
-    """What keeps the position: the path of a file, or the URL of a database."""
+    """Open the position in a file or, for a URL, in a database."""
     if "://" in where:
         return DatabaseKeeper(where, prefix, lease, alive)
     return FileKeeper(Path(where), name)

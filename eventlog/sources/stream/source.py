@@ -45,14 +45,16 @@ class StreamReader(Protocol):
     """One kind of stream, read from a place on."""
 
     def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
-        """What was committed from that place on, in the order of the commits.
+        """Yield pieces committed from that place on, in order of commits; None while there are
+        none.
 
-        None whenever nothing is there now. Place 0 is the beginning, or now, where a stream has no
-        beginning. After an error it is called anew.
+        Place 0 is the beginning, or now if the stream has none. After an error it is called again.
         """
 
     def settled(self, images: Sequence[Captured], begin: int) -> None:
-        """These images are in the publisher's log, durably, and so is all that ended before `begin`."""
+        """Acknowledge: these images, and all transactions ended before `begin`, are durable in the
+        log.
+        """
 
     def close(self) -> None:
         """Gives back what it holds."""
@@ -90,7 +92,7 @@ class StreamMarks(Protocol):
     """The marks of a stream."""
 
     def get(self, name: str) -> str | None:
-        """The mark's text, or None when there is none."""
+        """Return the mark's text; None if there is none."""
 
     def change(self, changes: Mapping[str, str | None]) -> None:
         """Makes or replaces marks and takes away those with None, all at once.
@@ -107,11 +109,11 @@ class FileMarks:
         self._marks = self._read()
 
     def get(self, name: str) -> str | None:
-        """The mark's text, or None when there is none."""
+        """Return the mark's text; None if there is none."""
         return self._marks.get(name)
 
     def all(self) -> dict[str, str]:
-        """Every mark by its name."""
+        """Return every mark by name."""
         return dict(self._marks)
 
     def change(self, changes: Mapping[str, str | None]) -> None:

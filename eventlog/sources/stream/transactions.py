@@ -25,7 +25,7 @@ class Spill(Protocol[T]):
         """Puts a chunk there and gives its number."""
 
     def read(self, chunk: int) -> Iterable[Numbered[T]]:
-        """The items of a chunk in their order."""
+        """Yield the items of a chunk in order."""
 
     def close(self) -> None:
         """Forgets all chunks."""
@@ -71,10 +71,7 @@ class _Open(Generic[T]):
             chunk.end = seq if chunk.end is None else min(chunk.end, seq)
 
     def hand_out(self) -> Iterator[T]:
-        """The items in their order.
-
-        What was spilled is read a chunk at a time, and forgotten at the end.
-        """
+        """Yield the items in order; spilled chunks are read one at a time and deleted at the end."""
         try:
             for chunk in self.chunks:
                 assert self.spill is not None
@@ -131,15 +128,14 @@ class Transactions(Generic[T]):
 
     @property
     def open(self) -> int | None:
-        """The lowest sequence number at which a transaction began that is still open.
-
-        None when none is.
+        """Return the lowest sequence number at the beginning of an open transaction; None without
+        one.
         """
         return min([transaction.begin for transaction in self._open.values()], default=None)
 
     def end(self) -> None:
-        """The stream has ended. What is open is left out, and lost where a wrong number may be why
-        it is open.
+        """End the stream: leave out open transactions; count those as lost whose number may be
+        wrong.
         """
         if self._open:
             self._report(f"The stream ends with {count_words(len(self._open), 'open transaction')}: left out.")
@@ -225,7 +221,7 @@ class Transactions(Generic[T]):
             self._drop(tx)
 
     def _meet(self, tx: int, seq: int) -> bool:
-        """A transaction whose beginning nobody saw; says whether it counts."""
+        """Meet a transaction of unknown beginning; return True if it counts."""
         if self._announced:
             done = "it is taken from here on" if self._orphans else "the record is left out"
             self._report(f"Transaction {tx} does something at {seq} and its beginning is not known: {done}.")
@@ -234,7 +230,7 @@ class Transactions(Generic[T]):
         return self._orphans
 
     def _doubt(self) -> None:
-        """An end came whose number nobody knows; it may have been that of any open transaction."""
+        """Mark all open transactions as doubtful: an end came with an unknown number."""
         for transaction in self._open.values():
             transaction.odd = True
 
