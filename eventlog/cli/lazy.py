@@ -45,7 +45,7 @@ class LazyGroup(click.Group):
         self._prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands but those that cannot be loaded; to call one of these says why."""
+        """List all commands except those failing to load; calling one of these explains it."""
         from eventlog.core.registry import problem
 
         offers = self.brought()
@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
         return [*self.places, *usable]
 
     def brought(self) -> dict[str, Offer]:
-        """The commands that packages offer to this group, by their words."""
+        """Return commands offered by packages to this group, by name."""
         if self._prefix is None:
             return {}
         from eventlog.core.registry import offers
@@ -88,7 +88,7 @@ class LazyGroup(click.Group):
         formatter: click.HelpFormatter,
         names: Iterable[str],
     ) -> None:
-        """A line for each command."""
+        """Write a line for each command."""
         formatter.write_dl([(name, self._summary(ctx, name)) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -121,6 +121,6 @@ class LazyGroup(click.Group):
 
 
 def summary(command: click.Command) -> str:
-    """The first clause of what a command's help says; click would cut it in a sentence."""
+    """Return the first clause of a command's help; click would cut within a sentence."""
     # A point inside of a word, as in 0.3, ends no clause.
     return re.split(r"[.:;](?:\s|$)", " ".join((command.help or "").split()), maxsplit=1)[0]

@@ -163,7 +163,7 @@ def _flush_output(code: int, arguments: list[str]) -> int:
 
 
 def _has_configuration() -> bool:
-    """Whether this folder has a configuration."""
+    """Return True if this folder has a configuration."""
     from eventlog.cli.site import DEFAULT_FILE
 
     return DEFAULT_FILE.is_file()

@@ -58,7 +58,7 @@ def report_error(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]:
-    """What an error was, and its exit code; one that nobody foresaw is a fault of eventlog."""
+    """Explain an error and return its exit code; an unexpected one is a bug of eventlog."""
     known: EventlogError | None
     if isinstance(error, EventlogError):
         known = error
@@ -78,13 +78,13 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]
 
 
 def describe_trace(error: BaseException) -> str:
-    """Where it happened, and what drivers and receivers have answered there."""
+    """Format the traceback, with secrets masked."""
     lines = "".join(traceback.format_exception(error)).split("\n")
     return "\n".join(visible(mask_secrets(line), lines=True) for line in lines)
 
 
 def _from_package(error: Exception) -> EventlogError | None:
-    """What nobody asked for before it was needed, and comes with an extra."""
+    """Explain a missing package that an extra brings."""
     if not isinstance(error, ModuleNotFoundError):
         return None
     from eventlog.sql.dialect import drivers
@@ -97,7 +97,7 @@ def _from_package(error: Exception) -> EventlogError | None:
 
 
 def _from_database(error: Exception) -> EventlogError | None:
-    """A database's error that nobody caught nearer to its cause."""
+    """Explain a database's error nobody caught closer to its cause."""
     # SQLAlchemy has been loaded if it has raised it.
     loaded: Any = sys.modules.get("sqlalchemy.exc")
     if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
@@ -108,7 +108,7 @@ def _from_database(error: Exception) -> EventlogError | None:
 
 
 def _from_text(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
-    """A name on the command line whose bytes are no text: it can be opened, but not stored."""
+    """Explain a command-line name with bytes that are not text: it can be opened, but not stored."""
     if not isinstance(error, UnicodeEncodeError):
         return None
     # Python keeps such bytes as halves of characters, which no text of its own has.
@@ -121,7 +121,7 @@ def _from_text(error: Exception, arguments: Sequence[str]) -> EventlogError | No
 
 
 def _from_machine(error: Exception) -> EventlogError | None:
-    """What the operating system refused, where nobody nearer to it had a sentence for it."""
+    """Explain an operating system's error nobody caught closer to its cause."""
     if not isinstance(error, OSError) or error.strerror is None:
         return None
     what, hint = "Something could not be read or written", None

@@ -146,7 +146,7 @@ def _look(site: Site, out: str | None, others: Collection[bool]) -> int:
 
 
 def _run_to_end(publish: Callable[[], Ending]) -> Ending:
-    """How it ended: errors become the sentence and the exit code that a command ends with."""
+    """Run to the end; turn errors into the message and exit code of a command."""
     from eventlog.daemon.service import STOPPED, Ending
     from eventlog.daemon.signals import StoppedIdle, Terminated
 
@@ -176,7 +176,7 @@ HINT: Final = b"The current batch is finished first; Ctrl-C again interrupts it,
 
 @contextmanager
 def _answer_signals(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """What asks for the end; where that takes long, whoever sits at a terminal reads why."""
+    """Yield the function to request the end; if it takes long, a terminal shows why."""
     # A signal may come in the middle of another write, so these go past Python's buffers.
     hint = Timer(HINT_SECONDS, lambda: os.write(sys.stderr.fileno(), HINT))
     hint.daemon = True
@@ -196,7 +196,7 @@ def _answer_signals(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
 
 
 def _backlog(site: Site, config: Config) -> int | None:
-    """How many rows wait; None where nobody sees a bar, or documents go to the same terminal."""
+    """Count waiting rows; None if there is no progress bar, or documents go to the same terminal."""
     if not watched() or config.source.kind != "log":
         return None
     # Without an output documents go to standard output.
@@ -219,7 +219,7 @@ def _some_cycles(
     once: bool,
     total: int | None,
 ) -> Ending:
-    """One cycle, or as many as there is work for; with a bar where a total is known."""
+    """Run one cycle, or as many as there is work for; with a progress bar if `total` is known."""
     from eventlog.daemon.publisher import Publisher
     from eventlog.daemon.service import STOPPED, ending_of
     from eventlog.daemon.signals import requests_by_signal
@@ -247,7 +247,7 @@ def _journal(secrets: Collection[str], style: Style, level: str) -> BoundLogger:
 
 
 def learning(secrets: list[str], journal: BoundLogger, *, warns: bool) -> Callable[[Config], None]:
-    """What hides the secrets of a configuration too, and where it `warns` says once which are too weak."""
+    """Make a function hiding a configuration's secrets; with `warns` it reports weak ones once."""
     from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 
     warned: set[str] = set()
@@ -266,7 +266,7 @@ def learning(secrets: list[str], journal: BoundLogger, *, warns: bool) -> Callab
 
 @contextmanager
 def _trace_batches(config: Config) -> Iterator[None]:
-    """Each batch is a trace while the publisher runs, where that was asked for."""
+    """Trace each batch while the publisher runs, if configured."""
     if not config.publisher.traces:
         yield
         return
@@ -287,7 +287,9 @@ def _serve_watch(
     vitals: PublisherHealth,
     journal: BoundLogger,
 ) -> Iterator[Adopt]:
-    """An address to watch the publisher at while it runs; it gets other configurations."""
+    """Serve an address for watching the publisher; yield the function to adopt other
+    configurations.
+    """
     if address is None:
         yield lambda _config: None
         return
@@ -306,7 +308,7 @@ def _serve_watch(
 
 
 def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:
-    """A folder in the place of the outputs; UsageError where that would tell what they hide."""
+    """Replace the outputs by a folder; raise UsageError if it would reveal hidden values."""
     if no_policies and out is None:
         why = "which takes the place of the outputs and their policies"
         raise UsageError(f"--no-policies needs --out, {why}.")

@@ -70,7 +70,7 @@ def man() -> None:
 
 
 def manual(group: click.Group) -> Iterator[str]:
-    """The manual page of a group of commands, in the language of man."""
+    """Yield the manual page of a group of commands, in man's markup."""
     context = _context(group, "eventlog", None)
     yield f'.TH EVENTLOG 1 "" "eventlog {VERSION}" "Change capture by triggers"'
     yield from (".SH NAME", f"eventlog \\- {_text(_first(group))}")
@@ -136,7 +136,7 @@ def _context(command: click.Command, name: str, parent: click.Context | None) ->
 
 
 def _text(text: str) -> str:
-    """A text in which man finds no command of its own."""
+    """Escape a text for man."""
     if text == ".PP":
         return text
     # A hyphen of man's is no minus that somebody could copy.

@@ -34,7 +34,7 @@ def show_json(value: Any) -> None:
 
 
 def indented(value: Any) -> str:
-    """A value as JSON that people can read."""
+    """Format a value as indented JSON."""
     import msgspec
 
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
@@ -75,9 +75,9 @@ def show_sentence(sentence: str, *, indent: int = 0) -> None:
 
 
 def wrapped(text: str, *, begin: int = 0, indent: int = 0) -> str:
-    """A text in lines of a report.
+    """Wrap a text into lines of a report.
 
-    `begin` columns stand before it already, `indent` before each further line.
+    `begin`: columns already used in the first line; `indent`: blanks before each further line.
     """
     width = page().width
     if width is None:
@@ -92,12 +92,14 @@ def show_text(text: str) -> None:
 
 
 def readable(cell: object) -> str:
-    """A value in one line, without what a terminal would obey: anybody may have written it."""
+    """Return a value in one line, without a terminal's control sequences: anybody may have written
+    it.
+    """
     return visible(str(cell))
 
 
 def page() -> Page:
-    """Where reports go. A file or a pipe has no width, but where COLUMNS says one."""
+    """Describe the terminal of reports; a file or pipe has no width unless COLUMNS is set."""
     is_seen = on_terminal()
     if is_seen or os.environ.get("COLUMNS", "").isdecimal():
         return Page(width=shutil.get_terminal_size((FALLBACK_COLUMNS, 24)).columns, coloured=is_seen)
@@ -105,7 +107,7 @@ def page() -> Page:
 
 
 def on_terminal() -> bool:
-    """Whether reports are laid out and coloured for a terminal."""
+    """Return True if reports are laid out and coloured for a terminal."""
     return _is_terminal(sys.stdout) or bool(os.environ.get("FORCE_COLOR"))
 
 
@@ -155,7 +157,7 @@ def show_again(lines: Iterable[str], *, err: bool = False) -> None:
 
 
 def linked(text: str, target: str | Path, *, err: bool = False) -> str:
-    """A text that opens an address or a file where a terminal has hyperlinks (OSC 8); elsewhere it is the text."""
+    """Link a text to an address or file on terminals with hyperlinks (OSC 8)."""
     stream = sys.stderr if err else sys.stdout
     if not _is_terminal(stream) or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
         return text
@@ -164,12 +166,12 @@ def linked(text: str, target: str | Path, *, err: bool = False) -> str:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody sits there; a stream that whoever started us has closed is none."""
+    """Return True if the stream is a terminal; a closed one is not."""
     return stream is not None and stream.isatty()
 
 
 def _has_pager() -> bool:
-    """Whether a pager is to be used. click finds it, by PAGER; EVENTLOG_PAGER goes before that."""
+    """Return True if a pager is used; EVENTLOG_PAGER precedes PAGER."""
     if not (_is_terminal(sys.stdout) and _is_terminal(sys.stdin)):
         return False
     wanted = os.environ.get("EVENTLOG_PAGER", os.environ.get("PAGER"))

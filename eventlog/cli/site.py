@@ -45,7 +45,7 @@ class Site:
 
     @cached_property
     def config(self) -> Config:
-        """The configuration, with the options of the command line put over it."""
+        """Load the configuration, with options of the command line applied."""
         # A URL in the file may need a secret that whoever says --database does not have.
         config = load(self.file, without_url=self.database is not None)
         source = config.source
@@ -57,7 +57,7 @@ class Site:
 
     @property
     def file(self) -> Path | None:
-        """The configuration file that counts: the one that is named, else the one here."""
+        """Return the configuration file: the given one, else the one in this folder."""
         if self._without_file:
             return None
         if self._file is None and DEFAULT_FILE.exists():
@@ -65,21 +65,21 @@ class Site:
         return self._file
 
     def read_again(self) -> Config:
-        """The configuration as the file and the environment have it now."""
+        """Read the configuration again from file and environment."""
         # Where `cached_property` keeps it.
         self.__dict__.pop("config", None)
         return self.config
 
     @property
     def url(self) -> str:
-        """The database's URL; ConfigError when nobody named one."""
+        """Return the database's URL; raise ConfigError if there is none."""
         if not self.config.source.url:
             hint = "Use --database URL or --config FILE, or set EVENTLOG_DATABASE."
             raise ConfigError("No database is named.", hint=hint)
         return self.config.source.url
 
     def engine(self, *, may_create: bool = False) -> Engine:
-        """The database; its connections are closed when the command ends."""
+        """Open the database; connections are closed when the command ends."""
         return self._opened(self.url, may_create=may_create)
 
     def _opened(self, url: str, *, may_create: bool = False) -> Engine:
@@ -94,12 +94,12 @@ class Site:
 
     @property
     def wanted_names(self) -> LogNames:
-        """The log's names as the configuration, or the command line, asks for them."""
+        """Return the log's names as configured."""
         return self.config.source.wanted_names
 
     @property
     def schema(self) -> str | None:
-        """Where tables stand that are named without a schema; None where there are no schemas."""
+        """Return the default schema of tables; None if the database has no schemas."""
         from eventlog.sql.dialect import dialect_of
 
         if not dialect_of(self.url).schemas:
@@ -107,13 +107,13 @@ class Site:
         return self.config.source.schema
 
     def names(self, engine: Engine) -> LogNames:
-        """The log as it stands in the database; InstallError if it, or a column, is missing."""
+        """Find the log in the database; raise InstallError if it or a column is missing."""
         from eventlog.sql.findlog import log_columns
 
         return log_columns(engine, self.wanted_names, self.config.source.columns)
 
     def log(self) -> Log:
-        """The log, for a stream that of its publisher; an error if it is missing or incomplete."""
+        """Open the log, for a stream its publisher's; raise an error if missing or incomplete."""
         from eventlog.sql.log import Log
 
         engine, names = self.where_logged()
@@ -123,18 +123,18 @@ class Site:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the configuration's source is a stream, and nobody named a database."""
+        """Return True if the source is a stream and no database was given."""
         return self.database is None and self.config.source.kind != LOG
 
     @property
     def log_config(self) -> Config:
-        """The configuration, with the log that commands about rows work with as its source."""
+        """Return the configuration with the log as its source, for commands on rows."""
         if self.is_stream:
             return self.config
         return replace(self.config, source=replace(self.config.source, kind=LOG))
 
     def where_logged(self) -> tuple[Engine, LogNames]:
-        """The database with the log, and the log as it stands there."""
+        """Return the engine and names of the log."""
         from eventlog.config.build import stream_log_of
         from eventlog.sql.findlog import log_columns
 
@@ -146,7 +146,7 @@ class Site:
         return engine, log_columns(engine, names)
 
     def log_of_triggers(self) -> Log:
-        """The log under the schema that its triggers name, for what works on rows as they do."""
+        """Open the log by the schema its triggers write to."""
         from eventlog.capture.track import locate_log
         from eventlog.sql.log import Log
 
@@ -159,7 +159,7 @@ class Site:
 
 
 def config_option(help_text: str) -> Callable[[Command], Command]:
-    """The option that names a configuration; `help_text` is what this command takes out of it."""
+    """Make the option --config; `help_text` tells its use in this command."""
     return click.option(
         "--config",
         "-c",
@@ -216,7 +216,7 @@ def number_option(
     default: int | None = None,
     metavar: str = "N",
 ) -> Callable[[Command], Command]:
-    """An option that takes a whole number; help shows its default unless that is nothing."""
+    """Make an option for an integer; help shows a default other than 0."""
     return click.option(
         name,
         type=click.IntRange(least, most),
@@ -265,7 +265,7 @@ class ReadFile(click.Path):
 
 
 def content_of(file: Path) -> bytes:
-    """What is in a file; DataError where it cannot be read."""
+    """Read a file; raise DataError if unreadable."""
     try:
         return file.read_bytes()
     except OSError as error:
@@ -278,7 +278,7 @@ def complete_tables(
     _parameter: click.Parameter,
     incomplete: str,
 ) -> list[CompletionItem]:
-    """The tables of the database that the line names; none where it does not answer."""
+    """Complete names of tables; none if the database does not answer."""
     from sqlalchemy import inspect
 
     given = {name: context.params.get(name) for name in ("database", "config", "log")}
@@ -311,7 +311,7 @@ def complete_outputs(
     _parameter: click.Parameter,
     incomplete: str,
 ) -> list[CompletionItem]:
-    """The names of the outputs in the configuration that counts; none where it cannot be read."""
+    """Complete names of outputs; none if the configuration is unreadable."""
     from eventlog.config.build import name_of
 
     file = context.params.get("config")

@@ -53,10 +53,10 @@ class Page(NamedTuple):
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], page: Page) -> Iterator[str]:
-    """The lines of a table.
+    """Yield the lines of a table.
 
-    If it is too wide for the page, empty columns go and the last column is folded. If that is not
-    enough, each row becomes a block. Of many rows only a part is in memory.
+    If too wide for the page, empty columns are left out and the last column is folded; if that is
+    not enough, each row becomes a block. Only a part of many rows is in memory.
     """
     left = iter(rows)
     begin = [*islice(left, MEASURED_ROWS)]
@@ -83,9 +83,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], page: Page) -> 
 
 
 def folded(text: str, width: int, *, begin: int = 0, indent: int = 0) -> list[str]:
-    """A text in lines that are broken between words, or within a word that is longer than a line.
+    """Fold a text between words, or within a word longer than a line.
 
-    The first line begins behind `begin` columns and the others behind `indent`, which stand there.
+    `begin`: columns used in the first line; `indent`: columns used in the others.
     """
     if begin + size(text) <= width:
         return [text]
@@ -114,7 +114,7 @@ def folded(text: str, width: int, *, begin: int = 0, indent: int = 0) -> list[st
 
 
 def size(cell: str) -> int:
-    """The columns of a terminal that a text takes: two for a Chinese character."""
+    """Return the width of a text on a terminal: two columns for a Chinese character."""
     if cell.isascii():
         return len(cell)
     from rich.cells import cell_len
@@ -123,7 +123,7 @@ def size(cell: str) -> int:
 
 
 def painted(word: str, column: str = "status") -> str:
-    """A word in its colour, if its column has any; click removes it where nobody wants colours."""
+    """Colour a word if its column has colours; click removes them where unwanted."""
     if column not in COLOURED or word not in COLOURS:
         return word
     return click.style(word, fg=COLOURS[word])
@@ -135,7 +135,7 @@ def _rows(
     widths: Sequence[int],
     page: Page,
 ) -> Iterator[str]:
-    """The lines of a table whose columns have these widths."""
+    """Yield the lines of a table with these column widths."""
     gap = " " * GAP_COLUMNS
     names = [_filled(name, width) for name, width in zip(columns, widths, strict=True)]
     # No blanks at the end of a line, where an editor would show them.
@@ -162,7 +162,7 @@ def _rows(
 
 
 def _blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], page: Page) -> Iterator[str]:
-    """Each row as a block of its own, a line for each value; what is longer goes on below."""
+    """Yield each row as a block, one value a line."""
     assert page.width is not None
     width = page.width
     label = max(map(len, columns[1:]), default=0) + 2

@@ -37,7 +37,7 @@ class ProgressLines:
         self._rows = 0
 
     def begin(self, stage: str, rows: int | None) -> None:
-        """A stage begins."""
+        """Begin a stage."""
         self._stage, self._total = stage, rows
         self._began = time.monotonic()
         self._rows = 0
@@ -60,7 +60,7 @@ class Bar:
         self._began = 0.0
 
     def begin(self, stage: str, rows: int | None) -> None:
-        """A stage begins; the one before is done."""
+        """Begin a stage; the one before is done."""
         if self._task is not None:
             # Only the stage that is under way has a bar.
             self._drawn.remove_task(self._task)
@@ -84,7 +84,7 @@ class Watching:
         self._before = 0
 
     def begin(self, stage: str, rows: int | None, tally: Counting) -> None:
-        """A stage begins; the tally goes on from where the stage before left it."""
+        """Begin a stage; the tally continues."""
         self._before, self._tally = tally.rows, tally
         self._shown.begin(stage, rows)
 
@@ -127,7 +127,7 @@ def watching() -> Iterator[Watching]:
 
 
 def progress_line(stage: str, rows: int, total: int | None, seconds: float) -> str:
-    """How far a stage is, in a line."""
+    """Describe a stage's progress in one line."""
     rate = rows / seconds if seconds > 0 else 0.0
     done = f"{rows:,}"
     if total:
@@ -146,7 +146,7 @@ def _look(watch: Watching, done: Event) -> None:
 
 
 def watched() -> bool:
-    """Whether there is a terminal to draw a bar on."""
+    """Return True if there is a terminal for a progress bar."""
     # Python has none where its descriptor was closed from the beginning.
     return sys.stderr is not None and sys.stderr.isatty()
 

@@ -51,7 +51,9 @@ class KeyForm(Struct, frozen=True, kw_only=True):
 
 
 def cast_to_text(dialect: Dialect, name: str, column: Column) -> str:
-    """A column as text; a cast of a type that somebody made could be a function of theirs."""
+    """Write a column as text; not by CAST for a user-defined type: it could be a function of
+    theirs.
+    """
     if column.made is Made.TYPE:
         return statement(dialect, "made_type", value=name)
     if bare_type(column.type) in dialect.type_texts:
@@ -69,7 +71,7 @@ def lookup_holes(
     *,
     spell: Callable[[str], str],
 ) -> Mapping[str, str]:
-    """What fills the holes of the query; `as_text` says which key columns are compared as text."""
+    """Fill the holes of the query; `as_text`: key columns compared as text."""
 
     def name(column: Column) -> str:
         return f"found.{spell(dialect.quote(column.name))}"
@@ -110,8 +112,9 @@ def lookup_holes(
 
 
 def nobody(question: Question) -> list[str]:
-    """The condition that no row meets, where none is asked for; the others stay, for they may be
-    what is wrong.
+    """Return a false condition if no row is asked for.
+
+    The other conditions stay: the query may be a test of them.
     """
     if not question.nobody:
         return []
@@ -149,9 +152,7 @@ def readable(
     readers: Sequence[Callable[[str], Any]],
     keys: Sequence[Key],
 ) -> tuple[list[int], list[list[Any]]]:
-    """The numbers of the keys that can be values of their columns, and the values, a list for each
-    column.
-    """
+    """Return the indexes of keys valid for their columns, and the values, a list a column."""
     columns: list[list[Any]] = []
     are_all_read = True
     for index, reader in enumerate(readers):
@@ -170,7 +171,7 @@ _number = re.compile(r"[+-]?(?=\.?[0-9])[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+
 
 
 def text_of(written: str) -> str | None:
-    """The text itself, where Unicode can carry it."""
+    """Return the text, or None if it is no valid Unicode."""
     try:
         written.encode()
     # Half of a surrogate pair, which no database keeps as text.
@@ -180,7 +181,7 @@ def text_of(written: str) -> str | None:
 
 
 def truth_of(written: str) -> bool | None:
-    """A truth value in one of the ways in which databases write it."""
+    """Read a boolean in any spelling of a database."""
     folded = written.strip().lower()
     if folded in ("on", "off"):  # which no log writes
         return folded == "on"
@@ -203,9 +204,7 @@ def number_of(written: str) -> Decimal | None:
 
 
 def reader_of(reading: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader of text without the blanks round it that answers None where the standard library
-    raises.
-    """
+    """Make a reader of trimmed text; None where `reading` raises."""
 
     def read(written: str) -> Any:
         try:

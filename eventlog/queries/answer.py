@@ -54,7 +54,7 @@ class AskedTables(Struct, frozen=True, kw_only=True):
     since: float
 
     def shape_of(self, table: Table) -> Shape | None:
-        """What a table of the source looks like behind the steps."""
+        """Return the shape of a source table after the policies."""
         return next((shape for shape in self.shapes if shape.source is table), None)
 
 
@@ -117,7 +117,7 @@ class Answerer:
             yield instance.element(asked.event_id, asked.read)
 
     def _look(self) -> AskedTables:
-        """The tables as they are, or were a moment ago."""
+        """Return the tables as they are, or as read a moment ago."""
         with self._one_at_a_time:
             if self._sight is None or monotonic() - self._sight.since > LOOK_SECONDS:
                 self._sight = self._looked()
@@ -165,7 +165,7 @@ class Answerer:
         return self._engine, self._names
 
     def _instances(self, asked: ObjectQuery, sight: AskedTables) -> list[Instance]:
-        """The objects that are meant, each with all that the output is told of it."""
+        """Find the queried objects, each with all the output publishes of it."""
         found: list[tuple[str, str]] = []
         for shape, searched in self._meant(asked, sight):
             found += self._keys(asked, sight, shape, searched)
@@ -175,7 +175,7 @@ class Answerer:
         return [one for one in _read(sight, found) if all(_shows(one, *value) for value in asked.search)]
 
     def _meant(self, asked: ObjectQuery, sight: AskedTables) -> Iterator[tuple[Shape, list[tuple[str, str]]]]:
-        """The classes that are asked for, and what is looked for by the names of the source."""
+        """Yield the queried classes, with search conditions by the source's names."""
         if asked.association is not None:
             named = read_association(asked.association)
             table = class_among([shape.source for shape in sight.shapes], named)
@@ -204,7 +204,7 @@ class Answerer:
     def _keys(
         self, asked: ObjectQuery, sight: AskedTables, shape: Shape, searched: list[tuple[str, str]]
     ) -> list[tuple[str, str]]:
-        """The table and the key of each object of a class, as the log has them."""
+        """Find the table and key of each matching object of a class, as in the log."""
         engine, names = self._where()
         source = self._config.source
         limits = (source.statement_timeout, source.lock_timeout, self._config.publisher.read_back_timeout)
@@ -221,8 +221,10 @@ class Answerer:
 
 
 def _by_source(shape: Shape, search: Sequence[tuple[str, str]]) -> list[tuple[str, str]] | None:
-    """What is looked for, by the names of the source; None where the output is not told of one of the
-    attributes, so that nobody can find out by searching what nobody is told.
+    """Translate search conditions to the source's names; None if one is of an unpublished
+    attribute.
+
+    Otherwise a search would reveal hidden values.
     """
     plain = {name.casefold(): source for name, source in shape.plain.items()}
     captured = shape.source.attributes
@@ -236,7 +238,9 @@ def _by_source(shape: Shape, search: Sequence[tuple[str, str]]) -> list[tuple[st
 
 
 def _shows(instance: Instance, name: str, value: str) -> bool:
-    """Whether the object is told with a value that was looked for. Of a key its association tells."""
+    """Return True if the object is published with the value searched for; keys match by
+    association.
+    """
     told = {known.casefold(): known for known in instance.values}.get(name.casefold())
     return told is None or instance.has(told, value)
 

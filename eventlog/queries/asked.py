@@ -84,7 +84,7 @@ def _query(element: XmlElement, event_id: str) -> ObjectQuery:
 
 
 def _searched(element: XmlElement) -> list[tuple[str, str]]:
-    """The attributes and values that are looked for: an object has all of them."""
+    """Read the attributes and values searched for; all must match."""
     found = []
     for searched in element.iterchildren("search-attr"):
         values = ["".join(map(str, value.itertext())) for value in searched.iterchildren("value")]
@@ -95,7 +95,7 @@ def _searched(element: XmlElement) -> list[tuple[str, str]]:
 
 
 def _wanted(element: XmlElement) -> frozenset[str] | None:
-    """The attributes that are wanted: all without a <read-attr>, none with one that names none."""
+    """Read the attributes wanted: all without a <read-attr>, none with a nameless one."""
     names = [read.get("attr-name") for read in element.iterchildren("read-attr")]
     if not names:
         return None

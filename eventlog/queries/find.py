@@ -65,7 +65,7 @@ class Finder:
         self._holes = fill_holes(dialect, names, load, order)
 
     def named(self, connection: Connection, key: Sequence[tuple[str, str]]) -> list[str]:
-        """The key of the object with this one, as the log writes it; none where there is none."""
+        """Return the object's key as the log writes it; empty if there is none."""
         columns = {column.name.casefold(): column for column in self._load.table.key_columns}
         if {name.casefold() for name, _ in key} != set(columns):
             return []
@@ -73,7 +73,7 @@ class Finder:
         return self.having(connection, list(zip(attributes, [value for _, value in key], strict=True)))
 
     def having(self, connection: Connection, searched: Sequence[tuple[Attribute, str]]) -> list[str]:
-        """The keys of objects that have all of these values."""
+        """Find keys of objects with all these values."""
         conditions, parameters = [], dict[str, Any]()
         for index, (attribute, value) in enumerate(searched):
             form = self._dialect.lookup.compare_column(self._dialect, attribute.column)
@@ -108,7 +108,7 @@ class Finder:
 
 
 def class_among(tables: Sequence[Table], named: Named) -> Table | None:
-    """The table that an association names; None where there is none, or nobody can tell."""
+    """Return the table of an association; None if there is none or several."""
     meant = [table for table in tables if table.name.casefold() == named.table.casefold()]
     if named.schema is not None and len(meant) > 1:
         meant = [table for table in meant if (table.schema or "").casefold() == named.schema.casefold()]

@@ -28,7 +28,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     fields: Fields
 
     def has(self, name: str, searched: str) -> bool:
-        """Whether an attribute has this value, as it is told: a search shows nothing that is not."""
+        """Return True if an attribute is published with this value."""
         try:
             return values(self.fields[name], searched, name)[0] in self.values.get(name, ())
         except ExpressionError:
@@ -72,7 +72,7 @@ class InstanceFormat(Struct, frozen=True, kw_only=True):
         return iter(())
 
     def heartbeat(self) -> None:
-        """There is none."""
+        """Send nothing: queries need no heartbeat."""
 
     def _instance(self, change: Change, catalog: Catalog | None) -> Instance:
         table = None if catalog is None else catalog.class_named(change.row.schema, change.row.table)

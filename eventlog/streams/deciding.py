@@ -14,7 +14,7 @@ from eventlog.sql.log import Log
 
 
 def decider_of_stream(log: Log, config: Config, looks: Looks | None = None) -> Decider:
-    """The rules, with the tables as a stream has described them, which nobody can read back."""
+    """Make a decider by the tables a stream has described; it reads no rows back."""
     # Before the tables are read: what is entered in between counts as new at the next look.
     stamp = history_stamp(log.engine, log.names)
     options = replace(options_of(config), future=False)

@@ -71,7 +71,7 @@ class StreamPost(Post):
 
     @property
     def tenure(self) -> Tenure | None:
-        """That of the stream, where the log is this publisher's, too."""
+        """Return the stream's tenure if we hold the log's lock too."""
         return self._kept if self.lock.taken else None
 
     def take(self, outputs: Sequence[Output]) -> bool:
@@ -87,7 +87,7 @@ class StreamPost(Post):
         return super().take(outputs)
 
     def stand_by(self) -> None:
-        """Who has the file of marks is known to the kernel alone."""
+        """Report nothing: only the kernel knows who holds the file of marks."""
 
     def confirm(self) -> None:
         self._keeper.confirm()
@@ -124,7 +124,7 @@ class StreamPost(Post):
             self.more = self._capture.capture()
 
     def follow_tables(self) -> None:
-        """A stream describes its tables itself."""
+        """Do nothing: a stream describes its tables itself."""
 
     def works(self) -> list[BackgroundWork]:
         return []
@@ -200,7 +200,7 @@ class StreamPost(Post):
         self._read_fresh(self._require_journal(), self._decider)
 
     def _see_history(self) -> None:
-        """What a stream describes is entered as it is captured."""
+        """Do nothing: descriptions are entered as they are captured."""
 
 
 def refuse_lookups(config: Config) -> None:

@@ -98,7 +98,7 @@ class Capture:
         return [file.read_text(encoding="utf-8") for file in new]
 
     def _documents(self) -> Iterator[Path]:
-        """The files without those that the publisher keeps for itself, which are hidden."""
+        """Yield the documents; the publisher's own files are hidden."""
         for file in self._folder.rglob("*"):
             hidden = any(part.startswith(".") for part in file.relative_to(self._folder).parts)
             if file.is_file() and not hidden:
@@ -107,7 +107,7 @@ class Capture:
 
 @pytest.fixture
 def eventlog_database(tmp_path: Path) -> Iterator[Engine]:
-    """A new database, which goes with the test: SQLite in a file."""
+    """Make a new SQLite database for the test."""
     engine = create_engine(f"sqlite:///{tmp_path / 'app.db'}")
     yield engine
     engine.dispose()

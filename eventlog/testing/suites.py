@@ -24,12 +24,12 @@ from eventlog.sources.stream.source import StreamReader
 
 
 def tenure(epoch: int = 1, log: str = "log-of-tests") -> Tenure:
-    """The lock of a log, as it was taken for the so manieth time."""
+    """Make a tenure of a log's lock."""
     return Tenure(log=log, name=f"event log {log}", epoch=epoch)
 
 
 def document(number: int) -> Document:
-    """A document of bytes with one event, the number's."""
+    """Make a document with one event, the number's."""
     body = b'<nds><input><add event-id="%d"/></input></nds>' % number
     return Document(id=f"{number:020d}", body=body, covers={str(number): ((number,),)})
 
@@ -44,7 +44,7 @@ class SinkTarget(Struct, frozen=True, kw_only=True):
     document: Callable[[int], Document] = document
 
     def opened(self, epoch: int = 1) -> Sink:
-        """A sink of the publisher that has the lock for the so manieth time."""
+        """Open a sink for the publisher of this epoch."""
         sink = self.make()
         sink.open(tenure(epoch))
         return sink
@@ -53,7 +53,7 @@ class SinkTarget(Struct, frozen=True, kw_only=True):
         return [self.document(number) for number in numbers]
 
     def has(self, *numbers: int) -> bool:
-        """Whether exactly these documents stand there, in this order."""
+        """Return True if exactly these documents are there, in this order."""
         return list(self.ids()) == [self.document(number).id for number in numbers]
 
 
@@ -64,12 +64,12 @@ class SinkSuite:
 
     @pytest.fixture
     def target(self) -> SinkTarget:
-        """The target that is asked; each test gets a new one."""
+        """Return the target; each test gets a new one."""
         raise NotImplementedError("Override the fixture `target`.")
 
     @pytest.fixture
     def lasting(self, target: SinkTarget) -> SinkTarget:
-        """The target, where it can say what it has."""
+        """Return the target; skip the test if it cannot be asked for its documents."""
         if not target.make().capabilities.resolves:
             pytest.skip("this target cannot be asked what it has")
         return target
@@ -101,9 +101,7 @@ class SinkSuite:
         assert sink.resolve("a") == sink.resolve("") == Resolved()
 
     def test_a_plan_that_comes_again_is_there_once(self, lasting: SinkTarget) -> None:
-        """In the same process, after it was closed, and from a publisher that has taken over
-        meanwhile.
-        """
+        """Commit a plan again: in the same process, after closing it, and after a takeover."""
         sink, plan = lasting.opened(), lasting.documents(1, 2)
         sink.commit("a", plan)
         sink.commit("a", plan)
@@ -202,17 +200,17 @@ class FormatSuite:
 
     @pytest.fixture
     def form(self) -> Format:
-        """The format that is asked."""
+        """Return the format under test."""
         raise NotImplementedError("Override the fixture `form`.")
 
     @pytest.fixture
     def changes(self) -> list[Change]:
-        """What is written; a format that needs other changes overrides it."""
+        """Return the changes to write; override for a format with other ones."""
         return changes()
 
     @pytest.fixture
     def catalog(self) -> Catalog:
-        """The tables of the changes."""
+        """Return the tables of the changes."""
         return PEOPLE
 
     def test_each_change_is_in_one_document_or_refused(
@@ -288,7 +286,7 @@ class SourceSuite:
 
     @pytest.fixture
     def stream(self) -> SourceStream:
-        """The stream that is asked, with nothing in it yet."""
+        """Return the stream under test, empty."""
         raise NotImplementedError("Override the fixture `stream`.")
 
     def test_images_come_in_order(self, stream: SourceStream) -> None:
@@ -342,7 +340,7 @@ class SourceSuite:
 
 
 def _read(reader: StreamReader, begin: int) -> list[tuple[int | None, Image]]:
-    """The images that are there now, each with the position behind its piece."""
+    """Read the images there now, each with the position after its piece."""
     images: list[tuple[int | None, Image]] = []
     for piece in reader.pieces(begin):
         if piece is None:

@@ -102,7 +102,7 @@ Act = RowsAct | OutputAct | TableAct
 
 
 def read_act(fields: Fields) -> Act:
-    """What a question or a form asks for; UsageError when it is nothing that can be done."""
+    """Read the action of a question or form; raise UsageError if there is no such action."""
     action = _one(fields, "action", 40)
     # In one line: it becomes a part of a row's note.
     why = " ".join(_one(fields, "why", WHY_CHARACTERS).split()) if action in GIVES_REASON else ""
@@ -131,7 +131,7 @@ def _of_rows(action: RowAction, fields: Fields, why: str) -> RowsAct:
 
 
 def read_filters(fields: Fields) -> Filters:
-    """Which rows an address asks for; what cannot be read asks for nothing."""
+    """Read the filters in an address; ignore unreadable ones."""
     return Filters(
         letters="".join(dict.fromkeys(_one(fields, "status", 400)))[:MOST_LETTERS],
         reason=_one(fields, "reason", 40),
@@ -142,13 +142,13 @@ def read_filters(fields: Fields) -> Filters:
 
 
 def letters_for(action: RowAction, filters: Filters) -> str:
-    """The letters of those rows of a filter with which that can be done."""
+    """Return the statuses the action applies to, within a filter."""
     can = PROCESSED if action == "requeue" else Status.NEW.value
     return "".join(letter for letter in can if not filters.letters or letter in filters.letters)
 
 
 def narrowed(action: RowAction, filters: Filters) -> Filters:
-    """Those rows of a filter with which that can be done; UsageError where there can be none."""
+    """Narrow a filter to rows the action applies to; raise UsageError if there are none."""
     letters = letters_for(action, filters)
     if not letters:
         what = "waiting rows are held and released"
@@ -160,7 +160,7 @@ def narrowed(action: RowAction, filters: Filters) -> Filters:
 
 
 def read_row(text: str) -> int:
-    """The number of a row in an address; DataError where no log has such a row."""
+    """Read the number of a row from an address; raise DataError if malformed."""
     number = read_number(text)
     if number is None:
         hint = "A row is found by its number, such as /rows/42."
@@ -169,9 +169,7 @@ def read_row(text: str) -> int:
 
 
 def read_number(text: str | None) -> int | None:
-    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a
-    minus.
-    """
+    """Read a number of 64 bits: digits, perhaps with a minus."""
     # Not `int` alone, which reads the digits of other scripts, blanks and underscores too.
     if text and _digits(text) and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER:
         return int(text)
@@ -179,7 +177,7 @@ def read_number(text: str | None) -> int | None:
 
 
 def done_sentence(action: str, count: int) -> str:
-    """What was done, as a sentence."""
+    """Say in a sentence how many rows were changed."""
     others = {
         "refresh": ("It is refreshed already.", "The refresh has begun."),
         "stop": ("It is not refreshed now.", "The refresh ends after the current rows."),
@@ -196,7 +194,7 @@ def done_sentence(action: str, count: int) -> str:
 
 
 def read_done(text: str) -> str:
-    """What was done, by an address that an act leads to; nothing where it says nothing."""
+    """Describe the result in an address after an action; empty if unreadable."""
     action, _, count = text.partition(" ")
     rows = read_number(count)
     # Anybody can write an address: what is shown comes from a list, and none of its words.
@@ -206,7 +204,7 @@ def read_done(text: str) -> str:
 
 
 def possible(row: LogRow) -> list[str]:
-    """What can be done with a row as it is."""
+    """List the actions possible for a row."""
     if row.status != Status.NEW:
         return ["requeue"] if row.status in set(Status) else []
     if row.reason != Reason.HELD:
@@ -215,19 +213,20 @@ def possible(row: LogRow) -> list[str]:
 
 
 def can_be(action: RowAction, row: LogRow) -> bool:
-    """Whether an act changes anything of a row that comes from a filter."""
+    """Return True if the action would change a row from a filter."""
     return _is_held(row) if action == "release" else action in possible(row)
 
 
 def _is_held(row: LogRow) -> bool:
-    """Whether somebody holds the row itself; others wait behind it. A hold without a note was
-    entered by hand.
+    """Return True if the row itself is held; others wait behind it.
+
+    A hold without a note was entered by hand.
     """
     return row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE)
 
 
 def _one(fields: Fields, name: str, longest: int) -> str:
-    """A text as databases take it, which know no zero bytes and no halves of characters."""
+    """Return a field as databases accept it: no zero bytes, no half characters."""
     # Of a field that comes several times the last counts.
     text = (fields.get(name) or ("",))[-1]
     # PostgreSQL takes no NUL in a text, and UTF-8 no half of a surrogate pair.

@@ -108,7 +108,7 @@ class App:
         ]
 
     def starlette(self, *others: Route) -> Starlette:
-        """The application, with other addresses beside the page's."""
+        """Make the application, with other routes beside the page's."""
         app = Starlette(routes=[*others, *self.routes])
         # It would answer before the guard does, with the name that it was asked by.
         app.router.redirect_slashes = False
@@ -284,7 +284,7 @@ class App:
         drawn: Callable[[], str],
         visitor: Visitor,
     ) -> AsyncIterator[bytes]:
-        """The live part of a page whenever there is a new one, until the browser or we go."""
+        """Yield the live part of a page whenever it changes, until the browser or the server ends."""
         self._streams += 1
         # No version is negative, so the first part goes at once.
         guard, seen, sent_at = self.guard, -1, monotonic()
@@ -388,7 +388,7 @@ async def _nothing(request: Request, _visitor: Visitor) -> Response:
 
 
 def asked(request: Request) -> RequestFacts:
-    """A request in the guard's words."""
+    """Describe a request for the guard."""
     headers = {name.lower(): entry for name, entry in request.headers.items()}
     names = Counter(name.lower() for name in request.headers)
     repeated = frozenset(name for name, count in names.items() if count > 1)
@@ -407,7 +407,7 @@ def _secured(response: Response) -> Response:
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
-    """The fields of a form; a longer one is none of ours."""
+    """Read the fields of a form; refuse one longer than ours."""
     body = b""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -428,7 +428,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
 
 
 def _fields(request: Request) -> Fields:
-    """The fields of an address, by name."""
+    """Return the fields of an address by name."""
     return {name: request.query_params.getlist(name) for name in request.query_params}
 
 

@@ -65,7 +65,7 @@ class Banner(Struct, frozen=True, kw_only=True):
 
 
 def banners(reading: PageReading) -> Iterator[Banner]:
-    """All of them, what stops most first."""
+    """Yield all banners, the most serious first."""
     yield from _of_publisher(reading)
     for output in reading.places:
         yield from of_output(reading, output)
@@ -97,7 +97,7 @@ UNREAD: Final[Mapping[str, str]] = {
 
 
 def of_table(table: str, wait: UnreadTable) -> Banner:
-    """What a table needs that the publisher cannot read."""
+    """Describe an unreadable table and its correction."""
     return Banner(
         state="suspended",
         what=f"the table {table}",
@@ -110,7 +110,7 @@ def of_table(table: str, wait: UnreadTable) -> Banner:
 
 
 def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
-    """What an output needs, if it does."""
+    """Yield the banner of an output in trouble."""
     lag = reading.lags.get(output.noted)
     about = Banner(
         state=output_state(output, reading.flow),
@@ -172,9 +172,7 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
 
 
 def _of_slowness(reading: PageReading) -> Iterator[Banner]:
-    """All outputs are slow alike: rows are finished, and the oldest that could be published waits
-    for long.
-    """
+    """Yield a banner if all outputs are slow: rows are finished, but the oldest waits long."""
     flow = reading.flow
     # Otherwise another banner says why rows wait, or nothing was finished at all.
     if flow is None or flow.failing or flow.state != "stuck":
@@ -206,12 +204,12 @@ def _behind(lag: OutputLag | None, waiting: OutputLag | None) -> str:
 
 
 def _age(now: float, seconds: float | None) -> str:
-    """The moment that is so many seconds ago; nothing where nobody knows it."""
+    """Write the moment so many seconds ago; empty if unknown."""
     return "" if seconds is None else _moment(now, now - seconds)
 
 
 def _moment(now: float, at: float | None) -> str:
-    """A moment, and how long ago it was; nothing where nobody knows it."""
+    """Write a moment and how long ago it was; empty if unknown."""
     if at is None:
         return ""
     # Two clocks may differ a little; nothing is in the future.

@@ -15,10 +15,9 @@ _opening = re.compile(r"<(tr|td|th)\b")
 
 
 def with_columns(rows: Markup, columns: Sequence[str]) -> Markup:
-    """The rows of a table, each cell with the name of its column, but for the first of a row, which
-    names the row.
+    """Label each cell of a table's rows with its column, except the first, the row's title.
 
-    Texts inside are escaped already, so each `<` begins an element of ours.
+    Texts inside are already escaped, so each `<` begins one of our elements.
     """
     from markupsafe import Markup, escape
 

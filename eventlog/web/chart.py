@@ -86,9 +86,7 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
 
 
 def ceiling(unit: str, value: float) -> float:
-    """The next round number from which a scale can be read: 1, 2 or 5 with noughts, of minutes,
-    hours or days for a long time.
-    """
+    """Round up for a scale: 1, 2 or 5 with zeros; long times to minutes, hours or days."""
     if value < LEAST_VALUES:
         return 1.0
     if unit == SECONDS and value > 100:
@@ -101,7 +99,7 @@ def ceiling(unit: str, value: float) -> float:
 
 
 def short(value: float) -> str:
-    """A number that fits beside an axis: in full up to 9,999, then as 12.3k."""
+    """Write a number for an axis: in full up to 9,999, then as 12.3k."""
     for unit, size, least in (("G", 1e9, 999_950_000), ("M", 1e6, 999_950), ("k", 1e3, 9_999.5)):
         if value >= least:
             return f"{value / size:,.1f}".removesuffix(".0") + unit
@@ -109,9 +107,7 @@ def short(value: float) -> str:
 
 
 def beside_axis(unit: str, value: float, top: float) -> str:
-    """A figure beside an axis that ends at the top: without its unit, but where it is one of
-    minutes, hours or days.
-    """
+    """Write a figure for an axis ending at `top`, with a unit only for long times."""
     return duration(value) if unit == SECONDS and top >= LONG_SECONDS and value else short(value)
 
 
@@ -127,7 +123,7 @@ def _in_words(unit: str, points: Points) -> str:
 
 
 def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, float]]]:
-    """The points, parted where nobody measured; not more than a chart can show."""
+    """Yield the points, split at gaps in measuring and thinned for the chart."""
     stretch: list[tuple[float, float]] = []
     gap = max(GAP_SECONDS, 3 * span.step)
     for at, value in points:

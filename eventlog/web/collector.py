@@ -67,7 +67,7 @@ Said = TypeVar("Said")
 
 
 def named_outputs(config: Config) -> tuple[OutputView, ...]:
-    """Each output, with the name that its notes have."""
+    """Describe each output, with the name used in its notes."""
     return tuple(
         OutputView(
             name=output.name or _place(output),
@@ -84,7 +84,7 @@ def with_standings(
     states: OutputStates,
     places: Mapping[str, OutputPlace],
 ) -> tuple[OutputView, ...]:
-    """The outputs with how they stand, and what the journal says of them."""
+    """Add to the outputs their states and their places in the journal."""
     return tuple(
         replace(
             view,
@@ -97,7 +97,7 @@ def with_standings(
 
 
 def _of(output: OutputView, by_name: Mapping[str, Said]) -> Said | None:
-    """What is known of an output under its name, else under a former one."""
+    """Look up an output by its name, else by a former one."""
     # Its own name first, for what stands under a former one may be older.
     names = (output.noted, *output.former_names)
     return next((by_name[name] for name in names if name in by_name), None)
@@ -111,9 +111,7 @@ def _place(output: OutputConfig) -> str:
 
 
 def parts_of(order: PageOrder) -> Iterator[PagePart]:
-    """The parts of the first page that packages bring, ours first; what goes wrong in one is said
-    in its place.
-    """
+    """Yield the parts of the first page, ours first; a failing part shows its error."""
     # Ours first: False sorts before True.
     for offer in sorted(offers("page"), key=lambda offer: not offer.is_ours):
         title = offer.name
@@ -153,7 +151,7 @@ class HistoryFile:
         self._entered = monotonic()
 
     def read(self) -> History:
-        """The samples of this log that stand there."""
+        """Read the saved samples of this log."""
         if self._path is None:
             return History()
         try:
@@ -243,11 +241,11 @@ class Collector:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing new will come."""
+        """Return True if nothing new will come."""
         return self._ended.is_set()
 
     def reading(self) -> PageReading:
-        """How it goes, for somebody who looks."""
+        """Return the current reading and note that somebody looked."""
         self._looked = monotonic()
         # The first visitor should not wait for the next sample to see counts.
         if self._reading.counted is None:
@@ -271,13 +269,11 @@ class Collector:
 
     @property
     def outputs(self) -> list[str]:
-        """The outputs of the configuration, by the names that their notes have."""
+        """Return the configured outputs by the name used in their notes."""
         return [output.noted for output in self._outputs]
 
     def output(self, noted: str) -> OutputView | None:
-        """An output by the name that its notes have, as it stands; None for one that is not
-        configured.
-        """
+        """Return an output by the name used in its notes; None if not configured."""
         known = next((output for output in self._outputs if output.noted == noted), None)
         return self._reading.output(noted) or known
 
@@ -286,7 +282,7 @@ class Collector:
         return self._reading.history
 
     def mask(self) -> Mask | None:
-        """What policies hide from every output, by the tables as they were not long ago."""
+        """Return the mask for values all policies hide, by a recent look at the tables."""
         outputs, policies = self._config.output, self._config.policy
         # An output without a policy hides nothing.
         if not outputs or not all(steps_of(output, policies) for output in outputs):
@@ -345,7 +341,7 @@ class Collector:
                 return
 
     def _failing(self) -> set[str]:
-        """The outputs that fail as the publisher here sees them, and the publisher if it fails."""
+        """Return the outputs failing in this publisher; `""` for the publisher itself."""
         if self._vitals is None:
             return set()
         vitals = self._vitals.reading()

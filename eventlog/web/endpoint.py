@@ -72,7 +72,7 @@ class _EndpointServer(ThreadingHTTPServer):
             _end(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks off is no news, and who asks writes no line of the journal."""
+        """Ignore a broken connection: requests are not logged."""
 
 
 class _Server6(_EndpointServer):
@@ -101,7 +101,7 @@ class Endpoint:
         self._thread.start()
 
     def adopt(self, config: Config) -> None:
-        """What programs ask does not depend on the configuration."""
+        """Do nothing: answers to programs do not depend on the configuration."""
 
     def close(self) -> None:
         # Before its socket is closed, for the thread waits on that.
@@ -115,7 +115,7 @@ def _ends_head(head: bytes) -> bool:
 
 
 def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
-    """Why an address cannot be had, and what to do about it."""
+    """Explain why an address is unavailable, with a correction."""
     hint = "End what listens there, or choose another address with --http HOST:PORT."
     return ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.", hint=hint)
 
@@ -177,7 +177,7 @@ class Guest(Protocol):
 
     @property
     def peer(self) -> str:
-        """The address that it comes from."""
+        """Return the client's address."""
 
     @property
     def waits_since(self) -> float | None:
@@ -185,18 +185,17 @@ class Guest(Protocol):
 
     @property
     def proved(self) -> bool:
-        """Whether its last request came from somebody who may see the page."""
+        """Return True if the last request was authorized."""
 
 
 AnyGuest = TypeVar("AnyGuest", bound=Guest)
 
 
 def leaving(guests: Collection[AnyGuest], newcomer: AnyGuest) -> list[AnyGuest]:
-    """Who has to go now that another one has come: those that we have waited for longest, and
-    nobody whom we serve. A connection over which somebody has proved who they are goes last.
+    """Choose connections to close for a newcomer: those we have waited for longest, unauthorized
+    first.
 
-    Where we are at work for all, nobody goes: what is worked on at once has a bound of its own, and
-    is done soon.
+    A connection being served is never closed: their number has a bound of its own.
     """
     own = [guest for guest in guests if guest.peer == newcomer.peer]
     return _longest(own, len(own) - ADDRESS_CONNECTIONS, newcomer) or _longest(
@@ -213,7 +212,7 @@ def _longest(guests: Collection[AnyGuest], count: int, newcomer: AnyGuest) -> li
 
 
 def is_late(guest: Guest, now: float) -> bool:
-    """Whether we have waited long enough."""
+    """Return True if the client has kept us waiting too long."""
     return guest.waits_since is not None and now - guest.waits_since >= PATIENCE_SECONDS
 
 
@@ -228,12 +227,12 @@ class HealthAnswer(Struct, frozen=True, kw_only=True):
 
 
 def health(reading: VitalsReading) -> HealthAnswer:
-    """Whether the process is worth keeping alive."""
+    """Answer whether the process should be kept alive."""
     return _answer(reading, good=reading.silent < SILENCE_SECONDS)
 
 
 def ready(reading: VitalsReading) -> HealthAnswer:
-    """Whether it publishes, or would as soon as the one before it ends."""
+    """Answer whether it publishes, or stands ready to take over."""
     return _answer(reading, good=reading.state in READY and reading.silent < SILENCE_SECONDS)
 
 

@@ -82,7 +82,7 @@ class Guard:
         self.cookie = f"eventlog_{hmac.new(self._secret, b'eventlog cookie', 'sha256').hexdigest()[:8]}"
 
     def adopting(self, settings: WebConfig, now: float) -> Guard:
-        """The guard for other settings."""
+        """Make the guard for other settings; sessions survive if the token is the same."""
         new = Guard(settings)
         if settings.token == self.settings.token:
             new._ended, new._since = self._ended, self._since
@@ -92,7 +92,7 @@ class Guard:
         return new
 
     def visitor(self, asked: RequestFacts) -> Visitor | AccessRefused:
-        """Who asks, or why they may not."""
+        """Identify the visitor, or refuse."""
         settings = self.settings
         # Before the name: programs ask by whatever address they have.
         if self.knows(_bearer_token(asked)):
@@ -130,7 +130,7 @@ class Guard:
         return refused or (_FOREIGN if sends and foreign(asked) else None)
 
     def tries_token(self, asked: RequestFacts) -> bool:
-        """Whether a request gives a bearer's token that is not ours."""
+        """Return True if a request has a wrong bearer token."""
         token = _bearer_token(asked)
         return bool(self.settings.token and token) and not self.knows(token)
 
@@ -147,7 +147,7 @@ class Guard:
         asked: RequestFacts,
         form: Mapping[str, str],
     ) -> AccessRefused | None:
-        """Whether what was sent comes from a form of ours, and acting is allowed at all."""
+        """Refuse unless the page allows actions and the request comes from one of our forms."""
         if self.settings.read_only:
             return AccessRefused(status=403, why="This page is read-only.")
         return self.may_leave(visitor, asked, form)
@@ -158,7 +158,7 @@ class Guard:
         asked: RequestFacts,
         form: Mapping[str, str],
     ) -> AccessRefused | None:
-        """Whether what was sent comes from a form of ours."""
+        """Refuse unless the request comes from one of our forms."""
         # No browser sends that header by itself, so no site can have it sent.
         if visitor.bearer:
             return None
@@ -178,7 +178,7 @@ class Guard:
         return bool(self.settings.token) and hmac.compare_digest(token.encode(), own)
 
     def new_session(self, name: str, now: float) -> str:
-        """What a cookie holds: until when, a number drawn for it, and a signature."""
+        """Make a session's cookie: its end, a random number and a signature."""
         content = f"{int(now) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
         return self._signer(f"session of {name}").sign(content).decode()
 
@@ -189,7 +189,7 @@ class Guard:
             self._ended[_begun(visitor.session)] = _end_of(visitor.session)
 
     def lives(self, visitor: Visitor, now: float) -> bool:
-        """Whether who was let in may still be in."""
+        """Return True if the visitor's session is still valid."""
         # A bearer has no session that could end.
         return visitor.bearer or self._lasts(visitor.session, now)
 
@@ -206,7 +206,7 @@ class Guard:
         return Visitor(name=name, session=session)
 
     def _session(self, asked: RequestFacts, name: str) -> str | None:
-        """The session of the cookie, if it is one of ours and has not ended."""
+        """Return the session in the cookie, if it is ours and valid."""
         # Ours alone: a browser sends what others have set, and a stranger sends thousands.
         parts = (part.strip().partition("=") for part in asked.headers.get("cookie", "").split(";"))
         session = next((value for key, _, value in parts if key == self.cookie), None)
@@ -234,14 +234,15 @@ def _bearer_token(asked: RequestFacts) -> str:
 
 
 def _begun(session: str) -> str:
-    """What of a session is signed. Its signature can be spelled in several ways, so it says nothing
-    of which session it is.
+    """Return the signed part of a session.
+
+    A signature has several spellings, so it does not identify the session.
     """
     return session.rpartition(".")[0]
 
 
 def _form_of(visitor: Visitor) -> str:
-    """What a form's proof is about."""
+    """Return the content a form's proof signs."""
     return f"{visitor.name} {_begun(visitor.session)}"
 
 
@@ -253,7 +254,7 @@ def _end_of(session: str) -> int:
 
 
 def foreign(asked: RequestFacts) -> bool:
-    """Whether a browser says that another site made it send this."""
+    """Return True if the browser says another site caused the request."""
     # Old browsers and programs do not send it; then the origin decides.
     if asked.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
@@ -262,21 +263,22 @@ def foreign(asked: RequestFacts) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a Host header names this machine, and no name that somebody's DNS could point
-    here.
+    """Return True if a Host header is this machine's loopback name or address.
+
+    Another name could be pointed here by somebody's DNS.
     """
     name = host_name(host)
     return name.lower().rstrip(".") == "localhost" or _is_loopback(name)
 
 
 def is_open_door(host: str, settings: WebConfig) -> bool:
-    """Whether others reach an address to listen on, and nobody has to prove anything."""
+    """Return True if others reach the address and no login is required."""
     # An IPv6 address stands in brackets where a port may follow.
     return not is_local(f"[{host}]" if ":" in host else host) and not settings.guarded
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     name, _, port = host.rpartition(":")
     # Without a port, the last colon may be one of an IPv6 address.
     return (name if name and port.isdigit() else host).strip("[]")

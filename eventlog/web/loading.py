@@ -87,8 +87,9 @@ class Loading:
         self._closed = False
 
     def view(self, place: TablePlace) -> LoadView | None:
-        """How far the load of a table is; None where there is none. One that another process has
-        left is `interrupted`.
+        """Return the progress of a table's load; None without one.
+
+        A load another process has left is `interrupted`.
         """
         with self._lock:
             view = self._views.get(place)

@@ -120,7 +120,7 @@ class LogOpener:
 
 
 def page_engine(url: str) -> Engine:
-    """A database for the page: connections of its own, whose statements end in time."""
+    """Make the page's own engine, with time limits on statements."""
     engine = connect(url)
     try:
         limit_sessions(engine, STATEMENT_SECONDS, LOCK_SECONDS)

@@ -255,7 +255,7 @@ class LogPages:
         return frozenset(owner_place(trigger) for trigger in self._triggers())
 
     def _triggers(self) -> Sequence[TriggerState]:
-        """The triggers as they were counted, or as they are where nobody has counted yet."""
+        """Return the triggers as counted, or read them if not yet counted."""
         reading = self.collector.reading()
         if reading.counted is not None:
             return reading.triggers
@@ -264,7 +264,7 @@ class LogPages:
         return trigger_states(self._engine, self._names)
 
     def question(self, act: Act, look: Viewer) -> str:
-        """What is asked before an act is done."""
+        """Draw the question before an action."""
         if isinstance(act, OutputAct):
             output = self.output(act.output)
             return ask_output(act, output.name, look)
@@ -319,14 +319,14 @@ class LogPages:
         return address("rows", numbers[0], done=done), count
 
     def _known(self, act: TableAct) -> TableAct:
-        """The act; DataError where it means a table that is not tracked."""
+        """Return the action; raise DataError if its table is not tracked."""
         if act.place not in self._owners():
             message = f"{shorten(write_name(*act.place), 80)} is not tracked."
             raise DataError(message, hint="The page Tables lists those that are.")
         return act
 
     def output(self, noted: str) -> OutputView:
-        """An output of the configuration; DataError for any other name."""
+        """Return a configured output; raise DataError for any other name."""
         output = self.collector.output(noted)
         if output is None:
             message = f"{shorten(noted, 80)} is no output of the configuration."
@@ -334,8 +334,9 @@ class LogPages:
         return output
 
     def _numbers(self, act: RowsAct) -> Sequence[int]:
-        """The rows that an act means, in order. UsageError where they are too many, or what is
-        hidden would choose them.
+        """Return the rows of an action in order.
+
+        UsageError if they are too many, or chosen by hidden values.
         """
         if act.filters is None:
             return act.numbers
@@ -372,8 +373,8 @@ def _shown_rows(mask: Mask, rows: Sequence[LogRow], filters: Filters) -> tuple[L
 
 
 def matches(row: LogRow, filters: Filters) -> bool:
-    """Whether what is shown of a row has the text and the key: a search must not find what is
-    hidden.
+    """Return True if the visible part of a row has the text and the key: hidden values are not
+    found.
     """
     if filters.key and HIDDEN in (row.table_key or ""):
         return False
@@ -382,11 +383,11 @@ def matches(row: LogRow, filters: Filters) -> bool:
 
 
 def read_query(asked: Fields) -> Query:
-    """What the address of a list asks for; what cannot be read asks for nothing."""
+    """Read the query in a list's address; ignore unreadable parts."""
     before, block, near = (read_number((asked.get(name) or ("",))[-1]) for name in ("before", "place", "near"))
     return Query(filters=read_filters(asked), cursor=Cursor(before=before or BEYOND, block=block), near=near)
 
 
 def known_as(visitor: str) -> str:
-    """Who is noted for an act: somebody whom a proxy names, else the page."""
+    """Return the name to note for an action: a proxy's user, else the page."""
     return PAGE if visitor in NOBODY else f"{visitor} on {PAGE}"

@@ -30,7 +30,7 @@ Figures = float | None | Mapping[str, float]
 
 
 def metrics(reading: VitalsReading, refused_logins: int | None = None) -> bytes:
-    """Every figure; one that nobody knows yet is left out. Without a page nobody logs in."""
+    """Write all known figures; without a page there are no logins to count."""
     # Else each collector is run once more when it registers, to learn its names.
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(reading, refused_logins))

@@ -30,7 +30,10 @@ def open_page(
     journal: BoundLogger,
     vitals: PublisherHealth | None = None,
 ) -> PageServer:
-    """The page on an address; ConfigError without the extra, or where everybody could see it."""
+    """Open the page on an address.
+
+    ConfigError if the extra is missing, or if everybody could see it.
+    """
     require("The page", *PACKAGES)
     from eventlog.web.log_opener import LogOpener
     from eventlog.web.server import PageServer
@@ -39,12 +42,12 @@ def open_page(
 
 
 def watched_only(config: Config) -> Config:
-    """The configuration with a page on which nobody acts."""
+    """Return the configuration with a read-only page."""
     return replace(config, tables={**config.tables, "web": replace(settings_of(config), read_only=True)})
 
 
 def _beside_publisher(order: EndpointOrder) -> ServedEndpoint:
-    """The page; what programs ask alone without the extra, or without a guard where others come."""
+    """Serve the page; only the answers for programs if the extra or a needed guard is missing."""
     from eventlog.web.endpoint import Endpoint
     from eventlog.web.guard import is_open_door
 

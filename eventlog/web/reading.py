@@ -82,7 +82,7 @@ RANGES: Final = (
 
 
 def range_named(name: str) -> ChartRange:
-    """The range of this name, else the first one."""
+    """Return the range of this name, else the first one."""
     return next((span for span in RANGES if span.name == name), RANGES[0])
 
 
@@ -101,7 +101,7 @@ class History(Struct, frozen=True, kw_only=True):
         return self.levels[RANGES.index(span)]
 
     def with_sample(self, new: Sample) -> History:
-        """The same with a new sample; a clock that was set back begins anew."""
+        """Return the history with a sample added; a clock set back starts it again."""
         levels = zip(RANGES, self.levels, strict=True)
         return History(levels=tuple(_kept(span, samples, new) for span, samples in levels))
 
@@ -220,33 +220,31 @@ class PageReading(Struct, frozen=True, kw_only=True):
 
     @property
     def fails_by_an_output(self) -> bool:
-        """Whether the publisher fails by nothing but what an output could not take."""
+        """Return True if only outputs make the publisher fail."""
         failing = {output.standing.error for output in self.places if output.standing.is_failing}
         return self.loop is not None and self.loop.state == "failing" and self.loop.error in failing
 
     def waiting_for(self, output: OutputView) -> OutputLag | None:
-        """The rows that wait for an output, if any do."""
+        """Return the rows waiting for an output, if any."""
         if self.flow is None:
             return None
         return waiting_for(self.flow, output.noted, failing=output.standing.is_failing)
 
     @property
     def lags(self) -> Mapping[str, OutputLag]:
-        """How far outputs are behind the others, by the names that their notes have."""
+        """Return how far outputs are behind, by the name used in their notes."""
         return {} if self.flow is None else self.flow.lags
 
     @property
     def waiting(self) -> int:
-        """Rows that wait, as every part of a page counts them."""
+        """Count the waiting rows, the same for all parts of a page."""
         if self.flow is not None:
             return self.flow.parts.total
         return 0 if self.latest is None else self.latest.waiting
 
     @property
     def rows(self) -> Facts | None:
-        """The counted rows by letter, of which those that wait are as many as the rest of the page
-        says.
-        """
+        """Count rows by status; waiting ones as the rest of the page does."""
         if self.facts is None or self.flow is None:
             return self.facts
         return replace(self.facts, rows={**self.facts.rows, Status.NEW: self.waiting})
@@ -268,7 +266,7 @@ class PageReading(Struct, frozen=True, kw_only=True):
         return sum(count for letter, count in every.items() if not filters.letters or letter in filters.letters)
 
     def output(self, noted: str) -> OutputView | None:
-        """The output whose notes have this name."""
+        """Return the output with this name in its notes."""
         return next((output for output in self.places if output.noted == noted), None)
 
 
@@ -277,7 +275,7 @@ TablePlace = tuple[str | None, str]
 
 
 def tables_of(triggers: Sequence[TriggerState]) -> Mapping[TablePlace, Sequence[TriggerState]]:
-    """The triggers by the tables on which they stand, in order."""
+    """Group the triggers by table, in order."""
     by_table: dict[TablePlace, list[TriggerState]] = {}
     for trigger in sorted(triggers, key=lambda trigger: (trigger.table, trigger.schema or "", trigger.name)):
         by_table.setdefault((trigger.schema, trigger.table), []).append(trigger)

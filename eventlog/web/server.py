@@ -94,9 +94,7 @@ class Connection(H11Protocol):
         self.transport.abort()
 
     def _judge(self) -> None:
-        """Who waits for whom has changed, or has not; how long we wait counts from when we began
-        to.
-        """
+        """Restart or stop the clock if the other side now waits for us or we for it."""
         cycle: Any = self.cycle
         # The other side has something to do: to ask, to finish asking, or to take the answer.
         is_theirs = cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
@@ -234,11 +232,9 @@ def _settings(app: object) -> uvicorn.Config:
 
 
 def _watching(vitals: PublisherHealth | None, logins: RefusedLogins) -> list[Route]:
-    """What programs ask, without a token as ever: figures, and whether all is well. It names no row
-    and no value.
+    """Make routes for programs: metrics and health, without a token; they tell no rows or values.
 
-    It is answered by the server's own thread and never waits for one of those that read the log for
-    visitors.
+    The server's own thread answers, so it never waits for threads reading the log.
     """
 
     async def watches(_request: Request) -> Response:

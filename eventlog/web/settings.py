@@ -52,16 +52,16 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def guarded(self) -> bool:
-        """Whether who asks has to prove something."""
+        """Return True if a login is required."""
         return self.token is not None or self.user_header is not None
 
     def answers(self, name: str) -> bool:
-        """Whether the page is there under this name."""
+        """Return True if the page answers to this name."""
         # A name of DNS may end with a dot and means the same.
         return not self.hosts or name.lower().rstrip(".") in {host.lower() for host in self.hosts}
 
     def believes(self, peer: str) -> bool:
-        """Whether the header is believed that comes from this address."""
+        """Return True if the user header from this address is trusted."""
         try:
             # A link-local address of IPv6 has its interface behind the %.
             address = ip_address(peer.partition("%")[0])

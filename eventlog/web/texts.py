@@ -24,10 +24,9 @@ _visible = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in
 
 
 def shown(content: Any) -> Any:
-    """What stands in a template, before it is escaped: control characters as pictures of
-    themselves, no half characters.
+    """Convert content for a template: control characters to pictures, no half characters.
 
-    What is HTML already was made of such texts. None says nothing.
+    Markup is returned as it is: it was made of such texts. None is empty.
     """
     if content is None:
         return ""
@@ -39,7 +38,7 @@ def shown(content: Any) -> Any:
 
 
 def value(text: str | int | None) -> Markup:
-    """A text of the database, or NULL. In `bdi` it cannot turn the writing direction around it."""
+    """Draw a database's text, or NULL; `bdi` keeps it from turning the text around it."""
     from markupsafe import Markup, escape
 
     if text is None:
@@ -48,21 +47,19 @@ def value(text: str | int | None) -> Markup:
 
 
 def value_if(text: str | int | None) -> Markup | str:
-    """A text of the database where there is one."""
+    """Draw a database's text if there is one."""
     return value(text) if text else ""
 
 
 def short(text: str | None, most: int = 100) -> Markup | str:
-    """The beginning of a text of the database, and nothing for NULL."""
+    """Draw the beginning of a database's text; empty for NULL."""
     if text is None:
         return ""
     return value(text if len(text) <= most else f"{text[:most]}…")
 
 
 def ident(number: str | int) -> Markup:
-    """A number by which something is found. One of twenty digits would make a table as wide as a
-    page: whoever points at its end sees it whole.
-    """
+    """Draw an id, shortened if long; a tooltip has the whole."""
     from markupsafe import Markup, escape
 
     end = short_id(number)
@@ -72,9 +69,7 @@ def ident(number: str | int) -> Markup:
 
 
 def short_id(text: str | int) -> str:
-    """The end of a long number, which tells it from others near it; a document's id without
-    its leading noughts.
-    """
+    """Return the end of a long number; without the leading zeros of a document's id."""
     whole = str(text)
     if len(whole) <= SHORT_CHARACTERS or not whole.lstrip("-").isdecimal():
         return whole

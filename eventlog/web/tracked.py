@@ -21,9 +21,7 @@ WORST_FIRST: Final[tuple[Literal["bad", "warn", "good", ""], ...]] = ("bad", "wa
 
 
 def tracked_tables(triggers: Sequence[TriggerState], empty: str = "No table is tracked.") -> PageTable:
-    """A line for each table: how its triggers capture it, and whether they are as they should
-    be.
-    """
+    """Tabulate the tables: how their triggers capture them, and in which state."""
     rows = []
     for place, its_triggers in tables_of(triggers).items():
         styles = sorted({str(trigger.style) for trigger in its_triggers if trigger.style})

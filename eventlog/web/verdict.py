@@ -94,7 +94,7 @@ def _verdict(reading: PageReading) -> Verdict:
 
 
 def _of_flow(flow: Flow) -> Verdict:
-    """The state in its word and in sentences, with what has waited for long and nobody holds."""
+    """Describe the state of the log, with the oldest row not held on purpose."""
     if not flow.is_late:
         return Verdict(state=flow.state, before=" ".join([state_sentence(flow), *waiting_reasons(flow)]))
     sentences = () if flow.state == "stuck" else (state_sentence(flow),)

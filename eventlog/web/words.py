@@ -59,19 +59,17 @@ LETTERS: Final[Mapping[str, StateWord]] = {
 
 
 def word_of(state: str) -> StateWord:
-    """The word of a state; what nobody here knows is called as it calls itself."""
+    """Return the word of a state; an unknown state is its own word."""
     return STATES.get(state, StateWord(state))
 
 
 def letter_word(letter: str | None) -> StateWord:
-    """The word beside a letter; others than ours are ignored by the publisher."""
+    """Return the word of a status; the publisher ignores others than ours."""
     return LETTERS.get(letter or "", StateWord("ignored"))
 
 
 def output_state(output: OutputView, flow: Flow | None) -> str:
-    """How an output stands; of several states the one that most asks for somebody, but for what
-    somebody wants.
-    """
+    """Return the output's most urgent state; one caused on purpose comes first."""
     lag = None if flow is None else flow.lags.get(output.noted)
     if output.paused is not None or (lag is not None and lag.paused):
         return "paused"
@@ -84,7 +82,7 @@ def output_state(output: OutputView, flow: Flow | None) -> str:
 
 
 def publisher_state(reading: PageReading) -> str:
-    """What the publisher of the log is about: that of this process, or of another one."""
+    """Return the state of the log's publisher, in this process or another one."""
     if reading.loop is not None:
         return reading.loop.state
     if reading.flow is not None and reading.flow.publishing:
@@ -93,7 +91,5 @@ def publisher_state(reading: PageReading) -> str:
 
 
 def trigger_state(trigger: TriggerState) -> str:
-    """How a trigger stands; one that makes every write to its table fail is called so, whatever
-    else it is.
-    """
+    """Return the trigger's state; `failing` if it makes every write to its table fail."""
     return "failing" if trigger.fails else str(trigger.state)

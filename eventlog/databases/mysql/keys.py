@@ -66,9 +66,7 @@ class Collation(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=4096)
 def mysql_form(sql_type: str) -> MysqlKeyForm:
-    """How keys of a column of this type are looked up; types that are not listed are compared as
-    text.
-    """
+    """Choose how keys of this type are looked up; unlisted types as text."""
     match = _type.fullmatch(" ".join(sql_type.lower().split()))
     if match is None:
         return _AS_TEXT
@@ -187,9 +185,7 @@ def _read_unsigned(written: str) -> int | None:
 
 
 def _decimal_form(precision: int, places: int) -> MysqlKeyForm:
-    """A number that the column can hold as it is: one with more digits would be rounded to somebody
-    else's key.
-    """
+    """Choose a reader of decimals; one with more digits is refused: it would round to another key."""
     limit = Decimal(10) ** (precision - places)
 
     def read(written: str) -> str | None:
@@ -204,7 +200,7 @@ def _decimal_form(precision: int, places: int) -> MysqlKeyForm:
 
 
 def _single(written: str) -> str | None:
-    """The number of single precision that a text means, as the server compares it: with double precision."""
+    """Read a single-precision number as the server compares it: in double precision."""
     if not _number(written):
         return None
     (kept,) = struct.unpack("<f", struct.pack("<f", float(written)))

@@ -44,9 +44,7 @@ def read_datetime(written: str) -> str | None:
 
 
 def _zero(written: str, *, with_clock: bool) -> str | None:
-    """A date of which parts are 0, which Python does not have; other dates that it does not have
-    are none.
-    """
+    """Read a date with zero parts, impossible in Python; None for other dates."""
     match = _zero_date(written)
     if match is None or (match[4] is not None and not with_clock):
         return None

@@ -49,7 +49,7 @@ _numbers_as_such: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 def oracle_form(sql_type: str) -> KeyForm:
-    """How keys of a column of this type are looked up."""
+    """Choose how keys of this type are looked up."""
     return _KEYS.get(plain_name(sql_type), _AS_TEXT)
 
 
@@ -86,9 +86,7 @@ class JsonTableLookup:
         return None
 
     def _take_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
-        """The document's columns, how they meet the table's, and an order without what cannot be
-        sorted by.
-        """
+        """Define the JSON document's columns, their comparison with the table's, and the order."""
         names = [f"k{index} {form.bound} PATH '$[{index + 1}]'" for index, form in enumerate(forms)]
         match = []
         for index, (form, column) in enumerate(zip(forms, question.matched, strict=True)):
@@ -130,7 +128,7 @@ _UNMEASURED: Final = frozenset({"long", "long raw"})
 
 
 def _text(written: str) -> str | None:
-    """The text where a column can hold it; the empty one is NULL in Oracle, which no key is."""
+    """Return the text if a column can hold it; Oracle's empty text is NULL, never a key."""
     text = text_of(written)
     if text and len(text.encode()) <= TEXT_BYTES:
         return text
@@ -138,7 +136,7 @@ def _text(written: str) -> str | None:
 
 
 def _read_padded(written: str) -> str | None:
-    """Text of a CHAR column, of which the blanks at its end are no part."""
+    """Return a CHAR column's text without its trailing blanks."""
     trimmed = written.rstrip(" ")
     # A CHAR of Oracle has at most 2000 bytes.
     if _text(trimmed) and len(trimmed.encode()) <= 2000:
@@ -155,7 +153,7 @@ def _number(written: str) -> Decimal | None:
 
 
 def _real(written: str) -> str | None:
-    """A binary number in the words of TO_BINARY_DOUBLE, which has its own for infinity."""
+    """Write a binary number for TO_BINARY_DOUBLE."""
     try:
         value = float(written)
     except ValueError:
@@ -168,7 +166,7 @@ def _real(written: str) -> str | None:
 
 
 def _second(written: str) -> str | None:
-    """A moment of a DATE column, which knows no fractions."""
+    """Read a moment of a DATE column; None if it has a fraction."""
     moment = _nanosecond(written)
     if moment is None or moment[20:].strip("0"):
         return None

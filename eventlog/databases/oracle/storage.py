@@ -16,7 +16,7 @@ _table_end: Final = re.compile(r"^\)", re.MULTILINE)
 
 
 def add_storage(statement: str, tablespace: str | None, partition_rows: int | None) -> str:
-    """The statement with the storage that was asked for."""
+    """Add the configured storage to a statement."""
     where = f" TABLESPACE {tablespace}" if tablespace else ""
     text = statement.strip()
     if text.startswith("CREATE INDEX"):

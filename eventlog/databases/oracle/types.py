@@ -24,8 +24,9 @@ KEY_CHARACTERS: Final = 400
 
 
 def _make_key_type(kind: ColumnType) -> ColumnType:
-    """There are no keys of LOBs. Texts are compared byte by byte in our sessions; only databases
-    with long strings take a collation of a column.
+    """Return the type of key columns: never a LOB.
+
+    Our sessions compare texts bytewise; only databases with long strings take a column's collation.
     """
     if isinstance(kind, sa.LargeBinary):
         return oracle.RAW(KEY_CHARACTERS)
@@ -56,9 +57,7 @@ TYPES: Final = ColumnTypes(
 
 @compiles(CreateTable, "oracle")  # SQLAlchemy has no word for it
 def _compile_create(element: CreateTable, compiler: Any, **given: Any) -> str:
-    """A table whose rows know when each was committed, and hold short values themselves, where that
-    was asked for.
-    """
+    """Compile CREATE TABLE with ROWDEPENDENCIES and short values in the row, where configured."""
     text = str(compiler.visit_create_table(element, **given))
     if not element.element.info.get(ROWDEPENDENCIES):
         return text
@@ -77,12 +76,12 @@ def oracle_value(sql_type: str, column: str) -> str:
 
 
 def has_order(sql_type: str) -> bool:
-    """Whether Oracle can sort by a column of this type."""
+    """Return True if Oracle can sort by a column of this type."""
     return plain_name(sql_type) not in _UNORDERED
 
 
 def plain_name(sql_type: str) -> str:
-    """The name of a type without its arguments, wherever in it they stand."""
+    """Return a type's name without its arguments."""
     return " ".join(_arguments.sub(" ", sql_type.lower()).split())
 
 

@@ -43,7 +43,7 @@ def read_any_bytes(engine: Engine) -> None:
 
 
 def keeps_any_bytes(session: Any) -> bool:
-    """Whether the database of a driver's session has no encoding; other drivers than psycopg do not say."""
+    """Return True if the session's database has no encoding; only psycopg tells it."""
     told = getattr(getattr(session, "info", None), "parameter_status", None)
     return told is not None and told("server_encoding") == ENCODING
 

@@ -16,7 +16,7 @@ _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp"
 
 
 def _options(_given: Iterable[str]) -> set[str]:
-    """What libpq knows, of the version that is installed."""
+    """Return the options of the installed libpq."""
     from psycopg.pq import Conninfo
 
     return {option.keyword.decode() for option in Conninfo.get_defaults()}

@@ -135,7 +135,7 @@ def _whole(written: str) -> int | None:
 
 
 def _numeric(written: str) -> Decimal | None:
-    """A number of any length that a column can hold; NaN is one, and equal to itself."""
+    """Read a number of any length; NaN is one, and equals itself."""
     trimmed = written.strip()
     if trimmed in _NO_NUMBERS or (_long_number(trimmed) and any(map(str.isdigit, trimmed))):
         return Decimal(trimmed)
@@ -143,9 +143,7 @@ def _numeric(written: str) -> Decimal | None:
 
 
 def _real(written: str, form: str) -> float | None:
-    """A binary fraction with as many bytes as a form of `struct` has; no text becomes infinite that
-    does not say so, and none becomes nought by too few bytes.
-    """
+    """Read a binary fraction of a `struct` format; None if it would overflow or underflow."""
     if "_" in written:  # which Python takes between digits
         return None
     value = float(written)
@@ -189,9 +187,7 @@ _arguments = re.compile(r"\([^)]*\)")
 
 
 def postgresql_form(sql_type: str) -> PostgresqlKeyForm:
-    """How keys of a column of this type are bound on PostgreSQL; types that are not listed are
-    compared as text.
-    """
+    """Choose how keys of this type are bound; unlisted types as text."""
     name = _arguments.sub("", sql_type.lower()).partition(" collate ")[0]
     return FORMS.get(" ".join(name.split()), _AS_TEXT)
 
@@ -203,12 +199,11 @@ _hole = re.compile(r"%\((\w+)\)s|%%")
 def fetch_at_once(
     connection: Connection, query: TextClause, parameters: Mapping[str, int | str | list[Any]]
 ) -> list[tuple[Any, ...]]:
-    """What a lone statement finds, read by the library itself: it holds up no other thread
-    meanwhile.
+    """Fetch a lone statement's rows with libpq, so that no other thread is held up.
 
-    psycopg comes back to Python for every 16 KB that have arrived; where another thread computes,
-    each time costs a change of the interpreter's lock, which together is as much as reading the
-    rows. With another database, in a transaction or with arrays it is as `fetch` does it.
+    psycopg returns to Python for each 16 KB; while another thread computes, each return waits for
+    the interpreter's lock, as long in sum as reading the rows. On other databases, in transactions
+    and with arrays this is `fetch`.
     """
     driver: Any = connection.connection.driver_connection
     plain = all(isinstance(value, int | str) for value in parameters.values())

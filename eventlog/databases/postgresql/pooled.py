@@ -6,10 +6,9 @@ from typing import Any
 
 
 def is_behind_pooler(driver: Any) -> bool:
-    """Whether the process that answers is another one than the connection was told of.
+    """Return True if another backend answers than the connection was told of.
 
-    psycopg prepares what is asked often by a name, which another client's session may have: not so
-    behind a pooler.
+    Behind a pooler psycopg must not prepare statements: another client may use the name.
     """
     if not hasattr(driver, "prepare_threshold"):
         return False  # another driver than the one that our extra brings

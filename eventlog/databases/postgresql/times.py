@@ -72,9 +72,7 @@ def read_timestamptz(written: str) -> str | None:
 
 
 def _far(written: str, last: int, zone: str = "") -> str | None:
-    """A time beyond the years of Python, as PostgreSQL reads it; its calendar repeats itself every
-    400 years.
-    """
+    """Read a time beyond Python's years; the calendar repeats every 400 years."""
     if written in _ENDLESS:
         return written
     match = _far_moment(written)

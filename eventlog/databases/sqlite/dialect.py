@@ -13,7 +13,7 @@ _OPTIONS = frozenset({"timeout", "isolation_level", "detect_types", "check_same_
 
 
 def _options(given: Iterable[str]) -> set[str]:
-    """With `uri` all others are for SQLite, which ignores what it does not know."""
+    """Return the known options; with `uri` all of them, for SQLite ignores unknown ones."""
     if "uri" in given:
         return {*given}
     return {*_OPTIONS}

@@ -83,7 +83,7 @@ def _list_answers(
     numbers: list[int],
     columns: list[list[Any]],
 ) -> list[Answer]:
-    """The rows with these keys, whose values stand in a list for each column."""
+    """Find the rows with these keys; `columns` has a list of values for each column."""
     import sqlite3
 
     answers: list[Answer] = []
@@ -103,9 +103,7 @@ def _list_answers(
 
 
 def _may_be_there(question: Question, key: Key) -> bool:
-    """Whether a row may have the key although it was not found; only of a whole number that is
-    certain.
-    """
+    """Return True if a row may have the key although not found; only whole numbers are certain."""
     if None in map(text_of, key):
         return False
     both = zip(question.matched, key, strict=True)
@@ -113,9 +111,7 @@ def _may_be_there(question: Question, key: Key) -> bool:
 
 
 def _as_text(dialect: Dialect, question: Question) -> str:
-    """The condition that a trigger would write the key for a row, from whatever value; an index
-    finds the candidates.
-    """
+    """Write a condition comparing the key as a trigger writes it; an index finds candidates."""
     conditions = []
     for index, column in enumerate(question.matched):
         name, key = f"found.{dialect.quote(column.name)}", f"asked.k{index}"
@@ -149,7 +145,7 @@ def _is_untyped(column: Column) -> bool:
 
 
 def _written(column: Column) -> Callable[[str], Any]:
-    """What a key that was not met is bound as: its text, or the bytes of it."""
+    """Choose how to bind a key not found at first: as text, or as its bytes."""
     return octets_of if column.category is Category.OCTET else str
 
 
@@ -158,9 +154,7 @@ def _reader(column: Column) -> Callable[[str], Any]:
 
 
 def _number(written: str) -> float | str | None:
-    """A real number as such: SQLite itself reads its digits less exactly, and knows no text for an
-    infinite one.
-    """
+    """Read a real number; as text if it overflows. SQLite reads digits less exactly."""
     if _fraction(written):
         value = float(written)
         if math.isfinite(value) or written.endswith("Inf"):
