@@ -24,7 +24,7 @@ FORMATS = ("xds", "messages", "change-tables")
 
 
 def altered_log(engine: Engine, style: Style) -> None:
-    """Rows of two tables, of which one is altered four times and has another name in the end. All of them wait."""
+    """Fill a log with waiting rows of two tables, one altered four times and renamed at last."""
     follows = engine.dialect.name == "postgresql"
     install(engine)
     run(engine, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, a VARCHAR(40), b VARCHAR(40), n INTEGER)")
@@ -59,7 +59,7 @@ def url_of(engine: Engine) -> str:
 
 
 def published(engine: Engine, folder: Path) -> None:
-    """What a publisher makes of all waiting rows in one batch, in a folder for each format."""
+    """Publish all waiting rows in one batch, in a folder for each format."""
     outputs = [FilesOutput(name=one, path=str(folder / one), format=one) for one in FORMATS]
     settings = Config(
         source=SourceConfig(url=url_of(engine), user="nobody"),
@@ -70,7 +70,7 @@ def published(engine: Engine, folder: Path) -> None:
 
 
 def convert(source: str, folder: Path, *more: str) -> None:
-    """What `eventlog convert` makes of a log, or of files of its rows."""
+    """Convert a log, or files of its rows, by `eventlog convert`."""
     folder.mkdir()
     config = folder / "eventlog.toml"
     config.write_text('[source]\nuser = "nobody"\n')
@@ -94,15 +94,16 @@ NUMBERS = ("changeSequence", "transactionEventCounter", "transactionLastEvent")
 
 
 def _unnumbered(message: dict[str, Any]) -> dict[str, Any]:
-    """A message without its numbers: a publisher's depend on its documents, and those in transactions are told by a
-    conversion of whole ones only.
+    """Remove a message's numbers: they depend on a publisher's documents.
+
+    Numbers within transactions are given only by a conversion of whole ones.
     """
     headers = {name: value for name, value in message["headers"].items() if name not in NUMBERS}
     return message | {"headers": headers}
 
 
 def said(folder: Path) -> dict[str, object]:
-    """What lies there, whatever files it was divided into: elements, messages and rows in their order."""
+    """Read a folder's elements, messages and rows in order, however divided into files."""
     elements = "".join(bare(file.read_text()) for file in sorted((folder / "xds").rglob("*.xml")))
     messages = [
         (one.get("topic", file.parent.name), one.get("value", one))

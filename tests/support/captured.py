@@ -62,7 +62,7 @@ class Capturing:
         return self.taken()
 
     def taken(self) -> list[Image]:
-        """The images that stand in the log, which are over then."""
+        """Return the images in the log, and delete them."""
         with self.log.log.transaction() as connection:
             catalog = read_catalog(self.log.log)
             rows = open_images(self.waiting(connection), catalog)
@@ -71,11 +71,11 @@ class Capturing:
         return [image_of(event, catalog) for event in rows]
 
     def waiting(self, connection: sa.Connection) -> Sequence[Event]:
-        """The rows that wait in the log, as they are read."""
+        """Read the waiting rows."""
         return self._rows.next(connection, Request(limit=ALL, room=ALL)).rows
 
     def die(self) -> None:
-        """What memory knew is gone; that the process is gone, too, is seen at its lock."""
+        """Die: forget all that is in memory; others learn of it by the lock."""
         self._lock.leave()
         self.engine.dispose()
 
@@ -114,7 +114,7 @@ class StreamPublisher:
         self.begin()
 
     def begin(self) -> None:
-        """As after a crash: what memory knew is gone."""
+        """Start as after a crash, with nothing in memory."""
         own = StreamLog(self.log, self.lock)
         self.capture = StreamCapture(self.reader, own, self.limit)
         settings = LogSettings(
@@ -161,7 +161,7 @@ class StreamPublisher:
                 sleep(self.later)
 
     def left(self) -> dict[str, int]:
-        """How many rows are in each table that should be empty at rest."""
+        """Count the rows in tables expected to be empty at rest."""
         tables = ("", "_batch", "_planned", "_parked", "_said", "_hold")
         with self.engine.connect() as connection:
             counts = {

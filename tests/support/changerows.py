@@ -31,7 +31,7 @@ AT = dt.datetime(2024, 5, 6, 7, 8, 9, 120_000)
 
 
 def told(number: int, op: Op, key: int, table: str = "usr", *, minutes: int = 0, **columns: Any) -> Change:
-    """A change of fields as a log tells it; a column is given as `new` or as `(old, new)`."""
+    """Make a change of fields; a column is given as `new` or as `(old, new)`."""
     name = {"usr": "idu", "grp": "idg"}[table]
     pairs = {column: cell if isinstance(cell, tuple) else (None, cell) for column, cell in columns.items()}
     edits = [Edit(column=column, old=old, new=new) for column, (old, new) in pairs.items()]
@@ -49,7 +49,7 @@ def told(number: int, op: Op, key: int, table: str = "usr", *, minutes: int = 0,
 def documents(
     *changes: Change, after: str = "", catalog: Catalog = CATALOG, size: int = 10_000, **chosen: Any
 ) -> list[RowsDocument]:
-    """The documents of the changes; none of them may be refused."""
+    """Encode changes to documents, none refused."""
     form = ChangeTableFormat(settings=ChangeTableSettings(**chosen), rows_of_a_document=size)
     found = list(encode(form, changes, catalog, after))
     made = [one for one in found if isinstance(one, RowsDocument)]

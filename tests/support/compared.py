@@ -59,13 +59,13 @@ TEXTS: Final = [
 
 
 def source_table(name: str, key: str, metadata: sa.MetaData) -> sa.Table:
-    """A table with such a key."""
+    """Define a table with such a key."""
     columns = [sa.Column(called, kind, primary_key=True, autoincrement=False) for called, kind in KEYS[key]]
     return sa.Table(name, metadata, *columns, *[sa.Column(called, kind) for called, kind in VALUES])
 
 
 def made_source(engine: Engine, key: str, name: str = "usr") -> sa.Table:
-    """A source table whose text keys tell all texts apart, also where the database's usual collation does not."""
+    """Create a source table whose text keys compare bytewise, whatever the database's collation."""
     metadata = sa.MetaData()
     table = source_table(name, key, metadata)
     types = dialect_of(engine).types
@@ -77,7 +77,7 @@ def made_source(engine: Engine, key: str, name: str = "usr") -> sa.Table:
 
 
 def made_target(engine: Engine, source: Table, name: str, *, keyed: bool = True) -> sa.Table:
-    """A table with the columns that a mirror of the source has there."""
+    """Create a table with the columns a mirror of the source has."""
     types = dialect_of(engine).types
     columns = []
     for column in source.columns:
@@ -90,7 +90,7 @@ def made_target(engine: Engine, source: Table, name: str, *, keyed: bool = True)
 
 
 def random_row(dice: random.Random, key: str, number: int) -> Row:
-    """A row whose key is made of its number."""
+    """Make a row with a key made from its number."""
     keys: dict[str, Row] = {
         "number": {"id": number * dice.choice([1, 1, 1, 7]) * 8 + number % 8},
         "text": {"id": f"{TEXTS[number % len(TEXTS)]}-{number}"},
@@ -112,7 +112,7 @@ def random_row(dice: random.Random, key: str, number: int) -> Row:
 
 
 def stored(engine: Engine, source: Table, row: Row) -> Row:
-    """A row, or some values of it, as the database's sink would bind them."""
+    """Convert a row's values as the database's sink binds them."""
     types = {column.name: column.type for column in source.columns}
     there = dialect_of(engine).types
     ways = {name: as_stored(types[name], target_type(types[name], there)) for name in row}
@@ -120,7 +120,7 @@ def stored(engine: Engine, source: Table, row: Row) -> Row:
 
 
 def another(dice: random.Random, column: str, value: Any) -> Any:
-    """A value that is not the same."""
+    """Return a different value."""
     if value is None:
         return {
             "photo": b"",
@@ -152,7 +152,7 @@ def another(dice: random.Random, column: str, value: Any) -> Any:
 
 
 def sides(source: Engine, target: Engine, name: str) -> tuple[TableSide, TableSide, Compared, Table]:
-    """The table usr of one database and a table of another one, which has its columns."""
+    """Open the table usr of one database, and a table of another with its columns."""
     table = reflect_table(source, "usr")
     there = reflect_table(target, name)
     by_name = {column.name: column for column in there.columns}
@@ -165,12 +165,12 @@ def sides(source: Engine, target: Engine, name: str) -> tuple[TableSide, TableSi
 
 
 def compared(source: Any, target: Any, columns: Compared) -> list[Difference]:
-    """What differs."""
+    """Compare two tables."""
     return list(Comparison(source, target, columns).differences())
 
 
 def as_told(found: list[Difference]) -> set[tuple[Any, ...]]:
-    """The differences, for comparing them with those that were put in."""
+    """Convert differences to a form comparable with those made."""
     return {(one.key, str(one.kind), *sorted(value.column for value in one.values)) for one in found}
 
 

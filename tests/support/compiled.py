@@ -31,7 +31,7 @@ _compiled = _Compiled(KEPT)
 
 
 def engine_on(url: str | URL, **options: Any) -> Engine:
-    """An engine that need not compile what another one has."""
+    """Make an engine sharing compiled statements with others."""
     engine = create_engine(url, **options)
     engine.update_execution_options(compiled_cache=_compiled)
     return engine

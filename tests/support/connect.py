@@ -18,7 +18,7 @@ EXACT = Context(prec=1000)
 
 
 def read_as(schema: dict[str, Any], payload: Any) -> Any:
-    """The payload as a reader of Avro gives it: bytes are bytes, and what is missing is null."""
+    """Convert the payload to what a reader of Avro gives: bytes are bytes, missing is null."""
     if payload is None:
         assert schema["optional"]
         return None
@@ -43,7 +43,7 @@ def read_as(schema: dict[str, Any], payload: Any) -> Any:
 
 
 def read(message: Message) -> Any:
-    """What a message in JSON or in Avro says."""
+    """Read a message in JSON or in Avro."""
     if message.value_schema is not None:
         return read_by_both(message.value_schema.text, message.value or b"")
     said = json.loads(message.value or b"")
@@ -51,7 +51,7 @@ def read(message: Message) -> Any:
 
 
 def told_rightly(sent: Sequence[Message], topic: str) -> int:
-    """How many transactions there are, each of which is told rightly."""
+    """Check that each transaction is reported right; return their number."""
     totals, tables = Counter[str](), dict[str, Counter[str]]()
     begun, ended = set[str](), set[str]()
     for message in sent:

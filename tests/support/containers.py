@@ -59,7 +59,7 @@ class ContainerEngine:
         self.version = self.do("version", "--format", "{{.Client.Version}}").strip()
 
     def do(self, *words: str | Path, said: str | None = None, seconds: float = 120, both: bool = False) -> str:
-        """What a command prints; EngineError where it fails."""
+        """Run a command of the engine and return its output; raise EngineError on failure."""
         command = [str(self.program), *map(str, words)]
         surroundings = {name: entry for name, entry in os.environ.items() if name != "SSL_CERT_FILE"}
         done = subprocess.run(
@@ -79,21 +79,21 @@ class ContainerEngine:
         return done.stdout
 
     def has(self, image: str) -> bool:
-        """Whether an image stands here."""
+        """Return True if the image is here."""
         with suppress(EngineError):
             self.do("image", "inspect", image)
             return True
         return False
 
     def build(self, image: str, dockerfile: Path, folder: Path = ROOT, options: Sequence[str] = ()) -> None:
-        """An image from a Dockerfile; what it has built before, it knows again."""
+        """Build an image from a Dockerfile; the engine caches its steps."""
         # A container may not mount what a build of Podman's mounts, where this machine is one itself.
         ours = ("--isolation", "chroot", "--format", "docker") if self.name == "podman" else ()
         words = ("--network", "host", *ours, *options, "--file", dockerfile, "--tag", image, folder)
         self.do("build", *words, seconds=1800)
 
     def start(self, image: str, *command: str, options: Sequence[str] = ()) -> str:
-        """A container in the background; the answer is its number."""
+        """Start a container in the background; return its id."""
         return self.do("run", "--detach", *options, image, *command).strip()
 
     def inspect(self, container: str, form: str) -> str:
@@ -203,7 +203,7 @@ def _emptied(engine: ContainerEngine) -> None:
 
 @contextmanager
 def api(engine: ContainerEngine, folder: Path) -> Iterator[str]:
-    """The address where clients of Docker's API are answered."""
+    """Serve Docker's API; yield its address."""
     if engine.name == "docker":
         yield os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
         return
@@ -291,7 +291,7 @@ def _debian(engine: ContainerEngine, image: str, root: Path) -> None:
 
 @pytest.fixture(scope="session")
 def container_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerEngine]:
-    """The engine, with the images that were fetched."""
+    """Start the engine, with the fetched images."""
     if fetched("containers") is None:
         absent("containers", "nobody has fetched what it needs, which `./dev fetch containers` does")
     try:
@@ -304,7 +304,7 @@ def container_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conta
 
 
 def base_image(engine: ContainerEngine, name: str) -> str:
-    """An image of the tour; the level is absent where it could neither be pulled nor made."""
+    """Return an image of the tour; skip the level if it could be neither pulled nor built."""
     if not engine.has(name):
         absent("containers", f"there is no image {name}, and `./dev fetch containers` could not make it")
     return name
@@ -312,7 +312,7 @@ def base_image(engine: ContainerEngine, name: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process has the engine, for there is one."""
+    """Run all tests of the engine in one process, for there is one engine."""
     for item in items:
         if "container_engine" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("engine"))
@@ -320,7 +320,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A process of several says which engine it had."""
+    """Collect which engine each process had."""
     _used.extend(map(tuple, getattr(node, "workeroutput", {}).get("engine", ())))
 
 

@@ -29,7 +29,7 @@ ReadBack = DatabaseRows | SnapshotRows | None
 
 
 def row_of(event: Event) -> LogRow:
-    """A row of the log, by the standard names of its columns."""
+    """Write an event as a row of the log, by standard column names."""
     return {
         "record_id": event.position[0],
         "status": "N",
@@ -45,7 +45,7 @@ def row_of(event: Event) -> LogRow:
 
 
 def log_row(record_id: Any, **changed: Any) -> LogRow:
-    """A type 1 row of usr, with what is said otherwise."""
+    """Make a type 1 row of usr, with these columns changed."""
     usual = Event(
         position=(record_id,), kind=1, table="usr", key="idu=1", column="fname", new="Jack", time="2026-01-01T00:00:00"
     )
@@ -75,7 +75,7 @@ def write_csv(path: Path, rows: Sequence[LogRow], columns: Sequence[str] = STAND
 
 
 def write_snapshot(folder: Path, table: Mapping[RowId, Row]) -> SnapshotRows:
-    """The tables of tests.support.strategies as JSON lines."""
+    """Write the tables of tests.support.strategies as JSON lines."""
     folder.mkdir()
     parents = [{"idu": int(row.key[4:]), "fname": v["fname"], "lname": v["lname"]} for row, v in table.items()]
     children = [
@@ -118,25 +118,27 @@ def converted(
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """All that a conversion left; but for the times of writing in descriptions, which are never the same."""
+    """Read all files of a conversion, without the times of writing in descriptions."""
     found = sorted(entry for entry in folder.rglob("*") if entry.is_file())
     return {str(entry.relative_to(folder)): comparable(entry.name, entry.read_bytes()) for entry in found}
 
 
 def comparable(name: str, content: bytes) -> bytes:
-    """What is the same of two conversions of the same rows: `_SUCCESS` says of which files they were made, too."""
+    """Remove what differs between two conversions of the same rows: times, and `_SUCCESS`'s hash of
+    files.
+    """
     if name == SUCCESS:
         return re.sub(rb',\s*"identity": "[0-9a-f]*"', b"", content)
     return re.sub(rb'(WriteTimestamp": ")[^"]*', rb"\1", content) if name.endswith(".dfm") else content
 
 
 def elements_of(folder: Path) -> str:
-    """The elements of all parts, in their order."""
+    """Return the elements of all parts in order."""
     return "".join(bare(part.read_text()) for part in sorted(folder.glob("part-*.xml")))
 
 
 def bare(document: str) -> str:
-    """The elements of a document."""
+    """Return the elements of a document."""
     opening, closing = XdsFormat().wrapping()
     assert document.startswith(opening)
     assert document.endswith(closing)
@@ -144,7 +146,7 @@ def bare(document: str) -> str:
 
 
 def outcomes_of(folder: Path) -> list[dict[str, Any]]:
-    """The outcomes, in their order."""
+    """Read the outcomes in order."""
     found: list[dict[str, Any]] = parquet.read_table(folder / "outcomes.parquet").to_pylist()
     return found
 

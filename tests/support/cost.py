@@ -14,10 +14,10 @@ MORE = 20
 
 
 def is_linear(made: Callable[[int], Callable[[], object]], size: int) -> bool:
-    """Whether a call of 20 times the size costs less than 80 times as much: twice the square root of what a quadratic one costs.
+    """Return True if a call of 20 times the size costs less than 80 times as much.
 
-    Both are looked at in turns until it is so, three times at least. A shared machine may make a call several times as
-    expensive for a while; it never makes one cheaper.
+    80 is twice the square root of a quadratic cost. Both sizes are timed in turns until it holds,
+    three times at least: a shared machine may slow a call for a while, but never speeds one up.
     """
     small, large = made(size), made(size * MORE)
     few = many = float("inf")
@@ -29,7 +29,9 @@ def is_linear(made: Callable[[int], Callable[[], object]], size: int) -> bool:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Nothing is collected before: in a process that has run thousands of tests that took longer than all that is measured here."""
+    """Time a call without a garbage collection before it: in a process with thousands of tests that
+    would take longer.
+    """
     gc.disable()
     try:
         with _unwatched():

@@ -31,7 +31,7 @@ TURN_DAYS: Final = 5
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One seed for the run and all its processes, also when the day ends meanwhile."""
+    """Set one seed for the run and all its processes, even past midnight."""
     config.addinivalue_line("markers", "in_turn: one of the dearest, which CI asks every fifth day")
     if settings().derandomize:
         os.environ.setdefault(SEED, f"{dt.datetime.now(dt.UTC):%Y%m%d}")
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_fifth: bool = False) -> set[pytest.Item]:
-    """The tests that take turns, or four fifths of all, whose turn comes on another day."""
+    """Return the tests whose turn comes on another day."""
     asked = {(item.path, item.name) for item in items}
     alike: dict[tuple[str, bool], list[pytest.Item]] = {}
     for item in items:
@@ -69,7 +69,7 @@ def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_fif
 
 
 def of_today(seeds: Sequence[int]) -> list[int]:
-    """The fifth of some seeds that this day asks in CI, and all of them elsewhere."""
+    """Return the day's fifth of the seeds in CI, else all of them."""
     if not settings().derandomize:
         return list(seeds)
     day = dt.date.fromisoformat(os.environ[SEED]).toordinal()
@@ -77,13 +77,13 @@ def of_today(seeds: Sequence[int]) -> list[int]:
 
 
 def _on_mariadb(item: pytest.Item) -> tuple[Path, str]:
-    """The same test with the same values on MariaDB."""
+    """Return the same test with the same values on MariaDB."""
     name, bracket, values = item.name.partition("[")
     return item.path, f"{name}{bracket}{values.replace('mysql', 'mariadb')}"
 
 
 def pytest_report_header() -> str | None:
-    """How the tests and examples of the day are repeated."""
+    """Print how to repeat the day's tests and examples."""
     return f"tests and examples of the day: CI=true {SEED}={os.environ[SEED]}" if settings().derandomize else None
 
 
@@ -109,6 +109,6 @@ def daily(test: Test) -> Test:
 
 
 def _drawn(test: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that `@given` has made, below other decorators, which only seem to be it."""
+    """Return the function made by `@given`, below other decorators."""
     below = getattr(test, "__wrapped__", None)
     return test if below is None or not hasattr(below, "hypothesis") else _drawn(below)

@@ -94,13 +94,13 @@ class Work:
 
     @property
     def follows(self) -> bool:
-        """Whether the database follows DDL itself."""
+        """Return True if the database follows DDL itself."""
         return self.options.follow_ddl
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """One statement about one row, by a session that has nobody's row in its hands."""
+        """Run one statement on one row, in a session without locks on others' rows."""
         key = self.rng.choice(KEYS)
         place = self.owners.setdefault(key, self.rng.randrange(len(self.sessions)))
         session = self.sessions[place]
@@ -160,13 +160,13 @@ class Work:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The columns' numbers by the names that they have now."""
+        """Map the present column names to the columns' numbers."""
         return {column.name: column.number for column in self.columns}
 
     # --- DDL ---------------------------------------------------------------------------------------------------------
 
     def alter(self) -> None:
-        """One change of the table's definition; where the database does not follow it, the script tracks it anew."""
+        """Alter the table; track it again if the database does not follow DDL."""
         self.settle()
         kinds = ["add", "rename", "rename table", "truncate"]
         kinds += ["drop", "drop"] if len(self.columns) > 2 else []
@@ -244,7 +244,7 @@ class Work:
         return self.number
 
     def _free_name(self) -> str:
-        """A name that no column has; where columns are known by numbers, one that another had before."""
+        """Return an unused name; if columns are known by numbers, perhaps a former one."""
         used = {column.name for column in self.columns}
         before = sorted(set(self.named) - used)
         if self.follows and before and self.rng.random() < 0.5:
@@ -255,7 +255,7 @@ class Work:
     # --- what is there -----------------------------------------------------------------------------------------------
 
     def stored(self) -> dict[int, dict[str, str | None]]:
-        """The rows of the table as texts, by today's names."""
+        """Read the rows of the table as text, by present names."""
         names = [self.key, *(column.name for column in self.columns)]
         with self.engine.connect() as connection:
             rows = connection.execute(text(f"SELECT {', '.join(names)} FROM {self.table}"))
@@ -264,7 +264,7 @@ class Work:
             }
 
     def modelled(self) -> dict[int, dict[str, str | None]]:
-        """The same by the model."""
+        """Return the model's rows as text, by present names."""
         return {
             key: {column.name: _text(row[column.number]) for column in self.columns} for key, row in self.rows.items()
         }
@@ -298,7 +298,7 @@ class MessageFiles:
         self._files = NewFiles(folder, ".jsonl")
 
     def told(self) -> list[Told]:
-        """The changes that came since somebody looked last."""
+        """Return the changes since the last look."""
         found = []
         for file in self._files:
             for line in file.read_text().splitlines():
@@ -320,7 +320,7 @@ class ChangeFiles:
         self._files = NewFiles(folder, ".parquet")
 
     def told(self) -> list[Told]:
-        """The changes that came since somebody looked last, in their order over all tables."""
+        """Return the changes since the last look, in order over all tables."""
         rows: list[tuple[str, str, dict[str, Any]]] = []
         for file in self._files:
             table = file.parent.name.removesuffix("__ct").rpartition(".")[2]
@@ -342,7 +342,7 @@ class ChangeFiles:
 
 
 def key_in(row: dict[str, Any]) -> int:
-    """The key of a row, which has one of two names."""
+    """Return the key of a row, under either of its names."""
     return int(next(row[name] for name in ("idu", "idx") if name in row))
 
 
@@ -366,7 +366,7 @@ class RowMirror:
             row.update({numbers[name]: _text(value) for name, value in one.named.items() if name in numbers})
 
     def shown(self, work: Work) -> dict[int, dict[str, str | None]]:
-        """The rows by today's names of their columns."""
+        """Return the rows by present column names."""
         return shown(self.rows, work)
 
 
@@ -403,10 +403,10 @@ class XdsMirror:
                 row[number] = value.text or ""
 
     def shown(self, work: Work) -> dict[int, dict[str, str | None]]:
-        """The rows by today's names of their columns."""
+        """Return the rows by present column names."""
         return shown(self.rows, work)
 
 
 def shown(rows: dict[int, dict[int, str | None]], work: Work) -> dict[int, dict[str, str | None]]:
-    """Rows by today's names of their columns."""
+    """Return rows by present column names."""
     return {key: {column.name: row.get(column.number) for column in work.columns} for key, row in rows.items()}

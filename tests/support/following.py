@@ -39,7 +39,7 @@ class Site:
         raise structlog.DropEvent
 
     def poll(self) -> list[dict[str, Any]]:
-        """One cycle that looks, and what was said of tables in it."""
+        """Run one cycle including a look at tables; return its log events about tables."""
         self.said.clear()
         self.publisher.post._next_look = 0.0  # the test does not wait for the clock
         self.publisher.run_once()

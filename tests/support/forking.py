@@ -82,7 +82,7 @@ class Forked:
                 self.pid = self._number()
 
     def poll(self) -> int | None:
-        """Its exit code, or None while it runs."""
+        """Return its exit code; None while it runs."""
         if self.returncode is None:
             self._answer.setblocking(False)
             try:
@@ -92,7 +92,7 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for its end; return its exit code."""
         if self.returncode is None:
             self._answer.settimeout(timeout)
             try:
@@ -117,7 +117,7 @@ class Forked:
         self._answer.close()
 
     def _number(self) -> int:
-        """The next that is said of it; a server that has ended has killed it."""
+        """Read the next number; a server that ended has killed the process."""
         while b"\n" not in self._said:
             said = self._answer.recv(PIECE)
             if not said:
@@ -136,7 +136,7 @@ def end() -> None:
 
 
 def _serving() -> socket.socket:
-    """Where a server takes requests; it is started by the first."""
+    """Return the server's socket; start the server at the first call."""
     if not _server:
         ours, theirs = socket.socketpair()
         with theirs:
@@ -212,7 +212,7 @@ def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
 
 
 def _die_with_parent() -> None:
-    """Where the system can; elsewhere a command outlives a run that is killed."""
+    """Die with the parent process, on Linux; elsewhere a command outlives a killed run."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)

@@ -25,14 +25,16 @@ _reader = GBaseRowReader(TYPED, TextRules())
 
 
 def read_alike(data: bytes) -> None:
-    """A stream gives the same images and the same damage in one piece and in pieces of any length."""
+    """Check that a stream gives the same images and damage in pieces of any length."""
     whole = _read(data, max(len(data), 1))
     for step in STEPS:
         assert _read(data, step) == whole, f"in pieces of {step} bytes it is read otherwise"
 
 
 def row_reads_again(data: bytes) -> None:
-    """The bytes of a row give values that are read again when they are written; or they are refused, as a DataError."""
+    """Check that a row's values, written again, are read the same; or that it is refused as
+    DataError.
+    """
     try:
         values = _reader(row_of(data), HEADER)
     except DataError:
@@ -46,14 +48,14 @@ def row_reads_again(data: bytes) -> None:
 
 
 def row_of(data: bytes) -> bytes:
-    """A record whose sizes fit: the fixed columns, a byte that says how long the first varying one is, both of these."""
+    """Make a record of fitting sizes: fixed columns, size of the first varying one, both of these."""
     fixed, rest = data[: TYPED.fixed_bytes].ljust(TYPED.fixed_bytes, b"\0"), data[TYPED.fixed_bytes + 1 :]
     first = min(data[TYPED.fixed_bytes], len(rest)) if len(data) > TYPED.fixed_bytes else 0
     return bytes(FIXED_HEADER_BYTES) + struct.pack(">2I", first, len(rest) - first) + fixed + rest
 
 
 def _read(data: bytes, step: int) -> tuple[str, str]:
-    """The images, and what ended them."""
+    """Read the images and the error at the end."""
     images, error = before_damage(data[at : at + step] for at in range(0, len(data), step))
     said = "" if error is None else str(error)
     assert (error is None) == (not said), "an error says nothing"

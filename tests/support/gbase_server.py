@@ -97,7 +97,9 @@ class GBaseServer(GBaseEmulator):
         return OK
 
     def read(self, session: int, most: int) -> bytes:
-        """The next bytes: no more than asked for, of no more records than the session takes, perhaps cut."""
+        """Read the next bytes, at most `most`, of no more records than the session takes, perhaps
+        cut.
+        """
         found = self._sessions[session]
         if self._failing and not found.rest:
             return record(CdcRecord.ERROR, 1, self._failing.pop())
@@ -113,7 +115,7 @@ class GBaseServer(GBaseEmulator):
         self._failing.append(code)
 
     def idle(self, session: int) -> bool:
-        """Whether the next read gives a heartbeat."""
+        """Return True if the next read is a heartbeat."""
         found = self._sessions[session]
         return not found.rest and not found.ready and found.next is not None and found.next >= len(self.log)
 
@@ -135,11 +137,11 @@ class GBaseServer(GBaseEmulator):
         return NO_SESSION if self._sessions.pop(session, None) is None else OK
 
     def captures(self, table: str, but: int) -> int:
-        """How many other sessions capture the table."""
+        """Count other sessions capturing the table."""
         return sum(table in found.captured for number, found in self._sessions.items() if number != but)
 
     def _due(self, session: _Session) -> list[bytes]:
-        """As many records as one read may have."""
+        """Return as many records as one read may have."""
         given, session.ready = session.ready[: session.most], session.ready[session.most :]
         while session.next is not None and session.next < len(self.log) and len(given) < session.most:
             data = self.record(self.log[session.next], session.captured, session.dialect)

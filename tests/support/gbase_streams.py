@@ -38,7 +38,7 @@ def insert(seq: int, c1: int, tx: int = 7) -> bytes:
 
 
 def read(*pieces: bytes, own: GBaseSettings = OWN, said: list[str] | None = None) -> list[Image]:
-    """The images of the pieces, each of them a chunk."""
+    """Read the images of the pieces, each one a chunk."""
     report = said.append if said is not None else (lambda _: None)
     return [image for batch in images(pieces, own, report=report) for image in batch.images]
 
@@ -48,7 +48,7 @@ def told(found: Iterable[Image]) -> list[tuple[Op, Any, Any]]:
 
 
 def before_damage(chunks: Iterable[bytes], own: GBaseSettings = OWN) -> tuple[list[Image], EventlogError | None]:
-    """What came, and the error that ended it."""
+    """Read images up to an error; return both."""
     found: list[Image] = []
     try:
         for batch in images(chunks, own):
@@ -59,7 +59,7 @@ def before_damage(chunks: Iterable[bytes], own: GBaseSettings = OWN) -> tuple[li
 
 
 def captured(server: GBaseServer, columns: Mapping[str, str], *, most: int = 256) -> list[bytes]:
-    """The reads of a session as version (1, 1) has it, from the beginning of the log to a heartbeat."""
+    """Read a session of version (1, 1) from the beginning of the log to a heartbeat."""
     session = server.opensess("", 0, 0, most, 1, 1)
     for label, table in enumerate(columns, start=1):
         server.startcapture(session, 0, table, columns[table], label)

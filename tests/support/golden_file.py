@@ -47,12 +47,12 @@ class GoldenCase:
         self.catalog = self._catalog(self.settings.pop("schema", None))
 
     def decide(self) -> Decision:
-        """What the rules make of it."""
+        """Decide on the case by the rules."""
         rows = dict(self._table()) if "table" in self.sections else None
         return decide(list(self._events()), rows, catalog=self.catalog, options=self._options())
 
     def actual(self) -> dict[str, str]:
-        """The last two sections as they come out today."""
+        """Return the last two sections as they are today."""
         decision = self.decide()
         return {
             "outcomes": "".join(_outcome(outcome) for outcome in decision.outcomes),
@@ -112,7 +112,7 @@ class GoldenCase:
 
 
 def golden_cases() -> list[Path]:
-    """Every golden file of the rules."""
+    """List all golden files of the rules."""
     return sorted((FOLDER / "rules").rglob("*.txt"))
 
 

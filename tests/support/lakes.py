@@ -36,7 +36,7 @@ _catalogs: list[Catalog] = []
 
 
 def open_catalog(**properties: Any) -> Catalog:
-    """A catalog, closed at the end of the test also where a publisher dies in it: its process would take that along."""
+    """Open a catalog, closed after the test even if its publisher dies there."""
     _catalogs.append(lake_catalogs.open_catalog(properties))
     return _catalogs[-1]
 
@@ -60,11 +60,11 @@ class Lake(Struct, frozen=True, kw_only=True):
     read: Callable[[str], pa.Table | None]
 
     def sink(self, epoch: int = 1) -> LakeSink:
-        """A sink of the publisher that has the lock for the so manieth time."""
+        """Open a sink for the publisher of this epoch."""
         return opened(LakeSink(self.settings, self.tables()), tenure(epoch))
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table, in the order of their changes, or of their keys."""
+        """Read a table's rows in order of their changes or keys."""
         found = self.read(name)
         rows = [] if found is None else found.to_pylist()
         key = "idg" if name.startswith("grp") else "idu"
@@ -89,19 +89,19 @@ def delta(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
 
 
 def delta_rows(table: DeltaTable) -> pa.Table:
-    """The rows by the library's own engine: with that of pyarrow a process may abort at its end."""
+    """Read the rows with the library's own engine: with pyarrow's a process may abort at its end."""
     return pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()).cast(schema_of(table))
 
 
 def iceberg(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
-    """Tables of Iceberg with a catalog in SQLite."""
+    """Make Iceberg tables with a catalog in SQLite."""
     folder = Path(chosen.pop("catalog_folder", path))
     folder.mkdir(parents=True, exist_ok=True)
     return iceberg_in({"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}"}, path, mode, **chosen)
 
 
 def iceberg_in(catalog: dict[str, Any], path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
-    """Tables of Iceberg in this catalog."""
+    """Make Iceberg tables in this catalog."""
     settings = IcebergOutput(path=str(path), mode=mode, catalog=catalog, **chosen)
 
     def read(name: str) -> pa.Table | None:
@@ -128,7 +128,7 @@ def put(sink: LakeSink, plan: str, *changes: Any, **chosen: Any) -> Sequence[Any
 
 
 def random_step(chance: random.Random, rows: dict[int, str | None], numbers: Any) -> list[Change]:
-    """A change of the rows, as it is told."""
+    """Change the rows at random; return the change."""
     number, choice, name = next(numbers), chance.random(), chance.choice([None, "Ada", "Zoë", ""])
     free = [key for key in range(12) if key not in rows]
     if choice < 0.02:
@@ -195,7 +195,7 @@ class DuckDB:
             self._database.execute(f"CREATE SECRET (TYPE s3, USE_SSL false{said})")
 
     def read(self, lake: Lake, name: str) -> pa.Table:
-        """The rows of a table: of the version that its log, or its catalog, has last."""
+        """Read a table's rows, of the last version in its log or catalog."""
         if isinstance(lake.settings, IcebergOutput):
             table = open_catalog(**lake.settings.properties).load_table((lake.settings.namespace, name))
             scan = f"iceberg_scan('{table.metadata_location}')"

@@ -50,7 +50,7 @@ class LanedSink(UnaskedSink):
             lane.close()
 
     def take(self, document: Document, broken: Callable[[], bool]) -> Sequence[Outcome]:
-        """What is said of a document; RuntimeError when it was broken off, or waited for others in vain."""
+        """Take a document; raise RuntimeError if interrupted, or if the others do not come."""
         with self._moved:
             self.came.append(document.id)
             self._here.add(document.id)

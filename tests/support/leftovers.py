@@ -103,7 +103,7 @@ class Run:
         return found
 
     def _files_left(self) -> list[Path]:
-        """What stands beside the folders that pytest keeps for tests, and in the home of the run."""
+        """List files beside pytest's folders, and those in the run's home."""
         # pymp-…: multiprocessing keeps its sockets there until the last process that shares them has gone.
         others = ("pytest-of-", "pymp-")
         known = (self.home, self.fonts, self.authorities, self.java)
@@ -112,7 +112,7 @@ class Run:
 
 
 def _one_authority() -> str:
-    """The first certificate of those that this machine trusts; OpenSSL takes no file without any."""
+    """Return the machine's first trusted certificate: OpenSSL rejects an empty file."""
     file = ssl.get_default_verify_paths().cafile
     if not file:  # a machine without any
         return ""
@@ -135,7 +135,7 @@ def _place() -> Path | None:
 
 
 def processes_of(folder: Path) -> list[Process]:
-    """The processes that a run of tests has started, and those that they have started."""
+    """List the processes a run of tests has started, with their children."""
     found = [_process(path, folder) for path in Path("/proc").glob("[0-9]*") if path.name != str(os.getpid())]
     return [process for process in found if process is not None]
 

@@ -67,7 +67,7 @@ FIRST_SECONDS: Final = 3.0
 
 
 def level_of(path: Path) -> str:
-    """The folder below tests/ that a test stands in."""
+    """Return the folder of a test below tests/."""
     parts = path.relative_to(ROOT / "tests").parts if path.is_relative_to(ROOT / "tests") else ()
     return parts[0] if len(parts) > 1 else ""
 
@@ -123,7 +123,7 @@ def _is_thinned(item: pytest.Item) -> bool:
 
 
 def pair(item: pytest.Item) -> tuple[str, str] | None:
-    """The database that a test is asked of, and the other values with which; None where there are no such two."""
+    """Return a test's database and its other values; None without such two."""
     parameters = getattr(item, "callspec", None)
     if parameters is None:
         return None
@@ -156,7 +156,7 @@ def leave_out_containers(config: pytest.Config, items: list[pytest.Item]) -> Non
 
 
 def values_of(item: pytest.Item) -> set[str]:
-    """The texts among the parameters of a test, and those of pairs."""
+    """Return the texts among a test's parameters, pairs included."""
     parameters = getattr(item, "callspec", None)
     values = parameters.params.values() if parameters is not None else ()
     each = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
@@ -164,12 +164,12 @@ def values_of(item: pytest.Item) -> set[str]:
 
 
 def words_of(item: pytest.Item) -> set[str]:
-    """The words of them: a parameter may say more than a name, as in `postgresql, row triggers` or `tables in mariadb`."""
+    """Split a test's parameters into words, as in `postgresql, row triggers`."""
     return {word for value in values_of(item) for word in value.replace(",", " ").split()}
 
 
 def is_quick(item: pytest.Item) -> bool:
-    """All of tests/unit, where a database's name is only that, and elsewhere what starts nothing."""
+    """Return True for all of tests/unit, and elsewhere for tests that start nothing."""
     if level_of(item.path) == "unit":
         return True
     if item.path.stem in STARTING:
@@ -205,7 +205,7 @@ class Progress:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """No letters for what is as it should be; the counts of the summary stay."""
+        """Print no letters for good results; the summary still counts them."""
         if report.failed or not self._count:
             return None
         if report.when == "call" or (report.when == "setup" and report.skipped):
@@ -253,7 +253,7 @@ class Progress:
         )
 
     def _longest(self, now: float) -> str:
-        """What has been running for longest, by its file."""
+        """Name the file of the test running longest."""
         running = sorted((began, nodeid) for nodeid, began in [*self._running.items()])
         if not running:
             return ""

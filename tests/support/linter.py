@@ -73,7 +73,7 @@ ROW = QueueRow(
 
 
 def row_of(columns: Mapping[str, Any], code_page: str = "ascii") -> QueueRow:
-    """The row of values by the names of the documented columns; one that is missing is NULL."""
+    """Make a row from values by documented column names; a missing one is NULL."""
     return queue_row([columns.get(name) for name in COLUMNS], code_page)
 
 
@@ -86,7 +86,7 @@ def commit(addr: int = ROW.syslog_addr + 100, typ: int = 4, **other: Any) -> Que
 
 
 def told(rows: Iterable[QueueRow], reports: list[str] | None = None, **settings: Any) -> list[Image]:
-    """The images of the rows; what is reported is put into the list."""
+    """Read the images of the rows; reports are appended to the list."""
     reading = replace(READING, **settings)
     found: list[str] = [] if reports is None else reports
     return list(CommittedRows(SCHEMA, reading, found.append).images(rows))
@@ -104,6 +104,6 @@ def ended(tx: int, action: Action = Action.COMMIT) -> EmulatedOperation:
 def queued(
     done: Iterable[EmulatedOperation], settings: EmulatorSettings | None = None, reading: ReadingSettings = READING
 ) -> list[QueueRow]:
-    """The queue rows of the operations."""
+    """Return the queue rows of the operations."""
     emulator = LinterEmulator(SCHEMA, reading, settings)
     return [one for each in done for one in emulator.rows(each)]

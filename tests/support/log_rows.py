@@ -61,7 +61,7 @@ class LogRows:
         self._taken: Take | None = None
 
     def read(self, limit: int) -> TakenRows:
-        """The next rows that may go; rows that wait behind others are parked on the way. 0 means all."""
+        """Take the next rows ready to go, parking those held behind others; 0 means all."""
         while True:
             now = self.journal.now()
             with self.journal.reading() as view:

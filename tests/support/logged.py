@@ -33,7 +33,7 @@ def run(engine: Engine, *statements: str) -> None:
 
 
 def logged(engine: Engine, names: LogNames | None = None) -> list[Logged]:
-    """The rows of the log in the order of their numbers; images as every database might write them."""
+    """Read the log's rows in order; images in one spelling for all databases."""
     names = names or LogNames()
     holes = log_holes(dialect_of(engine), names)
     wanted = ("event_type", "table_key", "column_name", "old_value", "new_value")
@@ -49,21 +49,21 @@ def _image(text: str | None, column: str | None) -> str | None:
 
 
 def left_by(engine: Engine, *statements: str) -> list[Logged]:
-    """What these statements, and nothing before them, left in the log."""
+    """Run the statements; return the rows they log."""
     run(engine, "DELETE FROM event_log")
     run(engine, *statements)
     return logged(engine)
 
 
 def unnumbered(row: Logged) -> Logged:
-    """A row of the log without the number of its definition: several may have the same columns."""
+    """Remove the number of its definition from a row: several may have the same columns."""
     kind, key, column, *values = row
     old, new = (value if value is None else re.sub(r'^\["\d+"', '["N"', value) for value in values)
     return kind, key, column, old, new
 
 
 def said_of(engine: Engine, tables: list[str], options: TriggerOptions | None = None) -> list[str]:
-    """What `track` says to whoever tracks these classes with these options; nothing is made."""
+    """Return the notes of `track` for these tables and options; creates nothing."""
     said: list[str] = []
     track_sql(engine, tables, options or TriggerOptions(), note=said.append)
     return said

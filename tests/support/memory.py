@@ -43,7 +43,7 @@ class OneEach:
     counts = False
 
     def heartbeat(self) -> None:
-        """There is none."""
+        """Send nothing: this format has no heartbeat."""
 
     def __init__(self, refused: str | None = None) -> None:
         self.refused = refused
@@ -73,7 +73,7 @@ class Several:
     counts = False
 
     def heartbeat(self) -> None:
-        """There is none."""
+        """Send nothing: this format has no heartbeat."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -98,7 +98,7 @@ class UnaskedSink:
         return SinkCapabilities()
 
     def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
+        """Do nothing: nobody else writes here."""
 
     def last(self) -> str:
         return ""
@@ -110,7 +110,7 @@ class UnaskedSink:
         """Everything is done by `commit`."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to give back."""
 
 
 class MemorySink(UnaskedSink):
@@ -153,5 +153,5 @@ def event(number: int, kind: Kind = Kind.INSERT_FIELD, key: str = "idu=1", colum
 
 
 def inserts(count: int) -> list[Event]:
-    """One new object each."""
+    """Make events inserting one object each."""
     return [event(number, key=f"idu={number}") for number in range(1, count + 1)]

@@ -39,23 +39,23 @@ HAPPENED = dt.datetime(2024, 5, 6, 7, 8, 8, 950_000)
 
 
 def orders(*extra: Column) -> Catalog:
-    """The table with further columns at its end."""
+    """Return the table with more columns at its end."""
     return Catalog([Table(schema="shop", name="orders", columns=(*ORDERS.columns, *extra))])
 
 
 def inserted(number: int, **values: Any) -> Change:
-    """A new order."""
+    """Make a change inserting an order."""
     return change(number, Op.ADD, tuple([Edit(column=name, new=value) for name, value in values.items()]))
 
 
 def updated(number: int, **values: tuple[Any, Any]) -> Change:
-    """An order whose columns had the first values and have the second ones."""
+    """Make a change of an order's columns, each from the first to the second value."""
     edits = tuple([Edit(column=name, old=old, new=new) for name, (old, new) in values.items()])
     return change(number, Op.MODIFY, edits)
 
 
 def change(number: int, op: Op, edits: tuple[Edit, ...] = (), **facts: Any) -> Change:
-    """A whole image of an order's change."""
+    """Make a whole image of an order's change."""
     known: dict[str, Any] = {
         "row": RowId("shop", "orders", f"order_id={number}"),
         "positions": ((number,),),
@@ -81,37 +81,37 @@ class CountedMessages(MessageFormat, frozen=True, kw_only=True):
 def encoded(
     changes: Iterable[Change], catalog: Catalog = CATALOG, after: str = "", **settings: Any
 ) -> list[MessagesDocument | Refusal]:
-    """What the format makes of the changes."""
+    """Encode the changes."""
     form = CountedMessages(settings=MessageSettings(**settings), body=False, count=each_alone)
     made = encode(form, changes, catalog, after)
     return [one for one in made if isinstance(one, MessagesDocument | Refusal)]
 
 
 def each_alone(written: Iterable[WrittenMessage]) -> list[WrittenMessage]:
-    """What was written, as if each change were a transaction."""
+    """Count written messages as if each change were a transaction."""
     return [one.counted(1, True) for one in written]
 
 
 def documents(
     changes: Iterable[Change], catalog: Catalog = CATALOG, after: str = "", **settings: Any
 ) -> list[MessagesDocument]:
-    """The documents of changes none of which is refused."""
+    """Encode changes to documents, none refused."""
     found = encoded(changes, catalog, after, **settings)
     return [one for one in found if isinstance(one, MessagesDocument)]
 
 
 def messages(changes: Iterable[Change], catalog: Catalog = CATALOG, **settings: Any) -> list[Message]:
-    """The messages of changes none of which is refused."""
+    """Encode changes to messages, none refused."""
     return [message for document in documents(changes, catalog, **settings) for message in document.messages]
 
 
 def refusals(changes: Iterable[Change], catalog: Catalog = CATALOG, **settings: Any) -> list[str]:
-    """Why changes are refused."""
+    """Return the refusals' notes."""
     return [one.note for one in encoded(changes, catalog, **settings) if isinstance(one, Refusal)]
 
 
 def read_by_both(schema: str, content: bytes) -> dict[str, Any]:
-    """What fastavro and Avro's own library find, which is the same, to the last byte."""
+    """Read by fastavro and by Avro's own library; check that both agree, to the last byte."""
     parsed = fastavro.parse_schema(msgspec.json.decode(schema))
     first: Any = fastavro.schemaless_reader(io.BytesIO(content), parsed, None)
     stream = io.BytesIO(content)

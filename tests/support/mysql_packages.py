@@ -19,7 +19,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def standing() -> Path | None:
-    """The unpacked server, if it was fetched before."""
+    """Return the unpacked server, if fetched."""
     return fetched("mysql")
 
 
@@ -39,13 +39,13 @@ def unpack(folder: Path) -> None:
 
 
 def program(root: Path, name: str) -> list[str]:
-    """The words that run a program of the packages with the libraries that it was linked with."""
+    """Return the command of a packaged program with its own libraries."""
     loader, libraries = root / "usr/lib64/ld-linux-x86-64.so.2", root / "usr/lib/x86_64-linux-gnu"
     return [str(loader), "--library-path", str(libraries), str(root / "usr" / name)]
 
 
 def version(root: Path) -> str:
-    """What the server says it is."""
+    """Return the server's version."""
     return run([*program(root, "sbin/mysqld"), "--no-defaults", "--version"]).strip().partition("  ")[2]
 
 
@@ -59,7 +59,7 @@ def _download(making: Path, packages: Path) -> None:
 
 
 def _apt(making: Path) -> list[str]:
-    """The words of `apt-get` with lists and a state of its own, in which nothing is installed."""
+    """Return the command `apt-get` with its own lists and state; it installs nothing."""
     sources, state = making / "sources.list", making / "state"
     for folder in ("lists/partial", "cache/archives/partial"):
         (state / folder).mkdir(parents=True)
@@ -80,7 +80,7 @@ def _apt(making: Path) -> list[str]:
 
 
 def _mirror() -> str:
-    """The mirror of Debian that this machine uses, which is known by how mirrors end, also before lists were fetched."""
+    """Return the machine's mirror of Debian, known by its ending even before lists were fetched."""
     told = run(["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)", "Created-By: Packages"])
     mirrors = [uri for uri in told.splitlines() if uri.endswith("/debian/")]
     if not mirrors:

@@ -44,7 +44,7 @@ class Site:
 
 
 def proven_by_pytest(*arguments: Path | str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """What pytest says of tests in a process of their own, where all of them pass."""
+    """Run pytest in its own process; check that all tests pass; return its output."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

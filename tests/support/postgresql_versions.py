@@ -12,5 +12,5 @@ VERSIONS: Final = tuple(POSTGRES_VERSIONS)
 
 
 def binaries(major: int) -> Path:
-    """The folder with `postgres` and `initdb` of a version."""
+    """Return the folder with `postgres` and `initdb` of a version."""
     return found("postgres-versions", f"postgres-{major}") / "native" / "bin"

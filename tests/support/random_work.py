@@ -94,7 +94,7 @@ class RandomWork:
         self._statements = [*STATEMENTS, *(TRUNCATES if truncates else ())]
 
     def transact(self) -> None:
-        """One transaction with nested savepoints; a few are rolled back."""
+        """Run one transaction with nested savepoints; a few are rolled back."""
         had: Counter[Had] = Counter()
         told: list[Told] = []
         changed = 0
@@ -130,7 +130,10 @@ class RandomWork:
         self.told.append(told)
 
     def _change(self, connection: Connection, had: Counter[Had]) -> tuple[int, list[Told]]:
-        """How many rows one statement changed, and how; one that the database refuses is taken back by a savepoint of its own."""
+        """Run one statement; return how many rows it changed, and how.
+
+        One the database refuses is undone by its own savepoint.
+        """
         weights = [weight for weight, _, _ in self._statements]
         _, statement, what = self._chance.choices(self._statements, weights)[0]
         if statement == MANY:
@@ -153,7 +156,7 @@ class RandomWork:
 
 
 def standing(connection: Connection) -> dict[tuple[str, Any], Row]:
-    """The rows of both tables, by table and key."""
+    """Read the rows of both tables, by table and key."""
     found = {}
     for table in KEYS:
         for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
@@ -175,7 +178,7 @@ def values(chance: Random) -> dict[str, Any]:
 
 
 def difference(before: dict[tuple[str, Any], Row], after: dict[tuple[str, Any], Row]) -> list[Told]:
-    """What a statement did; a change of the key is a delete and an insert."""
+    """Return a statement's changes; a changed key is a delete and an insert."""
     found: list[Told] = []
     for place in before.keys() | after.keys():
         found += told_of(place[0], before.get(place), after.get(place))
@@ -183,7 +186,7 @@ def difference(before: dict[tuple[str, Any], Row], after: dict[tuple[str, Any], 
 
 
 def told_of(table: str, before: Row | None, after: Row | None) -> list[Told]:
-    """What must be told of a row that was and is so."""
+    """Return the changes to expect of a row, from its state before and after."""
     if before is None and after is not None:
         return [(table, "INSERT", None, pairs(after))]
     if after is None and before is not None:
@@ -194,7 +197,7 @@ def told_of(table: str, before: Row | None, after: Row | None) -> list[Told]:
 
 
 def had_in(transactions: Iterable[Sequence[Told]]) -> Counter[Had]:
-    """How often what rows show is in what must be told."""
+    """Count the features of rows in the expected changes."""
     had: Counter[Had] = Counter()
     for told in transactions:
         had[Had.SEVERAL_TABLES] += len({table for table, *_ in told}) > 1
@@ -210,7 +213,7 @@ def had_in(transactions: Iterable[Sequence[Told]]) -> Counter[Had]:
 
 
 def by_object(changes: Iterable[Told]) -> dict[Any, list[Told]]:
-    """The changes of each object in their order; in what order one statement changes several rows is nobody's business."""
+    """Group changes by object, in order; a statement's order over several rows is undefined."""
     found: dict[Any, list[Told]] = defaultdict(list)
     for one in changes:
         found[one[0], keyed(one[0], dict(one[3]))].append(one)
@@ -218,7 +221,7 @@ def by_object(changes: Iterable[Told]) -> dict[Any, list[Told]]:
 
 
 def typed(row: Mapping[str, Any]) -> Row:
-    """The row with values that can be compared, whatever they were written as."""
+    """Convert the row's values to comparable types."""
     return {name: None if value is None else TYPES[name](str(value)) for name, value in row.items()}
 
 

@@ -56,7 +56,7 @@ class RegistryServer:
         """What settings say of it."""
 
     def registered(self, subject: str, schema: str) -> tuple[int, dict[str, Any]]:
-        """The answer to a schema for a subject."""
+        """Answer the registration of a schema for a subject."""
         former = self.subjects.setdefault(subject, [])
         if former and schema not in former:
             checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]  # the library forgot to type it

@@ -11,7 +11,7 @@ Store = dict[RowId, dict[str, set[Cell]]]
 
 
 def replay(changes: Iterable[Change], catalog: Catalog, store: Store | None = None) -> Store:
-    """The store after the changes; an unknown object that is modified is made, as receivers do."""
+    """Apply the changes to a store; a modify of an unknown object creates it, as receivers do."""
     store = {} if store is None else store
     for change in changes:
         if change.op is Op.DELETE:
@@ -26,7 +26,7 @@ def replay(changes: Iterable[Change], catalog: Catalog, store: Store | None = No
 
 
 def filled(store: Store) -> Store:
-    """The store without attributes that hold nothing."""
+    """Return the store without empty attributes."""
     return {row: {name: values for name, values in kept.items() if values} for row, kept in store.items()}
 
 

@@ -45,26 +45,26 @@ class Judge:
         self.after: Callable[[str, str], Any] = lambda _method, _path: None
 
     def resources(self, kind: str) -> list[dict[str, Any]]:
-        """All resources of a type, as JSON."""
+        """Return all resources of a type as JSON."""
         every = [resource.model_dump() for resource in self.storage.resources]
         return [found for found in every if found["meta"]["resourceType"] == kind]
 
     def users(self) -> dict[str, dict[str, Any]]:
-        """The users by their names; no two have one."""
+        """Return the users by name; no two share one."""
         found = self.resources("User")
         by_name = {user["userName"]: user for user in found}
         assert len(by_name) == len(found)
         return by_name
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """The groups by their names; no two have one."""
+        """Return the groups by name; no two share one."""
         found = self.resources("Group")
         by_name = {group["displayName"]: group for group in found}
         assert len(by_name) == len(found)
         return by_name
 
     def members(self, group: str) -> set[str]:
-        """The names of a group's members."""
+        """Return the names of a group's members."""
         names = {user["id"]: user["userName"] for user in self.resources("User")}
         return {names[member["value"]] for member in self.groups()[group].get("members") or ()}
 
@@ -77,7 +77,7 @@ class Judge:
         assert answer.status < 300, answer.data
 
     def asked(self, method: str) -> int:
-        """How often it was asked so."""
+        """Count the requests of this method."""
         return sum(asked == method for asked, _ in self.requests)
 
 
@@ -88,7 +88,7 @@ class _Quiet(WSGIRequestHandler):
 
 @contextmanager
 def judge(**without: bool) -> Iterator[Judge]:
-    """A server; what is said to be False of `patch`, `filter` and `etag` it cannot do."""
+    """Run a server; it lacks those of `patch`, `filter` and `etag` given as False."""
     config = load_default_service_provider_config()
     for name, supported in without.items():
         getattr(config, name).supported = supported
@@ -170,7 +170,7 @@ USER_COLUMNS = ("login", "fname", "lname", "mail", "room", "number", "boss", "wo
 
 
 def wanted(engine: Engine) -> tuple[dict[str, dict[str, Any]], dict[str, set[str]]]:
-    """The users by their logins, and the members of the groups by their names, as the tables have them."""
+    """Read users by login, and group members by group name, from the tables."""
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT * FROM usr")).mappings().all()
         phones = connection.execute(text("SELECT idu, phone FROM usr_phone")).all()
@@ -190,7 +190,7 @@ def wanted(engine: Engine) -> tuple[dict[str, dict[str, Any]], dict[str, set[str
 def found(
     users: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, set[str]]]:
-    """The same, as a server has them; no two have one name."""
+    """Convert a server's resources to the same form; no two share a name."""
     names = {user["id"]: user["userName"] for user in users}
     assert len(set(names.values())) == len(users)
     told: dict[str, dict[str, Any]] = {}
@@ -220,7 +220,7 @@ def found(
 
 
 def told(server: Judge) -> tuple[dict[str, dict[str, Any]], dict[str, set[str]]]:
-    """The users and the groups that the judge has."""
+    """Return the judge's users and groups."""
     return found(server.resources("User"), server.resources("Group"))
 
 
@@ -235,7 +235,7 @@ def scim_site(engine: Engine, style: str = "row-back") -> None:
 
 
 def scim_config(engine: Engine, url: str, publisher: Mapping[str, Any] | None = None, **output: Any) -> Config:
-    """A publisher of that log to a server."""
+    """Configure a publisher of that log to a server."""
     settings = {"sink": "scim", "url": url, "authorization": f"Bearer {TOKEN}", "connections": 4, "scim": MAPPING}
     return from_settings(
         {
@@ -256,7 +256,7 @@ def run(engine: Engine, *statements: str) -> None:
 
 
 def ends(engine: Engine) -> dict[int, tuple[str, str | None]]:
-    """How rows ended that are no plain success, with the note."""
+    """Return statuses other than success, with notes."""
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT record_id, status FROM event_log WHERE status <> 'S'")).all()
         told_notes = connection.execute(text("SELECT record_id, note FROM event_log_outcome")).all()

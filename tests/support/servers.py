@@ -48,24 +48,24 @@ _settings = {
 
 
 def databases() -> list[str]:
-    """The fixtures of all databases; the header says once that MySQL is not among them, where nobody fetched or named it."""
+    """List the fixtures of all databases; MySQL only if fetched or named."""
     named = "mysql" in required() or "EVENTLOG_MYSQL_URL" in os.environ
     with_mysql = named or containers_answer() or fetched("mysql") is not None
     return ["sqlite", "postgresql", "mariadb", *(["mysql"] if with_mysql else [])]
 
 
 def mysqls() -> list[str]:
-    """The fixtures of MariaDB and, where it can be had, of MySQL."""
+    """List the fixtures of MariaDB and, if available, MySQL."""
     return [name for name in databases() if name in ("mariadb", "mysql")]
 
 
 def required() -> list[str]:
-    """The servers that must be there."""
+    """List the required servers."""
     return os.environ.get("EVENTLOG_REQUIRE", "").replace(" ", "").split(",")
 
 
 def containers_answer() -> bool:
-    """Whether something listens where a container engine does."""
+    """Return True if a container engine listens."""
     place = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     if not place.startswith("unix://"):
         return bool(place)
@@ -75,7 +75,7 @@ def containers_answer() -> bool:
 
 @contextmanager
 def running(server: str, make: Callable[[], Any]) -> Iterator[Any]:
-    """A started container; making one asks the engine too, and engines and registries refuse in many ways."""
+    """Start a container; engines and registries refuse in many ways, so any error skips."""
     try:
         container = make()
         container.start()
@@ -103,7 +103,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Engine]:
-    """An engine on a new SQLite file."""
+    """Make an engine on a new SQLite file."""
     engine = engine_on(f"sqlite:///{tmp_path / 'app.db'}")
     yield engine
     engine.dispose()
@@ -115,7 +115,7 @@ EMPTY_TEXT: Final = re.compile(r"(?<!')''(?!')")
 
 @pytest.fixture
 def no_empty_texts(sqlite: Engine) -> Engine:
-    """An engine on a new SQLite file that keeps an empty text as NULL, as Oracle does."""
+    """Make an engine on a new SQLite file that stores an empty text as NULL, like Oracle."""
 
     def without_empty(value: Any) -> Any:
         if isinstance(value, dict):
@@ -133,7 +133,7 @@ def no_empty_texts(sqlite: Engine) -> Engine:
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
-    """The URL of a running PostgreSQL server, up to the name of a database."""
+    """Start PostgreSQL; yield its URL, up to the name of a database."""
     elsewhere = os.environ.get("EVENTLOG_POSTGRES_URL")
     if elsewhere:
         yield elsewhere
@@ -147,7 +147,7 @@ def postgresql_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def logical_server() -> Iterator[str]:
-    """The same of a server whose own log wal2json can read."""
+    """Start PostgreSQL with wal2json; yield its URL, up to the name of a database."""
     binaries = postgres_binaries()
     plugin = None if binaries is None else binaries.parent / "lib" / "wal2json.so"
     if binaries is None or plugin is None or not plugin.exists():
@@ -158,14 +158,14 @@ def logical_server() -> Iterator[str]:
 
 @contextmanager
 def postgresql_running(binaries: Path, **settings: str) -> Iterator[str]:
-    """A server of its own, while it is asked."""
+    """Run a server of its own during the block."""
     with postgresql_in({}, binaries, settings) as server:
         yield server
 
 
 @contextmanager
 def postgresql_in(environment: Mapping[str, str], binaries: Path, settings: Mapping[str, str]) -> Iterator[str]:
-    """A server of its own that has these variables beside ours."""
+    """Run a server with these environment variables during the block."""
     folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
     server = None
     try:
@@ -191,14 +191,14 @@ def postgresql_admin(postgresql_server: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def postgresql(postgresql_server: str, postgresql_admin: Engine) -> Iterator[Engine]:
-    """An engine on a new PostgreSQL database."""
+    """Make an engine on a new PostgreSQL database."""
     with postgresql_database(postgresql_server, postgresql_admin) as engine:
         yield engine
 
 
 @contextmanager
 def postgresql_database(server: str, admin: Engine, settings: str = "") -> Iterator[Engine]:
-    """An engine on a new database of this server, which is dropped in the end."""
+    """Make an engine on a new database of this server, dropped at the end."""
     name = f"test_{next(_numbers)}"
     with admin.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}{_as_files(connection)}{settings}"))
@@ -210,13 +210,13 @@ def postgresql_database(server: str, admin: Engine, settings: str = "") -> Itera
 
 
 def _as_files(connection: Connection) -> str:
-    """How a database is copied from the template: its files, which needs no entries in the log; older versions know nothing else."""
+    """Choose copying of the template by files, without WAL; older versions do it always."""
     return " STRATEGY FILE_COPY" if (connection.dialect.server_version_info or (0,)) >= (15,) else ""
 
 
 @pytest.fixture(params=databases())
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """An engine on each database in turn."""
+    """Make an engine on each database in turn."""
     found: Engine = request.getfixturevalue(request.param)
     return found
 
@@ -241,7 +241,7 @@ def require_spark() -> None:
 
 
 def java_compiler(level: str) -> list[str]:
-    """The words that call javac, as it compiles a few classes with half the work; the level is absent without it."""
+    """Return the command of javac, set for few classes; skip the level without it."""
     compiler = shutil.which("javac")
     if compiler is None:
         absent(level, "there is no javac")
@@ -249,7 +249,7 @@ def java_compiler(level: str) -> list[str]:
 
 
 def found(level: str, name: str) -> Path:
-    """The folder of what was fetched for a level before; the level is absent without it."""
+    """Return the folder fetched for a level; skip the level without it."""
     folder = fetched(name)
     if folder is None:
         absent(level, f"nobody has fetched what it needs, which `./dev fetch {level}` does")
@@ -257,7 +257,7 @@ def found(level: str, name: str) -> Path:
 
 
 def postgres_binaries() -> Path | None:
-    """The folder that EVENTLOG_POSTGRES names, else of the newest server on this system, else the one in the wheel."""
+    """Find PostgreSQL: EVENTLOG_POSTGRES, else the newest installed server, else the wheel's."""
     named = os.environ.get("EVENTLOG_POSTGRES")
     if named:
         return Path(named)
@@ -273,7 +273,7 @@ def postgres_binaries() -> Path | None:
 
 
 def server_owner(folder: Path) -> str | None:
-    """Who runs the server, which refuses root: an unprivileged user, who then owns its folder."""
+    """Return the user to run the server, which refuses root; the folder becomes theirs."""
     if os.geteuid() != 0:
         return None
     shutil.chown(folder, UNPRIVILEGED)
@@ -327,10 +327,9 @@ def wait_until_ready(name: str, url: str | URL, server: subprocess.Popen[bytes],
 
 
 def free_port() -> int:
-    """A port of this machine that nothing listens on, and that no other call in this process has named.
+    """Return a free port, never the same twice in this process.
 
-    The system gives clients ports from 32,768 on. One of those could be a client's when a server begins to listen a second
-    later, or begins again.
+    From 32,768 on the system gives ports to clients; one could take it before a server listens.
     """
     while True:
         port = _dice.randrange(10_000, 32_000)
@@ -342,5 +341,5 @@ def free_port() -> int:
 
 
 def said(*command: str | Path) -> str:
-    """What a command prints."""
+    """Run a command and return its output."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

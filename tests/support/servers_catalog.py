@@ -31,7 +31,7 @@ class CatalogServer(Struct, frozen=True):
 
     @property
     def catalog(self) -> dict[str, Any]:
-        """What an output says of it."""
+        """Return the catalog's settings for an output."""
         token = f"{self.url}/v1/oauth/tokens"
         return {"type": "rest", "uri": self.url, "credential": "tests:of-eventlog", "oauth2-server-uri": token}
 
@@ -41,7 +41,7 @@ class CatalogServer(Struct, frozen=True):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of the server run in one process, which has it."""
+    """Run all tests of the server in one process."""
     for item in items:
         asked = {*getattr(item, "fixturenames", ()), *words_of(item)}
         if "catalog_server" in asked and item.get_closest_marker("xdist_group") is None:
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def catalog_server() -> Iterator[CatalogServer]:
-    """A server without tables."""
+    """Start a server without tables."""
     jars, java = found("lake-readers", "catalog"), shutil.which("java")
     if java is None:
         absent("lake-readers", "there is no java")

@@ -55,7 +55,7 @@ class Program(Protocol):
     """Kafka's own programs: on this machine, or in a container that sees the broker's folder and the machine's ports."""
 
     def ended(self, main: str, *arguments: str) -> str:
-        """What a program said that failed; nothing of one that did its work."""
+        """Return the output of a failed program; empty if it succeeded."""
 
     def start(self, arguments: Sequence[str], log: Path) -> None:
         """Starts the broker."""
@@ -151,7 +151,7 @@ class Broker:
             absent("kafka", (self._folder / "broker.log").read_text(errors="replace")[-500:])
 
     def began(self) -> bool:
-        """Whether it answers before it ends: who takes a port that was free a moment ago ends it."""
+        """Start it; return True once it answers, False if it ends: its port may have been taken."""
         self._program.start(["kafka.Kafka", str(self._settings)], self._folder / "broker.log")
         deadline = time.monotonic() + PATIENCE
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
@@ -166,7 +166,7 @@ class Broker:
         self._program.kill()
 
     def topic(self, *, name: str = "", partitions: int = 1, **config: str) -> str:
-        """A new topic."""
+        """Create a topic."""
         name = name or f"t{next(_numbers)}"
         named = {key.replace("_", "."): value for key, value in config.items()}
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
@@ -229,7 +229,7 @@ class Broker:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of the broker and of the registry run in one process, which has them; those of Spark in Spark's."""
+    """Run all tests of the broker and the registry in one process; those of Spark in Spark's."""
     for item in items:
         asked = {"broker", "real_registry"}.intersection(getattr(item, "fixturenames", ()))
         if asked and item.get_closest_marker("xdist_group") is None:
@@ -238,7 +238,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """A real broker, started when the first test asks."""
+    """Start a real broker at the first use."""
     if jars_here() is None and containers_answer():
         with running(PackedProgram) as made:
             yield made
@@ -252,7 +252,7 @@ def broker() -> Iterator[Broker]:
 
 @contextmanager
 def running(program: Callable[[Path], Program]) -> Iterator[Broker]:
-    """A broker in a folder of its own, both gone afterwards."""
+    """Run a broker in a folder of its own; remove both afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="eventlog-kafka-"))
     (folder / "again").mkdir()
     made = Broker(program(folder), folder)
@@ -269,7 +269,7 @@ def running(program: Callable[[Path], Program]) -> Iterator[Broker]:
 
 @pytest.fixture
 def mock_cluster() -> Iterator[str]:
-    """The servers of a stand-in inside this process."""
+    """Start a stand-in cluster inside this process."""
     # One for each test: it draws its producers' numbers from 900,000 at random, and two of hundreds
     # in one stand-in would get the same number now and then.
     with stand_in() as servers:
@@ -278,7 +278,7 @@ def mock_cluster() -> Iterator[str]:
 
 @contextmanager
 def stand_in() -> Iterator[str]:
-    """The servers of librdkafka's own cluster; it makes topics when they are asked for, and keeps aborted messages."""
+    """Start librdkafka's own cluster; it creates topics on demand and keeps aborted messages."""
     keeper = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **QUIET})
     brokers = keeper.list_topics(timeout=60).brokers.values()
     yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
@@ -313,7 +313,7 @@ def consumed(servers: str, topic: str) -> list[Found]:
 
 
 def jars_here() -> Path | None:
-    """The folder of the broker's jars, where it is there and something can run them."""
+    """Return the folder of the broker's jars, if they can run."""
     return fetched("kafka") if shutil.which("java") is not None else None
 
 

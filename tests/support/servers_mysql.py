@@ -82,7 +82,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of MySQL run in one process, unless they belong to another one: its start is the dearest of the databases'."""
+    """Run all tests of MySQL in one process, if free: its start is the slowest of the databases'."""
     for item in items:
         asked = {"mysql", "mysql_server"} & {*getattr(item, "fixturenames", ()), *words_of(item)}
         if asked and level_of(item.path) != "unit" and item.get_closest_marker("xdist_group") is None:
@@ -91,7 +91,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[URL]:
-    """Where a MariaDB server runs, as its administrator reaches it: EVENTLOG_MARIADB_URL, or one of our own."""
+    """Start MariaDB, or take EVENTLOG_MARIADB_URL; yield the administrator's URL."""
     elsewhere = os.environ.get("EVENTLOG_MARIADB_URL")
     if elsewhere:
         yield make_url(elsewhere)
@@ -107,7 +107,9 @@ def mariadb_server() -> Iterator[URL]:
 
 @pytest.fixture(scope="session")
 def mysql_server() -> Iterator[URL]:
-    """Where a MySQL server runs, as its administrator reaches it: EVENTLOG_MYSQL_URL, one of our own, or a container."""
+    """Start MySQL, our own or a container, or take EVENTLOG_MYSQL_URL; yield the administrator's
+    URL.
+    """
     elsewhere = os.environ.get("EVENTLOG_MYSQL_URL")
     if elsewhere:
         yield make_url(elsewhere)
@@ -120,7 +122,7 @@ def mysql_server() -> Iterator[URL]:
 
 
 def mysql_shell() -> list[str]:
-    """The words that call MySQL's own shell, which comes with the server."""
+    """Return the command of MySQL's own shell, from the server's packages."""
     root = mysql_packages.standing()
     if root is None:
         absent("mysql", "its shell comes with Debian's packages, which were not fetched")
@@ -128,7 +130,7 @@ def mysql_shell() -> list[str]:
 
 
 def _mysql_root() -> Path | None:
-    """The unpacked server; None where a container takes its place."""
+    """Return the unpacked server; None if a container replaces it."""
     root = mysql_packages.standing()
     if root is None and not containers_answer():
         why = "EVENTLOG_MYSQL_URL names none, `./dev fetch mysql` got none, and no container engine answers"
@@ -138,31 +140,33 @@ def _mysql_root() -> Path | None:
 
 @pytest.fixture
 def mariadb(mariadb_server: URL) -> Iterator[Engine]:
-    """An engine on a new MariaDB database."""
+    """Make an engine on a new MariaDB database."""
     with mariadb_database(mariadb_server) as engine:
         yield engine
 
 
 def mariadb_running(**settings: str) -> AbstractContextManager[URL]:
-    """A server of its own, while it is asked."""
+    """Run a server of its own during the block."""
     return _own_server("mariadb", _mariadb_server, settings)
 
 
 def mariadb_database(server: URL) -> AbstractContextManager[Engine]:
-    """An engine on a new database of this server, which is dropped in the end."""
+    """Make an engine on a new database of this server, dropped at the end."""
     return mysql_database(server, "utf8mb4_nopad_bin")
 
 
 @pytest.fixture
 def mysql(mysql_server: URL) -> Iterator[Engine]:
-    """An engine on a new MySQL database."""
+    """Make an engine on a new MySQL database."""
     with mysql_database(mysql_server, "utf8mb4_0900_bin", _standard + _plans_as_tables) as engine:
         yield engine
 
 
 @contextmanager
 def mysql_database(server: URL, collation: str, session: str = _standard) -> Iterator[Engine]:
-    """A new database of this collation. The fixtures' tell text apart byte by byte, as the other databases do it."""
+    """Make a database of this collation; the fixtures' compare text bytewise, as other databases
+    do.
+    """
     name = f"test_{os.getpid()}_{next(_numbers)}x"
     admin = create_engine(server, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
@@ -180,7 +184,7 @@ def mysql_database(server: URL, collation: str, session: str = _standard) -> Ite
 def _own_server(
     name: str, initialised: Callable[[Path, str | None], list[str]], more: Mapping[str, str] = {}
 ) -> Iterator[URL]:
-    """A server of our own from installed or unpacked files; the system's service is neither needed nor touched."""
+    """Run a server from installed or unpacked files, independent of the system's service."""
     folder = Path(tempfile.mkdtemp(prefix=f"eventlog-{name}-"))
     server = None
     try:
@@ -236,7 +240,7 @@ def _initialise(name: str, command: list[str], folder: Path, owner: str | None) 
 
 
 def _surroundings(folder: Path) -> dict[str, str]:
-    """A folder of its own for temporary tables: a server that starts takes away those of others, as left behind."""
+    """Set a temporary folder of its own: a starting server deletes files of others there."""
     return os.environ | _zone | {"TMPDIR": str(folder)}
 
 
@@ -268,5 +272,5 @@ def _container(name: str) -> Iterator[URL]:
 
 
 def _search_path() -> str:
-    """Where servers are; /usr/sbin is on few people's PATH."""
+    """Return the search path with /usr/sbin: few people have it."""
     return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])

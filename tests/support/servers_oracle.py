@@ -23,7 +23,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="session")
 def oracle_server() -> Iterator[URL]:
-    """Where an Oracle server runs, as its administrator reaches it."""
+    """Start Oracle, or take EVENTLOG_ORACLE_DSN; yield the administrator's URL."""
     named = os.environ.get("EVENTLOG_ORACLE_DSN")
     if named:
         yield make_url(named)
@@ -38,7 +38,7 @@ def oracle_server() -> Iterator[URL]:
 
 @pytest.fixture
 def oracle(oracle_server: URL) -> Iterator[Engine]:
-    """An engine on a new user's schema."""
+    """Make an engine on a new user's schema."""
     name = f"EVENTLOG_{os.getpid()}_{next(_numbers)}"
     admin = create_engine(oracle_server)
     with admin.begin() as connection:

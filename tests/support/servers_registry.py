@@ -63,7 +63,7 @@ class RealRegistry:
         self.asked("PUT", f"/config/{subject}".rstrip("/"), {"compatibility": level})
 
     def asked(self, method: str, path: str, content: Any = None) -> Any:
-        """What it answers, which is no refusal."""
+        """Send a request; check it is not refused; return the answer."""
         headers = {"Content-Type": CONTENT}
         answer = self._pool.request(method, self.url + path, json=content, headers=headers)
         assert answer.status == 200, answer.data
@@ -88,7 +88,7 @@ class RealRegistry:
 
 @pytest.fixture(scope="session")
 def registry_process() -> Iterator[RealRegistry]:
-    """The registry, started when the first test asks."""
+    """Start the registry at the first use."""
     program = _program()  # first: where it is not there, no folder is left behind
     folder = Path(tempfile.mkdtemp(prefix="eventlog-registry-"))
     made = RealRegistry(program, folder)
@@ -102,13 +102,13 @@ def registry_process() -> Iterator[RealRegistry]:
 
 @pytest.fixture
 def real_registry(registry_process: RealRegistry) -> RealRegistry:
-    """The registry as Confluent's is when nobody has configured it: what is new must read what was before."""
+    """Reset the registry to Confluent's default: a new schema must read older data."""
     registry_process.demand("BACKWARD")
     return registry_process
 
 
 def _program() -> Path:
-    """What Java runs, where it is there and Java is."""
+    """Return the program for Java; skip the level if either is missing."""
     if shutil.which("java") is None:
         absent("registry", "there is no Java that runs it")
     return found("registry", "registry") / PROGRAM

@@ -81,7 +81,7 @@ class Keycloak:
         return answer.json() if answer.data else None
 
     def resources(self, place: str) -> list[dict[str, Any]]:
-        """All resources of a type, read page by page and one by one."""
+        """Read all resources of a type, page by page and one by one."""
         resources: list[dict[str, Any]] = []
         while True:
             page = self.ask("GET", f"{place}?startIndex={len(resources) + 1}&count=100")
@@ -131,7 +131,7 @@ class Keycloak:
 
 @pytest.fixture(scope="session")
 def keycloak_process() -> Iterator[Keycloak]:
-    """The server, started when the first test asks."""
+    """Start the server at the first use."""
     if shutil.which("java") is None:
         absent("keycloak", "there is no Java that runs it")
     program = found("keycloak", "keycloak")  # first: where it is not there, no folder is left behind
@@ -147,6 +147,6 @@ def keycloak_process() -> Iterator[Keycloak]:
 
 @pytest.fixture
 def keycloak(keycloak_process: Keycloak) -> Keycloak:
-    """The server, without users and groups."""
+    """Empty the server of users and groups."""
     keycloak_process.clear()
     return keycloak_process

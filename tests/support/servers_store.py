@@ -58,7 +58,7 @@ class StoreServer(Struct, frozen=True):
         return StoreSettings(endpoint=self.url, region="us-east-1")
 
     def address(self) -> str:
-        """A new prefix."""
+        """Return a new prefix."""
         return f"s3://bucket/place-{os.getpid()}-{next(_numbers)}"
 
     def make_bucket(self, name: str) -> None:
@@ -71,7 +71,7 @@ class StoreServer(Struct, frozen=True):
 
 
 def content(objects: Bucket) -> dict[str, bytes]:
-    """All objects that are looked at, by their names."""
+    """Read the documents' objects by name."""
     return {
         name: found.content
         for name in sorted(objects.names())
@@ -80,13 +80,15 @@ def content(objects: Bucket) -> dict[str, bytes]:
 
 
 def hashes(objects: Bucket) -> dict[str, str | None]:
-    """The same by hashes of their contents, in one request: S3 calls an object that came in one by its hash."""
+    """Return hashes of the documents' objects, by one request: S3's etag of a single upload is its
+    hash.
+    """
     listed = [entry for several in obstore.list(objects._store) for entry in several]
     return {entry["path"]: entry["e_tag"] for entry in listed if not entry["path"].startswith(".eventlog/")}
 
 
 def asked_by_boto3(server: StoreServer) -> Any:
-    """A client of the library that knows uploads in parts."""
+    """Make a client that can do uploads in parts."""
     # Inside, because every run of pytest loads this file.
     import boto3
 
@@ -100,7 +102,7 @@ def asked_by_boto3(server: StoreServer) -> Any:
 
 
 def uploads(server: StoreServer, address: str) -> list[str]:
-    """The objects below an address whose upload in parts has begun and not ended."""
+    """List objects below an address with an unfinished upload in parts."""
     bucket, _, prefix = address.removeprefix("s3://").partition("/")
     begun = asked_by_boto3(server).list_multipart_uploads(Bucket=bucket).get("Uploads", ())
     return sorted(upload["Key"] for upload in begun if upload["Key"].startswith(prefix))
@@ -108,7 +110,7 @@ def uploads(server: StoreServer, address: str) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of the server run in one process, which has it."""
+    """Run all tests of the server in one process."""
     for item in items:
         if "s3_store" in getattr(item, "fixturenames", ()) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("s3"))
@@ -116,7 +118,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def s3_store() -> Iterator[StoreServer]:
-    """A server with an empty bucket, and the environment of who may write there."""
+    """Start a server with an empty bucket, and set credentials for it."""
     with running(found("store", "moto")) as server, pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -125,7 +127,7 @@ def s3_store() -> Iterator[StoreServer]:
 
 @contextmanager
 def running(packages: Path) -> Iterator[StoreServer]:
-    """The server as a process; it ends with the block."""
+    """Run the server as a process during the block."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     surroundings = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(packages)}

@@ -64,7 +64,7 @@ def met(**aspects: object) -> None:
 
 
 def _missed(least: dict[str, float], found: Counter[str]) -> str:
-    """The first share that is not there, in words; nothing where all are, or where the examples are too few."""
+    """Name the first missing share; empty if none, or if there are too few examples."""
     examples = found[_ALL]
     if examples < FEW:
         return ""

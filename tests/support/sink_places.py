@@ -64,19 +64,19 @@ class CutError(Exception):
 
 
 def xds(number: int) -> Document:
-    """A document with one event, the number's."""
+    """Make a document with one event, the number's."""
     body = b'<nds><input><add event-id="%d"/></input></nds>' % number
     return Document(id=f"{number:020d}", body=body, covers={str(number): ((number,),)})
 
 
 def row(number: int) -> Document:
-    """A document of change tables."""
+    """Make a document of change tables."""
     [made] = changerows.documents(changerows.told(number, Op.ADD, number, fname="Ada"), after=_seq(number - 1))
     return made
 
 
 def message(number: int, topic: str = "t") -> Document:
-    """A document of messages, with its body."""
+    """Make a document of messages, with its body."""
     form = MessageFormat(settings=MessageSettings(topic=topic, key="table"), body=True)  # one partition, one order
     [made] = encode(form, [messages.inserted(number, customer="Ada")], messages.CATALOG, _seq(number - 1))
     assert isinstance(made, Document)
@@ -100,7 +100,7 @@ def files(folder: Path) -> Iterator[Place]:
 
 @contextmanager
 def routed_files(folder: Path) -> Iterator[Place]:
-    """Each document in a folder of its own, but for those whose number three divides."""
+    """Put each document into a folder of its own, except each third."""
 
     def document(number: int) -> Document:
         return replace(xds(number), route="" if number % 3 == 0 else f"r{number % 3}")
@@ -146,7 +146,7 @@ def change_files(folder: Path) -> Iterator[Place]:
 
 @contextmanager
 def lake(kind: str, folder: Path | str, mode: Mode = "append", **chosen: Any) -> Iterator[Place]:
-    """Tables of a lake in a folder or at an address."""
+    """Make tables of a lake in a folder or at an address."""
     made = LAKES[kind](folder, mode, **chosen)
     yield Place(
         make=lambda: LakeSink(made.settings, made.tables()),
@@ -158,7 +158,7 @@ def lake(kind: str, folder: Path | str, mode: Mode = "append", **chosen: Any) ->
 
 
 def _stored(objects: Bucket, kind: Callable[[StoredPlans], Sink], document: Callable[[int], Document]) -> Place:
-    """A place in an object store."""
+    """Make a place in an object store."""
 
     def found() -> list[int]:
         return [number for name in sorted(objects.names()) for number in _numbers_of(name, objects)]
@@ -199,7 +199,7 @@ def _objects(place: Bucket | Path) -> Bucket:
 
 @contextmanager
 def database(engine: Engine) -> Iterator[Place]:
-    """Each sink has connections of its own, as each publisher has."""
+    """Give each sink its own connections, as each publisher has."""
     made = ExitStack()
 
     def another() -> DatabaseSink:
@@ -224,7 +224,7 @@ def database(engine: Engine) -> Iterator[Place]:
 
 @contextmanager
 def http(connections: int = 1) -> Iterator[Place]:
-    """A receiver that tells what comes for the first time."""
+    """Run a receiver; report documents arriving for the first time."""
     came: list[int] = []
 
     def told(delivery: ReceivedDocument) -> None:
@@ -246,7 +246,7 @@ def http(connections: int = 1) -> Iterator[Place]:
 
 @contextmanager
 def kafka(servers: str, topic: str, *, told: bool = False) -> Iterator[Place]:
-    """A topic of XDS, or of messages."""
+    """Make a topic of XDS, or of messages."""
     own = settings(servers, topic=topic)
     with ExitStack() as made:
         yield Place(

@@ -25,12 +25,12 @@ LAKE = ("_latest", "_put_rows")
 
 
 def tenure(epoch: int = 1, log: str = "log-of-tests") -> Tenure:
-    """The lock of a log, as it was taken for the so manieth time."""
+    """Make a tenure of a log's lock."""
     return Tenure(log=log, name=f"event log {log}", epoch=epoch)
 
 
 def opened(sink: Opened, who: Tenure | None = None) -> Opened:
-    """The sink, which has taken its target over."""
+    """Open the sink: it takes its target over."""
     sink.open(who)
     return sink
 
@@ -47,7 +47,7 @@ class Stopped:
         self._turn = Lock()
 
     def step(self) -> None:
-        """One who works is about to take a step."""
+        """Note that the other thread is about to take a step."""
         with self._turn:
             self._taken += self._watching
             if not self._watching or self._taken != self._before:

@@ -30,7 +30,7 @@ def definitions(file: Path) -> list[Function | ast.ClassDef]:
 
 
 def forget() -> None:
-    """What is kept is hundreds of megabytes, and Python's collector looks through it again and again."""
+    """Drop the caches: hundreds of megabytes that Python's collector scans again and again."""
     tree.cache_clear()
     nodes.cache_clear()
     definitions.cache_clear()

@@ -35,7 +35,7 @@ key_columns = st.dictionaries(key_names, tricky, min_size=1, max_size=4)
 
 @st.composite
 def events_of_any_quality(draw: st.DrawFn, number: int) -> Event:
-    """One log row as a careless trigger might write it: each of its columns is right more often than not."""
+    """Draw a log row as a careless trigger may write it: each column is mostly right."""
     return Event(
         position=(number,),
         kind=draw(_mostly([*Kind], [None, -1, 0, 9, 10])),
@@ -50,13 +50,13 @@ def events_of_any_quality(draw: st.DrawFn, number: int) -> Event:
 
 
 def _mostly(right: Sequence[Any], wrong: Sequence[Any]) -> st.SearchStrategy[Any]:
-    """One of those that are right, nine times in ten, or else one of the others."""
+    """Draw a right one nine times in ten, else a wrong one."""
     return st.integers(0, 9).flatmap(lambda dice: st.sampled_from(wrong if dice == 9 else right))
 
 
 @st.composite
 def careless_logs(draw: st.DrawFn) -> list[Event]:
-    """Rows of any quality, in order."""
+    """Draw rows of any quality, in order."""
     return [draw(events_of_any_quality(number)) for number in range(draw(st.integers(0, 12)))]
 
 
@@ -84,7 +84,7 @@ class History(Struct, kw_only=True):
 
     @property
     def table(self) -> dict[RowId, Row]:
-        """What reading back finds when everything has happened."""
+        """Return the rows read back after everything has happened."""
         return {row: {**values, PHONE: tuple(sorted(values[PHONE]))} for row, values in self.rows.items()}
 
 
@@ -145,7 +145,7 @@ def _update(history: History, row: RowId, style: str, new: dict[str, str | None]
 
 
 def _phone(history: History, row: RowId, style: str, number: str) -> None:
-    """The number comes when it is not there and goes when it is, as the project's own child triggers log it."""
+    """Toggle the number, logged as the project's child triggers do."""
     phones: set[str] = history.rows[row][PHONE]
     if style == "row-back":
         history.log(Kind.UPDATE_ROW_BACK, row.key)
@@ -204,7 +204,7 @@ def cuts(history: History) -> st.SearchStrategy[list[int]]:
 
 
 def pieces(events: list[Event], places: list[int]) -> Iterator[list[Event]]:
-    """The batches between the cuts."""
+    """Yield the batches between the cuts."""
     for start, end in zip([0, *places], [*places, len(events)], strict=True):
         yield events[start:end]
 
@@ -215,7 +215,7 @@ sql_types = st.sampled_from(["varchar", "integer", "numeric(10,2)", "bytea", "ti
 
 @st.composite
 def tables(draw: st.DrawFn) -> Table:
-    """A table or view with at least one key column, and a child table that holds this key, or none."""
+    """Draw a table or view with a key, and perhaps a child table with this key."""
     names = draw(st.lists(identifiers, min_size=1, max_size=5, unique=True))
     keyed = draw(st.integers(1, len(names)))
     columns = tuple(

@@ -37,7 +37,7 @@ types = st.one_of(
 
 
 def values(kind: ColumnType) -> st.SearchStrategy[Any]:
-    """Values of a type, NULL among them."""
+    """Draw values of a type, NULL among them."""
     return st.none() | _values(kind)
 
 
@@ -113,7 +113,7 @@ def _spans(kind: ColumnType) -> st.SearchStrategy[str]:
 
 
 def _written(kind: ColumnType, numbers: list[int], width: int) -> str:
-    """The fields as the database writes them."""
+    """Write the fields as the database does."""
     text = f"{numbers[0]:0{width}d}"
     for name, number in zip(kind.fields[1:], numbers[1:], strict=False):
         before = {"month": "-", "day": "-", "hour": " ", "minute": ":", "second": ":", "fraction": "."}[name]
@@ -123,12 +123,12 @@ def _written(kind: ColumnType, numbers: list[int], width: int) -> str:
 
 @st.composite
 def tables(draw: st.DrawFn, most: int = 6) -> CapturedLayout:
-    """A layout: fixed columns first, as the server moves them."""
+    """Draw a layout, fixed columns first as the server orders them."""
     chosen = draw(st.lists(types, min_size=1, max_size=most))
     chosen.sort(key=lambda text: read_type(text).size is None)
     return layout_of(draw(st.integers(-5, 5)), ", ".join(f"c{at} {text}" for at, text in enumerate(chosen)))
 
 
 def rows(layout: CapturedLayout) -> st.SearchStrategy[dict[str, Any]]:
-    """A row of the layout."""
+    """Draw a row of the layout."""
     return st.fixed_dictionaries({column.name: values(column.type) for column in layout.columns})

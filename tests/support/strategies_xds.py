@@ -88,7 +88,7 @@ fitting: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def edits(draw: st.DrawFn, *, fit: bool) -> Edit:
-    """One edit; one that fits has values that its column can hold and XML can carry."""
+    """Draw an edit; with `fit` its values suit the column and XML."""
     column = draw(st.sampled_from(list(fitting)) | (st.nothing() if fit else any_text))
     value = (st.none() | fitting[column]) if fit else cells
     maybe = st.just(ABSENT) | value
@@ -97,9 +97,9 @@ def edits(draw: st.DrawFn, *, fit: bool) -> Edit:
 
 @st.composite
 def changes(draw: st.DrawFn, number: int = 1, *, fit: bool, values_fit: bool | None = None) -> Change:
-    """One change of one to three events; one that fits can always be expressed, if it expresses anything.
+    """Draw a change of one to three events; with `fit` it can be expressed, unless it is empty.
 
-    With `values_fit` its values may be others than its key and its table.
+    `values_fit` overrides it for values.
     """
     table = draw(st.sampled_from(["usr", "room", "direct.log"]) | (st.nothing() if fit else any_text))
     schema = draw(st.none() | st.sampled_from(["indirect", "a,b"])) if table != "usr" else "indirect"

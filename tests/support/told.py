@@ -39,7 +39,7 @@ Headers = dict[str, Any]
 
 
 def tracked_tables(engine: Engine, style: Style, *, rows: bool = False) -> None:
-    """A log, and the tables of random work, captured in a style; `rows` asks for row triggers."""
+    """Create a log and track the tables of random work; `rows` chooses row triggers."""
     install(engine)
     run(engine, *TABLES)
     track(engine, list(KEYS), TriggerOptions(style=style, rows=rows))
@@ -64,19 +64,19 @@ def published(work: RandomWork, output: OutputConfig, *, rounds: int, transactio
 
 
 def tracked_catalog(engine: Engine) -> Catalog:
-    """The tables that are tracked, with what the history says of them."""
+    """Read the tracked tables with the history of their definitions."""
     with engine.connect() as connection:
         catalog = Catalog(list_tracked(connection, with_schema(connection, LogNames())))
     return with_definitions(engine, LogNames(), catalog)
 
 
 def decided(asked: Round, events: Sequence[Event]) -> Decision:
-    """What the rules make of events that were all written under today's definitions."""
+    """Decide on events all written under the present definitions."""
     return together([part.decision for part in parts_of(asked, [events])])
 
 
 def taken(engine: Engine) -> tuple[Catalog, TakenRows, list[Change]]:
-    """All that waits, as one batch, and what it tells; the log is empty afterwards."""
+    """Take all waiting rows as one batch and decide on it; empties the log."""
     catalog = tracked_catalog(engine)
     source = LogRows(engine, log_columns(engine, LogNames()), catalog, LogSettings(transactions=True, ends=True))
     batch = source.read(0)
@@ -87,7 +87,7 @@ def taken(engine: Engine) -> tuple[Catalog, TakenRows, list[Change]]:
 
 
 def messages(changes: Iterable[Change], catalog: Catalog, count: Count | None = None) -> list[tuple[Headers, Told]]:
-    """What messages say, each with its headers."""
+    """Read the contents of messages, each with its headers."""
     found = []
     form = CountedMessages(settings=MessageSettings(mode="bare"), count=count or list)
     for document in encode(form, changes, catalog, ""):
@@ -101,7 +101,7 @@ def messages(changes: Iterable[Change], catalog: Catalog, count: Count | None = 
 
 
 def change_rows(changes: Iterable[Change], catalog: Catalog) -> list[tuple[str, Told]]:
-    """What the rows of change tables say, each with its transaction; a row before is a part of the one that follows it."""
+    """Read the contents of change tables, each with its transaction; a before-image joins its row."""
     found: list[tuple[str, Told]] = []
     for document in encode(ChangeTableFormat(settings=ChangeTableSettings()), changes, catalog, ""):
         assert isinstance(document, RowsDocument)

@@ -15,7 +15,7 @@ from tests.support.logged import run
 
 @contextmanager
 def judged_database(server: str, name: str, tables: list[str], *statements: str) -> Iterator[Engine]:
-    """A database of this name with what the statements make, these tables tracked, and a slot called `judge`."""
+    """Make a database by the statements, track these tables, add a slot called `judge`."""
     admin = create_engine(server + "postgres", isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))
@@ -35,7 +35,7 @@ def judged_database(server: str, name: str, tables: list[str], *statements: str)
 
 
 def asked_of_wal2json(*tables: str) -> str:
-    """The query for what was done to tables since it was asked before."""
+    """Return the query for changes of the tables since the last query."""
     return (
         "SELECT data FROM pg_logical_slot_get_changes('judge', NULL, NULL, 'format-version', '2',"
         f" 'include-xids', 'true', 'include-transaction', 'false', 'add-tables', '{','.join(tables)}')"

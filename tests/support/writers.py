@@ -23,7 +23,7 @@ class Writers:
         self._numbers = [101, 102, 103]
 
     def write(self, rows: int) -> list[Event]:
-        """Rows of a log, in their order; now and then one does not say its transaction."""
+        """Make rows of a log in order; now and then one lacks its transaction."""
         while len(self.events) < rows:
             writer = self.dice.randrange(3)
             theirs = self._mine[writer]

@@ -46,7 +46,7 @@ class XdsEvent(Struct, frozen=True, kw_only=True):
 
 
 def read_events(body: bytes) -> list[XdsEvent]:
-    """The events of a document, of a bare `<input>`, or a bare event, in their order."""
+    """Read the events of a document, a bare `<input>` or a bare event, in order."""
     root = parse(body, huge=True)
     return [_event(element) for element in root.iter(*[op.value for op in Op])]
 

@@ -21,7 +21,7 @@ class TreeWriter:
         self._tables = {table.name: table for table in catalog or ()}
 
     def element(self, change: Change) -> etree._Element:
-        """The element without any white space between its parts."""
+        """Build the element without white space between its parts."""
         name, schema = change.row.table, change.row.schema
         if name not in self._tables and schema is None and "." in name:
             schema, _, name = name.rpartition(".")
