@@ -111,7 +111,9 @@ def hide_parts(files: Sequence[tuple[PartialFile, bytes]]) -> list[PartialFile]:
 
 @cache
 def _flushers() -> ThreadPoolExecutor:
-    """Threads that wait for the disk, kept: to make them took as long as the disk (measured)."""
+    """Return a pool of threads for flushing, kept: starting them takes as long as the disk
+    (measured).
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(FLUSH_THREADS, thread_name_prefix="eventlog-flushes")
@@ -200,7 +202,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _write_part(temporary: Path, content: bytes) -> int:
-    """The descriptor of a new file with this content."""
+    """Write a new file with this content; return its descriptor."""
     # Refuses a file that is there, and with it a link that somebody else has laid in its place.
     descriptor = _open_file(temporary, os.O_EXCL)
     try:
@@ -234,6 +236,6 @@ def _open_file(path: Path, how: int) -> int:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether what is made in the folder belongs to the folder's group, which may read in it."""
+    """Return True if files in the folder belong to its group, which may read them."""
     mode = folder.stat().st_mode
     return bool(mode & stat.S_ISGID and mode & stat.S_IRGRP)

@@ -34,15 +34,15 @@ class Sayer(Protocol):
     """What a format knows about single values."""
 
     def check(self, column: str, value: Value) -> None:
-        """ExpressionError says why the value cannot be written in this column."""
+        """Raise ExpressionError if the column cannot hold the value."""
 
     def nearest(self, column: str, value: Value) -> Value:
-        """The nearest value that can be written; None where nobody knows one."""
+        """Return the nearest value that can be written; None if there is none."""
 
     def holds_several(self, column: str) -> bool:
-        """Whether the column holds several values, each of which comes and goes by itself.
+        """Return True if the column holds several values that come and go one by one.
 
-        ExpressionError where its name cannot be written: the change is refused then.
+        ExpressionError if its name cannot be written: the change is then refused.
         """
 
 
@@ -53,11 +53,10 @@ def write_otherwise(
     on_value: OnValue,
     write: Callable[[Change], Wrote],
 ) -> tuple[Refusal, Wrote | None]:
-    """The answer to the events of a change that a format has failed with, and what it `write`s
-    instead, if anything.
+    """Refuse a change its format failed on; return the refusal, and what was written instead.
 
-    Nothing is written where the fault is not that of a value, or where objects are to be refused for a
-    value that they have.
+    Nothing is written if the fault is not a value's, or if objects with such values are to be
+    refused.
     """
     if sayer is None:
         return refuse(change, error), None
@@ -77,7 +76,7 @@ def write_otherwise(
 
 
 def refuse(change: Change, error: DataError, *, partial: bool = False, lacks: bool = False) -> Refusal:
-    """Which object cannot be sent, or not with all its values, and why."""
+    """Refuse an object, or some of its values, with the reason."""
     reason = str(error).removesuffix(".")
     note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {reason}."
     return Refusal(positions=change.positions, note=note, partial=partial, lacks=lacks)
@@ -95,7 +94,7 @@ class _Cure:
         self._refusing = on_value == "refuse-object"
 
     def edits(self, change: Change) -> tuple[Edit, ...]:
-        """What can be written of a change."""
+        """Return the edits with values that can be written."""
         cured = [self._edit(edit, change.op) for edit in change.edits]
         edits = [edit for edit in cured if edit is not None]
         if self.is_correction(change):
@@ -107,13 +106,13 @@ class _Cure:
         return change.op is Op.MODIFY and self.was_before and self._refusing
 
     def _renew(self, edit: Edit) -> Edit:
-        """The edit, whose new value takes the place of whatever a receiver has."""
+        """Let the edit's new value replace whatever a receiver has."""
         if edit.new is ABSENT or self._sayer.holds_several(edit.column):
             return edit
         return replace(edit, old=ABSENT, reset=True)
 
     def _edit(self, edit: Edit, op: Op) -> Edit | None:
-        """The edit with values that can be written; None where nothing of it can be."""
+        """Return the edit with values that can be written; None if there are none."""
         old = self._cell(edit.column, edit.old)
         new = self._cell(edit.column, edit.new)
         self.was_before |= old is not edit.old
@@ -137,7 +136,7 @@ class _Cure:
         return None
 
     def summary(self) -> ExpressionError:
-        """What was wrong, as one error."""
+        """Sum up the faults in one error."""
         faults = list(self.faults)
         more = ""
         if len(faults) > NAMED_VALUES:
@@ -145,7 +144,7 @@ class _Cure:
         return ExpressionError("; ".join(faults[:NAMED_VALUES]) + more)
 
     def _cell(self, column: str, cell: CellOrAbsent) -> CellOrAbsent:
-        """What can be written of a cell; ABSENT where nothing of it can be."""
+        """Return the part of a cell that can be written; ABSENT if none."""
         if cell is None or cell is ABSENT:
             return cell
         if not isinstance(cell, tuple):
@@ -184,7 +183,7 @@ class _Cure:
 
 
 def _says(old: CellOrAbsent, new: CellOrAbsent) -> bool:
-    """Whether there is anything left in an edit."""
+    """Return True if an edit still has a value."""
     return not (old in _NOTHING and new in _NOTHING)
 
 
@@ -206,8 +205,8 @@ _late = re.compile(r"infinity|\d{5,}-.*|24:00.*|\d{3,}:.*", re.IGNORECASE).fullm
 
 
 def side_of(value: Value) -> BeyondSide | None:
-    """Where a time lies that is none of the years 1 to 9999, or none of the hours of a day; None
-    where nobody knows.
+    """Return the side on which a time lies outside the years 1 to 9999 or a day's hours; None if
+    unknown.
     """
     if not isinstance(value, str):
         return None

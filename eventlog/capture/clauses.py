@@ -66,7 +66,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return not fact.beside or not self._is_seen(fact.watched[0].column)
 
     def _values(self, fact: Fact) -> dict[str, str]:
-        """Kind, column, old and new value of a log row."""
+        """Return kind, column, old and new value of a log row."""
         logged = self._leave_to_read_back(fact)
         column = old = new = "NULL"
         if fact.column is not None:
@@ -263,7 +263,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         )
 
     def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
-        """Conditions of a child's row: it names a parent, and the parent is not gone with it."""
+        """Write conditions for a child's row: it names a parent, and the parent is not gone with
+        it.
+        """
         parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
         asked = may_be_gone and not self.dialect.procedural_triggers and not self.unseen
         if asked or self.plan.options.when is not None:

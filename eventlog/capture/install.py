@@ -354,9 +354,7 @@ def _to_run_again(
 
 
 def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
-    """Alembic's settings, made here and not read from a file; it says nothing where nobody asked it
-    to.
-    """
+    """Make Alembic's settings here, read from no file; silence its log."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", MIGRATIONS)

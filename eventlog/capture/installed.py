@@ -60,7 +60,9 @@ class Installed(Struct, frozen=True, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """True if it fires for everything that it was asked to fire for."""
+        """Return True if it fires for all events it should. 30 Describe the uninstall to the person
+        who decides, a line each.
+        """
         if self.owner.options.always:
             return self.fires == "A"
         return self.fires in "OA"

@@ -36,7 +36,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
     adopted: bool
 
     def lines(self) -> list[str]:
-        """Lines for who decides."""
+        """Describe the uninstall to the person who decides, a line each."""
         lines = [f"table {name}" for name in self.tables]
         rows = f"{count_words(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
         if self.adopted:
@@ -76,7 +76,7 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
 
 
 def refuse_waiting(connection: Connection, names: LogNames, *, off: bool = False) -> None:
-    """InstallError while rows wait; `off` says that the triggers are gone, whatever comes."""
+    """Raise InstallError while rows wait; `off`: the triggers are gone in any case."""
     waiting = 0
     if has_log(connection, names):  # else it went when an uninstall was broken off
         waiting = _count(connection, names, "count_waiting")

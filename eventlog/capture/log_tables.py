@@ -108,7 +108,7 @@ def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
 
 @contextmanager
 def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[None]:
-    """Statements of this connection reach the database as `write` has them."""
+    """Rewrite the statements of this connection by `write` during the block."""
 
     def store(
         _connection: Any,

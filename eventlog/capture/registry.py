@@ -205,7 +205,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
 
     @property
     def number(self) -> str:
-        """SQL that gives the number of the class."""
+        """Write SQL for the number of the class."""
         if self.known is not None:
             return str(self.known.id)
         return self._statement("class_number", schema=self._schema(), table=self._text(self.table))

@@ -342,7 +342,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
                 yield taking_back(grant) or ""
 
     def _foreign(self) -> Iterable[str | None]:
-        """Schemas of captured tables that are not the log's."""
+        """Return the schemas of captured tables other than the log's."""
         schemas = [captured.schema for captured in self.site.tables]
         return dict.fromkeys(schema for schema in schemas if schema != self.site.names.schema)
 

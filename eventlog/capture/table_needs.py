@@ -52,9 +52,9 @@ class TableNeeds:
         return replace(planned, number=number)
 
     def choose_trigger_style(self, table: Table, options: TriggerOptions) -> TriggerOptions:
-        """Row triggers where statement triggers would not see every change, or not in its turn.
+        """Choose row triggers where statement triggers would miss a change or its order.
 
-        And a look at who else has a key, or a value, where two rows may.
+        Also choose a look for a second row with the same key or value where there may be one.
         """
         repeated: Iterable[str] = ()
         if options.style in VALUED:
@@ -220,7 +220,7 @@ def _names(table: Table) -> list[Name]:
 
 
 def _gather_references(rows: Iterable[Any]) -> Iterator[Reference]:
-    """Foreign keys of rows that tell one pair of columns each."""
+    """Group rows of one column pair each to foreign keys."""
     by_number: dict[object, list[Any]] = {}
     for row in rows:
         by_number.setdefault((row.own_schema, row.own_table, row.number), []).append(row)

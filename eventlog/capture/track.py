@@ -274,7 +274,7 @@ def with_schema(connection: Connection, names: LogNames) -> LogNames:
 
 
 def script(statements: Sequence[str], dialect: Dialect) -> str:
-    """Statements one after another, each ended as the database's own shell expects."""
+    """Join statements, each ended for the database's own shell."""
     if not statements:
         return ""
     head = dialect.script_head + dialect.script_start

@@ -24,7 +24,7 @@ _RIGHT: Final = (
 
 
 def try_triggers(connection: Connection) -> None:
-    """InstallError when the server would refuse triggers whatever rights on tables there are."""
+    """Raise InstallError if the server refuses triggers whatever the rights on tables."""
     for _, problem, hint in answers(connection, "making_triggers"):
         raise InstallError(str(problem), hint=str(hint))
 

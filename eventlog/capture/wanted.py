@@ -135,8 +135,9 @@ def former_name(
 
 
 def _refuse_alike(classes: Classes, table: Table, tracked: Collection[str]) -> None:
-    """InstallError where another table is tracked than a new one, and its name differs in case
-    alone: rows of the log may name a table in any case.
+    """Raise InstallError if another tracked table's name differs only in case.
+
+    Rows of the log may name a table in any case.
     """
     if table.whole in tracked:
         return

@@ -85,7 +85,7 @@ def _value(dialect: Dialect, what: str) -> str:
 
 
 def join_texts(dialect: Dialect, parts: Iterable[str]) -> str:
-    """Texts put together to one."""
+    """Concatenate texts in SQL."""
     before, between, after = dialect.concat
     return before + on_lines(dialect, parts, between) + after
 
@@ -173,7 +173,7 @@ class Row(Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, str] = {}
 
     def value(self, column: Column) -> str:
-        """SQL that gives the value, in a type that comes with the database."""
+        """Write SQL for the value, in a built-in type."""
         if column.formula is not None:
             held = [base for base in self.columns if base.formula is None]
             selected = [f"{self.read_value(base)} AS {self.dialect.quote(base.name)}" for base in held]

@@ -10,7 +10,7 @@ _unit_seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def seconds_of(text: str) -> int | None:
-    """`30d`, `12h`, `90m`, `45s` or `2w` in seconds; None for anything else."""
+    """Convert `30d`, `12h`, `90m`, `45s` or `2w` to seconds; None for anything else."""
     match = _age(text.strip())
     if match is None:
         return None

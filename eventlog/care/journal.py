@@ -108,10 +108,9 @@ class CaredJournal(Journal):
     # --- rows -------------------------------------------------------------------------------------
 
     def requeue(self, run: Run, choice: Mapping[str, Any]) -> int:
-        """Has the processed rows of a run wait again, as if nobody had ever read them; how many.
+        """Requeue the processed rows of a run as if never read; return how many.
 
-        What is left of their former life goes: a letter that somebody else gave them is noticed by
-        a publisher later.
+        Their records go; a status somebody else gave them is noticed by a publisher later.
         """
         bounds = {"first": run[0], "last": run[1], **choice}
         with self.transaction() as (connection, memory):

@@ -204,10 +204,7 @@ def newest(
 def _walk(
     log: Log, filters: Filters, limit: int, width: int, after: int, before: int, reach: int
 ) -> Iterator[tuple[_Stretch, int, list[LogRow]]]:
-    """Parts of the rows that are asked for, from the newest one down.
-
-    Of all but the first without their values.
-    """
+    """Yield parts of the rows asked for, newest first; only the first part with values."""
     left = limit
     while left > 0:
         with log.transaction() as connection:

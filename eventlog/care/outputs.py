@@ -255,13 +255,13 @@ def is_conversion(log: Log, name: str) -> bool:
 
 
 def refuse_unknown(name: str, configured: Collection[str]) -> None:
-    """UsageError where the configuration has no output of this name."""
+    """Raise UsageError if the configuration has no output of this name."""
     if name not in configured:
         raise UsageError(f"{name!r} is no output of the configuration. {did_you_mean(name, configured)}")
 
 
 def refuse_unserved(log: Log, name: str) -> None:
-    """UsageError where a publisher works on the log that does not have this output."""
+    """Raise UsageError if a running publisher lacks this output."""
     # It would leave out what is for that output alone, and nobody would get it.
     sight = look_at(log)
     if sight.holder is None or sight.holder.is_over(sight.now):

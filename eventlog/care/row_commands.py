@@ -145,7 +145,9 @@ def somebody() -> str:
 
 
 def resolve_letters(letters: str, known: str) -> str:
-    """Letters that the publisher writes; others belong to whoever parked rows under them."""
+    """Check statuses against those the publisher writes; others belong to whoever parked rows with
+    them.
+    """
     checked = check_letters(letters)
     strange = [letter for letter in checked if letter not in known]
     if strange:

@@ -121,7 +121,7 @@ def _damage_if_unreadable(read: Callable[..., object], *given: Any) -> Iterator[
 
 
 def _outputs(reading: JournalReading) -> Iterator[Damage]:
-    """Positions that cannot be, and rows of outputs that are not there."""
+    """Yield impossible positions, and rows of missing outputs."""
     table = reading.tables["outputs"]
     known = {str(row[0]): row for row in reading.outputs}
     newest = max((int(row[0]) for row in reading.batches), default=None)

@@ -92,7 +92,7 @@ class LazyGroup(click.Group):
         formatter.write_dl([(name, self._summary(ctx, name)) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands with the summaries that the help has, and options."""
+        """Complete commands, with their summaries, and options."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=self._summary(ctx, name)) for name in names]
         # Past the group, which would load each command to see whether it is hidden.

@@ -113,7 +113,7 @@ class StandardError:
 
 @contextmanager
 def watching() -> Iterator[Watching]:
-    """Somebody who watches until the block is left."""
+    """Show progress during the block."""
     with _shown() as shown:
         watch, done = Watching(shown), Event()
         # By a thread: who works only counts, and is never kept by a slow terminal.

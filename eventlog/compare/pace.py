@@ -23,7 +23,7 @@ class Window(Struct, frozen=True):
     end: int
 
     def wait(self, minute: int) -> int:
-        """Minutes until reading is allowed; 0 where it is."""
+        """Return minutes until reading is allowed; 0 if it is."""
         if self.begin < self.end:
             is_inside = self.begin <= minute < self.end
         else:
@@ -83,7 +83,7 @@ class Pace:
             self._sleep(wait)
 
     def wait(self) -> float:
-        """Seconds until the next range may be read, for the rows of those before."""
+        """Return seconds until the next range may be read, given the rows read before."""
         with self._lock:
             return max(0.0, self._free - self._clock())
 

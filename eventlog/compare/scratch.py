@@ -135,7 +135,7 @@ class ScratchSide:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Many changes at once."""
+        """Join many changes to one transaction."""
         self._database.execute("BEGIN")
         try:
             yield

@@ -33,7 +33,7 @@ class StreamedSide:
         return self._compared.counted
 
     def refresh(self) -> None:
-        """Has every row read again."""
+        """Read every row again at the next use."""
         self.close()
 
     def close(self) -> None:

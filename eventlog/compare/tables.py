@@ -318,7 +318,7 @@ class _Statements:
 
 
 def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
-    """SQL for the canonical text that a column's values have as values of the type `wanted`."""
+    """Write SQL for the canonical text of a column's values as type `wanted`."""
     kind = kind_of(wanted)
     value = name
     if kind == "string":
@@ -335,12 +335,10 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
 
 
 def _quick_sql(dialect: Dialect, name: str, column: Column, sql: str, number: int) -> str:
-    """SQL for a value in a row that its database compares with nothing but the same row at another
-    time.
+    """Write SQL for a value compared only with the same row at another time.
 
-    Its canonical text, `sql`, unless the database has something quicker of which different values
-    are different. `number` is the column's number, by which the same value in another column is
-    another one.
+    It is the canonical text `sql`, or a faster expression that differs for different values.
+    `number` is the column's number: it makes equal values of other columns differ.
     """
     kind = "told" if column.made else kind_of(column.type)
     value = name
@@ -379,7 +377,7 @@ def _is_short(dialect: Dialect, column: Column) -> bool:
 
 
 def string_sql(dialect: Dialect, name: str, column: Column) -> str:
-    """SQL for a value as text; a cast of a type that somebody made could be a function of
+    """Write SQL for a value as text; not by CAST for a user-defined type: it could be a function of
     theirs.
     """
     if column.made is Made.TYPE:

@@ -205,7 +205,7 @@ def outputs_of(config: Config) -> list[Output]:
 
 
 def require_packages(output: OutputConfig) -> None:
-    """ConfigError where a package is missing without which nothing can go to the output."""
+    """Raise ConfigError if a package the output needs is missing."""
     plugin = plugin_of(output)
     for need in plugin.needs(output) if plugin.needs is not None else ():
         require(need.what, need.module)
@@ -290,7 +290,7 @@ def _name_of_place(output: OutputConfig) -> str:
 
 
 def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
-    """ConfigError where two outputs have one name, or go to one place."""
+    """Raise ConfigError if two outputs share a name or a place."""
     names: set[str] = set()
     places: set[str] = set()
     for output in outputs:

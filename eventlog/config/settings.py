@@ -321,7 +321,7 @@ def may_be_table(name: str) -> bool:
 
 
 def refuse_format(key: str, output: OutputConfig) -> None:
-    """ConfigError where the output's sink does not take its format, or there is no such format."""
+    """Raise ConfigError if the sink does not take the format, or it does not exist."""
     sink = sink_named(output.sink)
     if output.format not in names("formats") or not takes(sink, output.format):
         raise ConfigError(f"{key} takes {', '.join(formats_of(sink))}.")

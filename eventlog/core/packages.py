@@ -40,7 +40,7 @@ def is_there(module: str) -> bool:
 
 
 def require(what: str, *modules: str) -> None:
-    """ConfigError where one of the modules is missing that `what` needs."""
+    """Raise ConfigError if one of the modules `what` needs is missing."""
     for module in modules:
         if not is_there(module):
             raise missing(what, module)

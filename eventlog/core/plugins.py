@@ -42,7 +42,7 @@ class Need(Struct, frozen=True):
 
 
 def _refuse_changeable(settings: type[Struct] | None) -> None:
-    """TypeError where settings can be changed: one value is the default of all who wrote none."""
+    """Raise TypeError if settings are mutable: one value is the default of all."""
     if settings is not None and not settings.__struct_config__.frozen:
         raise TypeError(f"the settings {settings.__name__} must be frozen=True")
 

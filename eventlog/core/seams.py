@@ -99,11 +99,10 @@ class Format(Protocol):
         """Make a writer of changes of these tables, for use again and again; it leaves out empty changes."""
 
     def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
-        """Documents of what was written, in the order given; `after` is the id of the last document
-        that the sink has.
+        """Join written changes to documents, in order; `after` is the id of the sink's last
+        document.
 
-        `whole` puts everything into one, however much it is: a document that is repeated must not
-        become two.
+        `whole` makes one document of all: a repeated document must not become two.
         """
 
     def heartbeat(self) -> Document | None:

@@ -121,9 +121,9 @@ class _DetailHandler(logging.Handler):
 
 @contextmanager
 def recorded_in_detail(journal: BoundLogger) -> Iterator[None]:
-    """Records each statement that a database gets, and each document that an output gets, while the block runs.
+    """Log each statement sent to a database and each document sent to an output, during the block.
 
-    Values stand in documents alone: those of statements are rows of any table, of which an output may hide columns.
+    Only documents are logged with values: a statement may have values an output hides.
     """
     from sqlalchemy import Engine, event
 

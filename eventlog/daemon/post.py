@@ -146,14 +146,14 @@ class Post:
         return has_it
 
     def stand_by(self) -> None:
-        """Another publisher has it: says who, and whether that one does its work."""
+        """Log who holds the lock and whether it makes progress."""
         self._watch.look(self.name, self._vitals, self._records)
         self._gauge.measure(self._vitals)
 
     def confirm(self) -> None:
-        """OccupiedError when this publisher has it no more; asked before an output is written to.
+        """Raise OccupiedError if we have lost the lock; call it before writing to an output.
 
-        It asks nobody, unless this publisher may have slept for longer than its lease.
+        No query is made unless this process may have slept longer than its lease.
         """
         self.lock.confirm_lease()
 
@@ -225,7 +225,7 @@ class Post:
         return self._lines
 
     def _report_others(self, names: Sequence[str]) -> None:
-        """Log the places that this publisher does not serve: conversions, and outputs that somebody has paused."""
+        """Log the places this publisher does not serve: conversions and paused outputs."""
         with self._require_journal().reading() as view:
             others = [row for row in view.memory.outputs.values() if row.name not in names]
         for row in others:
@@ -303,7 +303,7 @@ class Post:
         return decider_of(self.engine, self._names, self._config, looks)
 
     def _see_history(self) -> None:
-        """Has the history know every shape that tables have."""
+        """Enter tables' present shapes in the history."""
         self._schema.look()
 
     def _see_tables(self) -> None:

@@ -48,7 +48,7 @@ ALL_LOOPBACK: Final = (
 
 
 def list_ignored_settings(config: Config) -> Iterator[tuple[str, str]]:
-    """Settings that somebody has made and that do nothing, each with the reason."""
+    """Yield settings without effect, each with the reason."""
     for output in config.output:
         ignored = format_named(output.format).ignored
         for key, why in ignored(own_table(output)) if ignored is not None else ():

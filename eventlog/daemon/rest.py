@@ -47,7 +47,7 @@ class Failures:
         self.count = 0
 
     def another(self) -> float:
-        """Seconds to wait after one more."""
+        """Count a failure; return the seconds to wait."""
         self.count += 1
         return FAILURES.delay(self.count, secrets.SystemRandom().random())
 
@@ -308,5 +308,5 @@ class Wakeup:
 
 
 def pause(idle: float) -> float:
-    """Seconds until the next look, when nothing has happened for so long."""
+    """Return seconds until the next look, by the time without any change."""
     return min(max(idle / PAUSE_PART, SHORTEST_SECONDS), LONGEST_SECONDS)

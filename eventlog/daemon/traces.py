@@ -42,7 +42,7 @@ class OtelSpan(Struct, frozen=True, eq=False):
         return OtelSpan(self.tracer, made)
 
     def headers(self) -> Mapping[str, str]:
-        """`traceparent`, as W3C's Trace Context has it."""
+        """Return the header `traceparent` of W3C's Trace Context."""
         carried: dict[str, str] = {}
         TraceContextTextMapPropagator().inject(carried, trace.set_span_in_context(self.span))
         return carried

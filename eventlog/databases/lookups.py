@@ -128,7 +128,7 @@ def _length(
     column: Column,
     plain: int,
 ) -> str | None:
-    """SQL for the length of a value; None where its type says that it is never longer than that."""
+    """Write SQL for the length of a value; None if its type is never longer than `plain`."""
     length = lookup.length(dialect, name, column)
     if not lookup.keeps_lengths:
         return length
@@ -140,7 +140,7 @@ def _length(
 
 
 def _size(lengths: Sequence[str], plain: int) -> str:
-    """SQL for the bytes of all values of a row in which one is too long to come with the others."""
+    """Write SQL for the size of all values in a row with one too long to come along."""
     if not lengths:
         return "NULL"
     long = " OR ".join(f"{length} > {plain}" for length in lengths)
@@ -189,7 +189,7 @@ def truth_of(written: str) -> bool | None:
 
 
 def octets_of(written: str) -> bytes | None:
-    """Bytes from Base64, with or without line breaks."""
+    """Decode Base64, with or without line breaks."""
     try:
         return binascii.a2b_base64("".join(written.split()), strict_mode=True)
     except ValueError:

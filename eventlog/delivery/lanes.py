@@ -225,7 +225,7 @@ class InterpreterPace(Struct, frozen=True, kw_only=True):
         gc.set_threshold(*self.thresholds)
 
     def hasten(self) -> InterpreterPace:
-        """Threads go on soon after a disk or a database has answered; garbage is looked for seldom."""
+        """Switch threads sooner after I/O, and collect garbage less often."""
         # What a batch is made of refers to nothing in circles, and looking for them after every 700
         # values takes a twentieth of the time. With 0 somebody has turned that off.
         young, middle, old = self.thresholds

@@ -48,7 +48,7 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def began_to_fail(self) -> float | None:
-        """Since when it fails; None where it does not."""
+        """Return the time of the first failure; None if it does not fail."""
         return self.failing_since if self.is_failing else None
 
 

@@ -47,7 +47,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def settled(self) -> int:
-        """Events that will not be offered again."""
+        """Count events that will not come again."""
         return sum(self.statuses.values()) - self.statuses.get(Status.NEW, 0)
 
 

@@ -50,7 +50,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _show(folder: Path) -> None:
-    """The six steps, each said and done."""
+    """Describe and run the six steps."""
     from eventlog.capture.install import install
     from eventlog.capture.plan import Style, TriggerOptions
     from eventlog.capture.track import track
@@ -150,7 +150,7 @@ def _say_what_next(kept: Path | None) -> None:
 
 
 def _name_command() -> str:
-    """How the reader calls eventlog: who stands in a checkout does it by ./dev."""
+    """Return the reader's command for eventlog: in a checkout it is ./dev run eventlog."""
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "dev").is_file() and Path.cwd() == checkout:
         return "./dev run eventlog"

@@ -32,7 +32,7 @@ class LineageConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def settings_of(config: Config) -> LineageConfig:
-    """`[lineage]` of a configuration."""
+    """Return `[lineage]` of a configuration."""
     settings: LineageConfig = config.table("lineage")
     return settings
 

@@ -87,10 +87,9 @@ class Policy:
         return bool(self._steps)
 
     def check(self, *, whole: bool = True) -> None:
-        """ConfigError where a step names a table or an attribute that there is not.
+        """Raise ConfigError if a step names an unknown table or attribute.
 
-        Where the catalog is not the `whole` one, other tables may be there too; what names no table
-        is let pass then.
+        If the catalog is not `whole`, a name may be of a table elsewhere, and passes.
         """
         for number, step in enumerate(self._steps, 1):
             where = f"Step {number} (do = {step.__struct_config__.tag!r})"
@@ -233,9 +232,7 @@ class PolicyFormat:
 
     @property
     def former_names(self) -> FormerNames:
-        """By today's names alone: a step knows no others, and must not let pass what it does not
-        know.
-        """
+        """Accept present names only: a step knows no others, and must not let unknown ones pass."""
         return FormerNames.ONLY_NEW
 
     def writer(self, catalog: Catalog | None) -> Writer:

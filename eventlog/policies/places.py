@@ -55,9 +55,7 @@ class PlaceTemplate:
     """
 
     def __init__(self, text: str, key: str, known: Iterable[str] = (), prefix: str = "") -> None:
-        """`key` is where it stands in the configuration. Fields are `known`, or begin with
-        `prefix`.
-        """
+        """Parse a template; `key` names the setting. Fields are `known`, or begin with `prefix`."""
         known = tuple(known)
         self._parts: list[tuple[str, bool]] = []
         end = 0
@@ -140,8 +138,9 @@ def _in_folder(part: str) -> str:
 
 
 def _in_address(part: str) -> str:
-    """Receivers take escapes back before they look for what leads elsewhere, so nothing like that
-    is sent.
+    """Escape a value for an address; refuse path steps such as `..`.
+
+    Receivers undo escapes before they resolve a path.
     """
     if _leads_elsewhere(part):
         raise NoPlace("a value in it has what leads elsewhere in an address")

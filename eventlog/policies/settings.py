@@ -40,7 +40,7 @@ def steps_of(output: OutputKeys, policies: Sequence[PolicyConfig]) -> Steps:
 
 
 def refuse_policies(outputs: Sequence[OutputKeys], policies: Sequence[PolicyConfig]) -> None:
-    """ConfigError where a name stands twice, or means nothing."""
+    """Raise ConfigError for a repeated or unknown policy name."""
     names = [policy.name for policy in policies]
     doubled = [name for name in names if names.count(name) > 1]
     if doubled:

@@ -39,8 +39,9 @@ class Shape:
         """The attributes of the source by the names that they have now; what was added has none."""
 
     def other(self, name: str, where: str) -> Table:
-        """Another table as its database has it; ConfigError where there is none, or its key is no
-        single column.
+        """Return another table as in its database.
+
+        ConfigError if there is none, or its key is not a single column.
         """
         match = self._catalog.find(name)
         if match is None or match.child is not None:

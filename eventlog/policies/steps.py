@@ -309,7 +309,7 @@ STEPS = get_args(Step)
 
 
 def needs(step: _Step, key: str) -> None:
-    """ConfigError where a list is empty without which the step says nothing."""
+    """Raise ConfigError if a list the step needs is empty."""
     if not getattr(step, key):
         raise ConfigError(f"A step with do = {step.__struct_config__.tag!r} has no `{key}`; name at least one.")
 

@@ -77,7 +77,7 @@ def plain_of(value: Value, category: Category) -> Value:
 
 
 def _moment_text(value: dt.datetime | dt.date | dt.time) -> str:
-    """ISO 8601; a time without a zone counts as UTC, as everywhere here."""
+    """Write a time in ISO 8601; without a zone it counts as UTC, as everywhere here."""
     if isinstance(value, dt.datetime):
         utc = moment(value) or value.replace(tzinfo=None)
         return utc.isoformat() + "Z"
@@ -138,7 +138,7 @@ def format_number(value: Value, decimals: int | None, mark: str, group: str) -> 
 
 
 def hashing(secret: str, category: Category) -> ValueChange:
-    """HMAC-SHA256 of the value's text, in hexadecimal digits."""
+    """Make a function hashing a value's text with HMAC-SHA256, in hexadecimal."""
     key = hmac.new(secret.encode(), b"eventlog policy hash", hashlib.sha256).digest()
     key = key.ljust(BLOCK_BYTES, b"\0")
     # What the standard library does with a key for each value anew is more than half of the work
@@ -158,11 +158,11 @@ def hashing(secret: str, category: Category) -> ValueChange:
 
 
 def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
-    """AES-256-GCM of the value's text: nonce and cipher text in Base64.
+    """Make a function encrypting a value's text with AES-256-GCM: nonce and cipher text in Base64.
 
-    The nonce is made from the value, with a key of its own: a batch that is repeated gives the same
-    bytes, and one nonce never serves two values of an attribute. What shows is that two values of
-    an attribute are equal.
+    The nonce is derived from the value, with a key of its own: a repeated batch gives the same
+    bytes, and no nonce serves two values of an attribute. Equal values of an attribute are visible
+    as equal.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

@@ -185,7 +185,7 @@ class Consumer:
         return self._hand_over(Again(planned, range(len(planned))), now, is_new=True)
 
     def _next(self, now: int) -> Turn | MadePlan | Again:
-        """Plans what comes next, finds what goes again, or why nothing goes."""
+        """Plan the next turn, find documents to repeat, or say why none is sent."""
         began = time_ns()
         try_tables(self._journal, self.name, now)
         with self._journal.reading() as view:
@@ -345,7 +345,7 @@ class Consumer:
         self._asked = None
 
     def _prepare_beside(self, made: MadePlan) -> MadePlan:
-        """Has the sink prepare the next plan, where it may while another one is committed."""
+        """Let the sink prepare the next plan while another one is committed, if it can."""
         if not (made.plan.planned and self.output.sink.capabilities.prepares):
             return made
         # One at a time. What was wrong with the one before is raised by who commits it.

@@ -179,7 +179,7 @@ class Journal(JournalWriter):
         return settled
 
     def done(self, name: str, done: Done) -> Settled:
-        """Planned documents are over, but for rows that come again: those are parked."""
+        """Acknowledge planned documents; park rows to be retried."""
         # Should this not be on disk when a machine fails, a target that can be asked repeats it.
         with self.transaction(soon=done.asked) as (connection, memory):
             self._refuse_doubts(done.doubts)
@@ -239,7 +239,7 @@ class Journal(JournalWriter):
             return is_told
 
     def send_again(self, name: str, rows: Stretches, doubts: int, *, has: str, recent: str) -> Stretches:
-        """Has rows wait for an output whose target has lost them, but for those that wait already; which ones."""
+        """Requeue rows for an output whose target has lost them; return those not yet waiting."""
         with self.transaction() as (connection, memory):
             self._refuse_doubts(doubts)
             row, runs = memory.output(name), [{"first": first, "last": last} for first, last in rows.parts]

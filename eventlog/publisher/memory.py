@@ -102,7 +102,7 @@ class Memory(Struct, kw_only=True):
 
     @property
     def known(self) -> Stretches:
-        """Numbers that nobody looks for."""
+        """Return numbers nobody looks for."""
         several = [numbers for numbers in (self.taken, self.seen, self.proven.numbers) if numbers]
         return Stretches.union(several) if several else Stretches()
 

@@ -63,7 +63,7 @@ class Proven(Struct):
             self.unproven += len(records)
 
     def find_settled(self, connection: Connection, log: Log) -> Stretches:
-        """Numbers of which a look that begins now sees all that will ever come."""
+        """Find numbers for which a look from now on sees all rows that will ever come."""
         is_asked, is_worth = self.asked > EVER, self.unproven >= WORTH_ROWS
         if not (is_asked or is_worth) or monotonic() < self.next_ask or not offers(log.dialect, "log_writers"):
             return Stretches()

@@ -63,7 +63,7 @@ class JournalReader:
 
     @contextmanager
     def reading(self) -> Iterator[View]:
-        """Lone statements. Only a plan acts on what they read: it fails if that is old."""
+        """Read by lone statements; a plan made from old data fails."""
         with self.one_at_a_time:
             try:
                 with self.log.transaction(lone=True) as connection:
@@ -107,7 +107,7 @@ class JournalReader:
             self.rows = UnsealedRows(self.log, self.settings, catalog)
 
     def forget_memory(self) -> None:
-        """Has the next turn read the tables again."""
+        """Read the tables again in the next turn."""
         with self.one_at_a_time:
             self._memory = None
 

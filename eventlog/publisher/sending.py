@@ -110,7 +110,7 @@ class HandOver:
 
     @property
     def unread(self) -> list[OnTheWay]:
-        """Documents whose answer nobody could read, and those that go again with them."""
+        """List documents with an unreadable answer, and those repeated with them."""
         return [*[self._waiting[number] for number in sorted(self._unread)], *self._over]
 
     def run(self) -> None:
@@ -143,9 +143,9 @@ class HandOver:
             self._enter(over, freed, answers)
 
     def _find_entangled(self) -> list[OnTheWay]:
-        """Documents with an answer whose rows share a number with one that waits for its own.
+        """Find answered documents whose rows share a number with an unanswered one.
 
-        Such rows get one letter: were it given now, a row that comes again would have it already.
+        Such rows have one status: given now, a row to be retried would have it already.
         """
         waiting = [document for number, document in enumerate(self._waiting) if number not in self._finished]
         numbers = self._shared.intersection(chain.from_iterable(document.records for document in waiting))

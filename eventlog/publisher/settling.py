@@ -32,7 +32,7 @@ def settle(
     ended: Mapping[int, Outcome],
     settings: LogSettings,
 ) -> None:
-    """Records reasons of rows that stay and were not simply published; then marks all, or deletes them."""
+    """Record reasons of rows that stay and were not simply published; then mark or delete all."""
     deleted = DELETED if settings.delete_from_log else frozenset[Status]()
     records: list[dict[str, Any]] = []
     for number, outcome in ended.items():

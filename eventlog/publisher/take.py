@@ -174,7 +174,7 @@ class Parking(Struct):
         note: str | None = None,
         attempts: int = 0,
     ) -> None:
-        """Has a row wait until then, or behind an earlier one of its object."""
+        """Park a row until `due`, or behind an earlier one of its object."""
         if record in self.records:
             return
         self.records.add(record)

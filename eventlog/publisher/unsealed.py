@@ -213,7 +213,7 @@ class UnsealedRows:
         return [row for index, row in enumerate(rows[:end]) if index not in torn]
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
-        """Numbers of rows that wait and that nobody has taken: so many of the first ones."""
+        """Find the first waiting rows not yet taken."""
         taken, known = memory.taken, memory.known
         by_time = self._settings.handle_future_events
         if by_time or (not memory.any_parked and (not known or _has_no_gap(memory, known))):
@@ -241,7 +241,7 @@ class UnsealedRows:
         return bool(numbers)
 
     def _find_settled(self, connection: Connection, memory: Memory) -> Stretches:
-        """Numbers of which the next look sees all that will ever come."""
+        """Find numbers for which the next look sees all rows that will ever come."""
         if self._settings.handle_future_events:  # rows of any number may be due any time
             return Stretches()
         return memory.proven.find_settled(connection, self._log)
@@ -269,7 +269,7 @@ class UnsealedRows:
         return continuing(self.reader.unread(connection, _request_rows(numbers)))
 
     def list_unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
-        """Numbers of waiting rows of a run that no output has parked, and that nobody has taken."""
+        """List waiting rows of a run, neither parked by an output nor taken."""
         first, last = run
         taken, unsealed = memory.taken, list[int]()
         while len(unsealed) < limit and first <= last:
@@ -291,7 +291,7 @@ class UnsealedRows:
         *,
         above: bool = False,
     ) -> list[int]:
-        """Numbers of waiting rows that nobody has taken, among or `above` those that are known."""
+        """Find waiting rows not yet taken, among or `above` known numbers."""
         taken = memory.taken
         last = LAST_NUMBER if above else _edge(memory, known)
         ends = [(EVER, EVER), *known.parts, (last + 1, last + 1)]
@@ -367,7 +367,7 @@ def name_of(row: RowId) -> str:
 
 
 def gap_parameters(log: Log, gaps: Sequence[Run]) -> Mapping[str, Any]:
-    """Gaps as `late_numbers` takes them."""
+    """Convert gaps to the parameters of `late_numbers`."""
     if not log.dialect.constant_ranges:
         return {"gaps": as_text(gaps)}
     # Slots that are left over get a range that holds no number.
@@ -380,7 +380,7 @@ def gap_parameters(log: Log, gaps: Sequence[Run]) -> Mapping[str, Any]:
 
 
 def fewer(gaps: Sequence[Run], most: int) -> list[Run]:
-    """At most so many gaps: the nearest ones are joined, with the rows between them."""
+    """Join the nearest gaps, with the rows between them, until there are at most so many."""
     if len(gaps) <= most:
         return list(gaps)
     between = sorted(range(1, len(gaps)), key=lambda index: gaps[index][0] - gaps[index - 1][1])

@@ -119,7 +119,7 @@ class View(Struct, frozen=True):
             limit = most + left
 
     def _leaders(self, name: str, now: int, limit: int, unanswered: Unanswered) -> list[tuple[str, int]]:
-        """Objects whose turn it is, each with the row that lets it go."""
+        """Find objects ready to go, each with the row that frees it."""
         # Where one answer stops all, most of them wait for it.
         most = ALL if unanswered.stops else limit + len(unanswered.first_rows)
         values = {"output": name, "now": now, "limit": most}

@@ -68,7 +68,7 @@ class JournalWriter(JournalReader):
             connection.execute(self.log.query(query), parameters)
 
     def _refuse_doubts(self, doubts: int | None) -> None:
-        """HoldsChangedError where the log may have been restored since a target was asked."""
+        """Raise HoldsChangedError if the log may have been restored since a target was asked."""
         if doubts not in (None, self.doubts):
             raise HoldsChangedError("The log may have been restored: the target is asked first.")
 
@@ -103,7 +103,7 @@ class JournalWriter(JournalReader):
         return number
 
     def park(self, connection: Connection, memory: Memory, waiting: Sequence[Parked]) -> None:
-        """Has rows wait."""
+        """Park rows."""
         groups: dict[tuple[Any, ...], list[Parked]] = {}
         for row in waiting:
             alike = (row.output, row.object, row.reason, row.note, row.attempts, row.due)

@@ -97,9 +97,7 @@ def _parameters(log: Log, wanted: Purge) -> dict[str, Any]:
 def _durable_stretches(
     log: Log, parameters: dict[str, Any], wanted: Purge, archive: Archive | None
 ) -> Iterator[tuple[list[PurgeStretch], int, str | None]]:
-    """Stretches that may be deleted, with the rows and the path of their file in the archive, which
-    is durable by then.
-    """
+    """Yield ranges ready for deletion, with their rows and durable archive file."""
     if archive is None:
         for after, until, rows in _stretches(log, parameters, "old_numbers"):
             numbers = [int(number) for (number,) in rows]

@@ -35,7 +35,7 @@ class ColumnSayer:
         self._columns = {column.name: (column, way) for column, way in named_columns}
 
     def check(self, column: str, value: Value) -> None:
-        """ExpressionError says why the column cannot hold the value."""
+        """Raise ExpressionError if the column cannot hold the value."""
         column_and_way = self._columns.get(column)
         if column_and_way is None:  # a child table's values are left out of rows anyway
             return

@@ -164,7 +164,7 @@ def _octet(cell: Cell) -> Value:
 
 
 def _timestamp(cell: Cell) -> Value:
-    """Without a zone; one that the value has is taken off after it was turned to UTC."""
+    """Read a time without a zone; a value's own zone is converted to UTC."""
     moment = cell
     if type(moment) is not dt.datetime:
         moment = _moment(cell)

@@ -122,7 +122,7 @@ class QlikType(Struct, frozen=True):
 
     @property
     def digits(self) -> tuple[int, int] | None:
-        """Precision and scale of an exact number; None where nobody states them."""
+        """Return precision and scale of an exact number; None if not stated."""
         if self.name == "UINT8":
             return UNSIGNED_DIGITS, 0
         if self.name == "NUMERIC" and self.precision:

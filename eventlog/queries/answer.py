@@ -62,7 +62,9 @@ class Answerer:
     """Answers documents with what the database has now. Nothing is written."""
 
     def __init__(self, config: Config, report: Callable[[str], None]) -> None:
-        """`report` gets what is wrong with the database: who asks learns only that it is."""
+        """Prepare to answer; `report` gets errors of the database, of which a caller learns no
+        details.
+        """
         self._config, self._report = config, report
         self._settings: QueryConfig = settings_of(config)
         self._engine: Engine | None = None
@@ -270,7 +272,7 @@ def _whole(changes: Sequence[Change]) -> list[Change]:
 
 
 def _refuse_unread(parts: Sequence[Part]) -> None:
-    """DataError where an object is there and cannot be read: an answer without it would be wrong."""
+    """Raise DataError if an object is unreadable: an answer without it would be wrong."""
     for part in parts:
         for outcome in part.decision.outcomes:
             if outcome.reason is Reason.NO_ROOM:

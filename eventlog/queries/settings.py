@@ -38,7 +38,7 @@ class QueryConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def settings_of(config: Config) -> QueryConfig:
-    """`[query]` of a configuration."""
+    """Return `[query]` of a configuration."""
     settings: QueryConfig = config.table("query")
     return settings
 

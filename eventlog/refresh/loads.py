@@ -166,9 +166,7 @@ class Statements:
         return [str(key) for (key,) in rows]
 
     def bounds(self, connection: Connection, stand: Stand, pieces: int, share: int) -> list[str]:
-        """Keys of rows that cut what is left of a range into so many pieces, as far as such rows
-        are found.
-        """
+        """Find keys that cut the rest of a range into so many pieces, if there are such rows."""
         bounds: list[str] = []
         after = stand.after
         while len(bounds) < pieces - 1:

@@ -49,9 +49,7 @@ Stands = tuple[Stand, ...]
 
 
 def shares(stand: Stand, most: int, chunk: int) -> tuple[int, int]:
-    """Into how many ranges the rest of one is cut, and how many rows each gets: never fewer than a
-    transaction writes.
-    """
+    """Return the number of ranges to cut the rest into, and their rows: at least a transaction's."""
     rest = stand.total - stand.rows
     pieces = max(1, min(most, rest // chunk))
     return pieces, rest // pieces

@@ -49,7 +49,7 @@ class FilesOutput(
 
     @property
     def places(self) -> Places:
-        """Folders of documents or tables; messages name their topics."""
+        """Name the output's places: folders of documents or tables, or topics of messages."""
         if self.format == "messages":
             return "topic", "files", (self.messages.metadata_topic,)
         if self.format == "change-tables":
@@ -72,7 +72,7 @@ class StdoutOutput(
 
     @property
     def places(self) -> Places:
-        """Messages name their topics; documents stand one after the other."""
+        """Name the output's places: topics of messages; other formats have none."""
         kind: PlaceKind | None = "topic" if self.format == "messages" else None
         return kind, "standard output", (self.messages.metadata_topic,)
 
@@ -91,7 +91,7 @@ class HttpOutput(
 
     @property
     def places(self) -> Places:
-        """Addresses below its `url`."""
+        """Name the output's places: addresses below its `url`."""
         return "address", "an address", ()
 
 

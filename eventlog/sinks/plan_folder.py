@@ -133,7 +133,7 @@ class OwnedFolder:
                     (self._claims / name).unlink()
 
     def confirm(self) -> None:
-        """OccupiedError when somebody else has taken the folder over since."""
+        """Raise OccupiedError if another publisher has taken the folder over."""
         if self._ours is not None and self._latest() != self._ours:
             raise make_replaced_error(f"the folder {self.folder}")
 

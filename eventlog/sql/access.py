@@ -73,8 +73,9 @@ def moment(engine: Engine, what: str) -> Iterator[Connection]:
 
 
 def make_durable(connection: Connection, dialect: Dialect) -> None:
-    """Has this very transaction be on disk when its commit returns, where the database lets a client
-    choose. It only raises what the session has.
+    """Make this transaction durable at commit, if the database lets a client choose.
+
+    It only raises the session's setting.
     """
     if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
         raise EventlogError("A lone statement cannot be made durable.", hint=OUR_FAULT)
@@ -119,7 +120,7 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
 
 
 def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
-    """Our error for a database's, in one line: the statement and its values may be secret."""
+    """Convert a database's error to ours, in one line: the statement and its values may be secret."""
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
     original = error.orig if isinstance(error, DBAPIError) else None
@@ -193,7 +194,7 @@ def in_text(identifier: str) -> str:
 
 
 def verbatim(sql: str) -> TextClause:
-    """SQL without parameters, in which a colon is a colon and a percent sign one."""
+    """Wrap SQL without parameters; colons and percent signs are literal."""
     from sqlalchemy import text
 
     return text(in_text(sql))
@@ -218,9 +219,9 @@ def driver_errors(engine: Engine) -> tuple[type[Exception], ...]:
 
 
 def may_pass(engine: Engine, error: Exception) -> bool:
-    """Waiting helps when the connection, a lock or the server was the trouble.
+    """Return True if waiting may help: the connection, a lock or the server failed.
 
-    It never does when the statement or the URL was.
+    The statement or the URL never gets better.
     """
     if has_wrong_value(error):
         return False

@@ -78,9 +78,7 @@ def offset_name(seconds: float) -> str:
 
 
 def due_clock(dialect: Dialect, now: str, zone: dt.tzinfo, at: dt.datetime) -> str:
-    """SQL for the latest time of the zone at which something may be due: `now`, which is SQL for
-    UTC, moved by an offset.
-    """
+    """Write SQL for the latest time of the zone at which a row may be due; `now` is SQL for UTC."""
     # The greater of both: a row may still be due by the clock of before it was set back.
     moments = (at, at - SET_BACK)
     offsets = [zone.utcoffset(moment.astimezone(zone)) or dt.timedelta() for moment in moments]

@@ -96,7 +96,7 @@ def reading_engine(
     statement_timeout: float | None = None,
     lock_timeout: float | None = None,
 ) -> Engine:
-    """Sessions of the login `reader`, for captured tables; they end with those of the engine."""
+    """Make an engine with the login `reader` for captured tables; disposed with `engine`."""
     if not reader:
         return engine
     return _beside(engine, "reader", reader, statement_timeout, lock_timeout)
@@ -109,8 +109,9 @@ def connect_for_read_back(
     lock_timeout: float | None,
     wait: float,
 ) -> Engine:
-    """Sessions that read rows back, and wait `wait` seconds for a lock at most; they are of their own,
-    so that this limits no other statement and costs none.
+    """Make an engine for reading rows back, waiting at most `wait` seconds for a lock.
+
+    It is a separate one, so that this limits no other statement and costs none.
     """
     dialect = dialect_of(engine)
     if dialect.embedded:  # its one file is locked for all statements alike
@@ -177,7 +178,7 @@ def _explain_url(url: str) -> str:
 
 
 def _refuse_slips(url: URL) -> None:
-    """ConfigError for what is a URL and cannot be meant so."""
+    """Raise ConfigError for a valid URL that is surely a mistake."""
     if "@" in (url.host or ""):
         # What stands there is a part of a password, which is not shown.
         raise ConfigError(
@@ -270,7 +271,7 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
 
 
 def _refuse_other_file(url: URL, dialect: Dialect) -> None:
-    """ConfigError where the file of an embedded database is a folder, or something else than a database."""
+    """Raise ConfigError if an embedded database's file is a folder or no database."""
     if url.host:
         raise ConfigError(f"A file of {dialect.name} is written with three slashes: {dialect.name}:/// and its path.")
     path = Path(url.database or "")

@@ -114,8 +114,9 @@ NOTHING_KNOWN: Final = ShapeVersion(table="", number=0, seen_at="")
 
 
 def _in_time(version: ShapeVersion) -> tuple[int, bool, int]:
-    """Versions of all classes in the order in which they were entered; a publisher saw its own after
-    as many of the owner's as it says, and before the next.
+    """Return the sort key of versions in order of entry.
+
+    A publisher's own come after as many of the owner's as they state, and before the next.
     """
     return version.details.place, version.by_owner, version.number
 
@@ -381,7 +382,7 @@ def enter_image(
 
 
 def moment_text() -> str:
-    """Now, as the history has it."""
+    """Write the present time for the history."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 

@@ -93,7 +93,7 @@ class Log:
         return transaction(self.engine, f"The event log {self.name}", lone=lone, dialect=self.dialect)
 
     def make_durable(self, connection: Connection) -> None:
-        """Has a transaction be on disk when its commit returns, whatever the session's settings say."""
+        """Make a transaction durable at commit, whatever the session's settings."""
         make_durable(connection, self.dialect)
 
     def moment(self) -> AbstractContextManager[Connection]:
@@ -101,7 +101,7 @@ class Log:
         return moment(self.engine, f"The event log {self.name}")
 
     def check(self) -> None:
-        """InstallError names the log, the column or the companion table that is missing."""
+        """Raise InstallError if the log, a column or a state table is missing."""
         from sqlalchemy import inspect
         from sqlalchemy.exc import NoSuchTableError
 
@@ -125,5 +125,5 @@ class Log:
 
 
 def id_list(numbers: Sequence[int]) -> str:
-    """Numbers as the one parameter that the queries of log.sql take."""
+    """Write numbers as the one parameter of queries in log.sql."""
     return msgspec.json.encode(numbers).decode()

@@ -98,10 +98,10 @@ class KeyLookup(Protocol):
         """Read the rows with these keys, in their order; keys impossible for their columns have none."""
 
     def select_value(self, dialect: Dialect, name: str, column: Column) -> str:
-        """SQL for what is read of a column."""
+        """Write SQL for the value read of a column."""
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
-        """SQL for how many bytes that has; None where it is never many."""
+        """Write SQL for the bytes of that; None if never many."""
 
     def compare_column(self, dialect: Dialect, column: Column) -> KeyComparison:
         """Return how values of the column are compared in the order of the key."""

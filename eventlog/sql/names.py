@@ -100,29 +100,27 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def outcomes(self) -> str:
-        """Companion: a row for each record_id with a reason, attempts, a document or a hold."""
+        """Return the table with a row for each record_id with reason, attempts, document or hold."""
         return self._beside("_outcome")
 
     @property
     def marks(self) -> str:
-        """Companion: what must survive a crash, by name."""
+        """Return the table of state that survives a crash, by name."""
         return self._beside("_mark")
 
     @property
     def history(self) -> str:
-        """Companion: what captured tables looked like, version by version, as the log's owner
-        tracked them.
-        """
+        """Return the table of versions of captured tables, as the log's owner tracked them."""
         return self._beside("_schema")
 
     @property
     def seen(self) -> str:
-        """Companion: what tables looked like when a publisher saw them, between two versions."""
+        """Return the table of shapes a publisher saw between two versions."""
         return self._beside("_seen")
 
     @property
     def journal(self) -> dict[str, str]:
-        """Companions: the tables of the journal, by what its queries call them."""
+        """Return the tables of the journal, by the names in queries."""
         # A table is called after one of its rows, a query's hole after all of them.
         endings = {"batches": "batch", "outputs": "output", "planned": "planned"}
         endings |= {"parked": "parked", "holds": "hold", "said": "said", "associations": "association"}
@@ -138,8 +136,9 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def registry(self) -> dict[str, str]:
-        """Companions that only the log's owner writes, by what queries call them: how the log was
-        installed, which tables are tracked, by which triggers, and what these depend on.
+        """Return the tables only the log's owner writes, by the names in queries.
+
+        They record how the log was installed, the tracked tables, their triggers and dependencies.
         """
         endings = {"setup": "setup", "tracked": "tracked", "triggers": "trigger"}
         endings |= {"relations": "relation", "columns": "column"}
@@ -154,7 +153,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> str:
-        """Alembic's version table, one for each log so that several logs can share a database."""
+        """Return Alembic's version table, one a log, so that several logs can share a database."""
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
 
     def _beside(self, ending: str, longest: int = NAME_BYTES) -> str:
@@ -194,7 +193,7 @@ program.
 
 
 def refuse_others(names: LogNames, migration: str | None) -> None:
-    """InstallError when the log is at another migration than this program works with."""
+    """Raise InstallError if the log is at another migration than this program needs."""
     refuse_newer(names, migration)
     if migration is not None and migration < NEWEST_MIGRATION:
         message = f"The log {names.whole} is at migration {migration}; eventlog {VERSION} needs {NEWEST_MIGRATION}."
@@ -202,9 +201,7 @@ def refuse_others(names: LogNames, migration: str | None) -> None:
 
 
 def refuse_newer(names: LogNames, migration: str | None) -> None:
-    """InstallError when the log is at a migration that this program does not know: what it would do
-    there nobody has tried.
-    """
+    """Raise InstallError if the log is at a newer migration than this program knows."""
     if migration is None or migration <= NEWEST_MIGRATION:
         return
     known = f"eventlog {VERSION} knows those up to {NEWEST_MIGRATION}"
@@ -226,7 +223,7 @@ def names_wanted(wanted: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def check_ten(wanted: Sequence[str]) -> None:
-    """ConfigError where a list of columns has another number of them."""
+    """Raise ConfigError if a list of columns has the wrong length."""
     if len(wanted) != len(STANDARD):
         order = ", ".join(STANDARD)
         raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {order}.")

@@ -38,7 +38,7 @@ def reflect(
 
 
 def refuse_unknown_schema(engine: Engine, schema: str) -> bool:
-    """ConfigError where the database has no such schema; False where it has no schemas at all."""
+    """Raise ConfigError if the database has no such schema; return False if it has no schemas."""
     if not dialect_of(engine).schemas:
         return False
     known = inspect(engine).get_schema_names()
@@ -173,9 +173,7 @@ class Classes:
         return any(form_of(column) != form_of(column, untyped=True) for column in columns if column.key)
 
     def _children(self, schema: Schema, parent: TableShape, named: Sequence[str]) -> Iterable[Child]:
-        """Child tables in the order of their names. Of two parents the one whose column stands
-        first owns the table.
-        """
+        """Yield child tables by name; of two parents, the one with the first column owns the table."""
         for name in sorted(schema.referring(parent.name)):
             # A table with a key of its own is a child only where somebody says so.
             if name not in named and schema.key(name):

@@ -481,7 +481,7 @@ def _of(asked: AskedObjects, indexes: Sequence[int]) -> AskedObjects:
 
 
 def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
-    """Column names and values of a key; None when it is not written by the grammar."""
+    """Split a key into column names and values; None if not written by the grammar."""
     if simple(key):  # by far the most
         name, _, value = key.partition("=")
         return (name,), (value,)

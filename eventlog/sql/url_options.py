@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unknown(url: URL, dialect: Dialect) -> None:
-    """ConfigError for an option that the driver does not know, or whose value cannot be read. No
-    value gets into the message.
-    """
+    """Raise ConfigError for an unknown option of the driver or an unreadable value; show no value."""
     if not url.query:
         return
     driver = url.get_driver_name()

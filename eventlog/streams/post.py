@@ -204,7 +204,7 @@ class StreamPost(Post):
 
 
 def refuse_lookups(config: Config) -> None:
-    """ConfigError where a policy reads rows of other tables, and the source is a stream."""
+    """Raise ConfigError if a policy looks up other tables although the source is a stream."""
     if any(isinstance(step, Lookup) for output in config.output for step in steps_of(output, config.policy)):
         message = (
             "A step with `do = 'lookup'` reads rows of other tables, and a stream has no database to read them from."

@@ -121,8 +121,8 @@ class SinkSuite:
             assert sink.resolve("b") == sink.resolve("") == Resolved(last="a")
 
     def test_what_was_prepared_and_not_committed_is_not_there(self, lasting: SinkTarget) -> None:
-        """Neither for who asks after an error, nor for the next publisher, who plans it anew, and
-        perhaps less of it.
+        """Prepare without a commit: neither a resolve after an error nor the next publisher finds
+        it.
         """
         sink = lasting.opened()
         sink.commit("a", lasting.documents(1))

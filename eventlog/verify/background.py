@@ -154,7 +154,7 @@ class RegularProofs:
         return rest
 
     def _find_closed_seconds(self) -> float:
-        """Seconds until the window of the day is open."""
+        """Return seconds until the day's window opens."""
         return self._schedule.find_closed_seconds(dt.datetime.fromtimestamp(self._clock()))
 
     def _at_output(self, log: Log, output: OutputConfig) -> Iterator[tuple[str, str]]:

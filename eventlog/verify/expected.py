@@ -245,7 +245,7 @@ def behind_policy(
     reader: RowReader,
     there: frozenset[str],
 ) -> Expected:
-    """What a policy makes of a table's rows."""
+    """Expect a table's rows as the policy changes them."""
     table = TableSide(engine, *selection_of(source.table, None, source.when, source.query))
     side = PolicySide(table, source, shape, policy, reader, there)
     usual = KeyWriter(source.table)

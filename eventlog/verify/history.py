@@ -108,7 +108,7 @@ def octets(compared: Compared) -> frozenset[str]:
 
 
 def read_hex(value: Any) -> Any:
-    """Bytes from hexadecimal; whatever is none stays, and differs then."""
+    """Decode hexadecimal; anything else stays, and so differs."""
     try:
         return bytes.fromhex(value)
     except (TypeError, ValueError):

@@ -51,13 +51,13 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return sorted(due_now, key=lambda proof: min(proof.tried, now))
 
     def sleep(self, proofs: Iterable[LastProof], now: float) -> float:
-        """Seconds until the next round."""
+        """Return seconds until the next round."""
         waits = [self.due_at(proof) - now for proof in proofs]
         # Not less: a table that is overdue outside the window would make rounds without end.
         return max(min([*waits, self.every, LOOK_SECONDS]), self.every / ROUND_PART)
 
     def find_closed_seconds(self, local: dt.datetime) -> float:
-        """Seconds until the window is open; 0 while it is."""
+        """Return seconds until the window opens; 0 while it is open."""
         if self.window is None:
             return 0.0
         return max(0, self.window.wait(local.hour * 60 + local.minute) * 60 - local.second)

@@ -55,7 +55,7 @@ class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def seconds(self) -> int:
-        """Seconds from one proof of a table to the next; 0 where there are none."""
+        """Return seconds between proofs of a table; 0 for none."""
         if not self.every:
             return 0
         return seconds_of(self.every) or 0
@@ -69,7 +69,7 @@ class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def settings_of(config: Config) -> VerifyConfig:
-    """`[verify]` of a configuration."""
+    """Return `[verify]` of a configuration."""
     settings: VerifyConfig = config.table("verify")
     return settings
 

@@ -293,7 +293,7 @@ class Collector:
         return self._masked_by[1]
 
     def tell(self) -> None:
-        """Something that is shown beside the reading has changed."""
+        """Note that a part shown beside the reading has changed."""
         with self._lock:
             self.version += 1
 

@@ -47,7 +47,7 @@ class _EndpointServer(ThreadingHTTPServer):
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answers in a thread of its own; where too many are open, an idle one has to go."""
+        """Answer in a new thread; close an idle connection if too many are open."""
         new = _Connection(request, client_address[0], monotonic())
         with self._lock:
             self._open[id(request)] = new
@@ -181,7 +181,7 @@ class Guest(Protocol):
 
     @property
     def waits_since(self) -> float | None:
-        """Since when we wait for it, by a clock that goes steadily; None while it waits for us."""
+        """Return since when we wait for it, by a steady clock; None while it waits for us."""
 
     @property
     def proved(self) -> bool:

@@ -247,9 +247,7 @@ def _form_of(visitor: Visitor) -> str:
 
 
 def _end_of(session: str) -> int:
-    """Until when a session lasts, as it says itself; one of ours says the truth, for it is
-    signed.
-    """
+    """Return the end of a session, written in it; the signature vouches for it."""
     return int(session.partition(".")[0])
 
 

@@ -196,7 +196,7 @@ class PageServer:
         self._opener.close()
 
     def wait(self, between: Callable[[], None]) -> None:
-        """Until it ends; what is asked for by a signal is done between."""
+        """Wait for the end; call `between` regularly for requests by signals."""
         # A signal that comes just before a wait without end would be heeded by the next one only.
         while self._thread.is_alive():
             self._thread.join(WAKE_SECONDS)

@@ -73,7 +73,7 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def settings_of(config: Config) -> WebConfig:
-    """`[web]` of a configuration."""
+    """Return `[web]` of a configuration."""
     settings: WebConfig = config.table("web")
     return settings
 

@@ -66,7 +66,7 @@ class XdsSayer:
 
 
 def _side(value: Value, category: Category | None) -> BeyondSide | None:
-    """On which side of what the syntax can say a time lies; None where it is none of its column's
+    """Return the side on which a time lies outside the syntax; None if it is not of its column's
     kind.
     """
     try:

@@ -34,7 +34,7 @@ def find_referenced(catalog: Catalog, table: Table, column: Column) -> Table | N
 # The same tables come with each batch.
 @lru_cache(maxsize=16)
 def _by_key(catalog: Catalog) -> Mapping[str, Sequence[Table]]:
-    """Classes by the one column of their key."""
+    """Map classes by the single column of their key."""
     owners: dict[str, list[Table]] = {}
     for table in catalog:
         if len(table.bare_key) == 1:

@@ -118,7 +118,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         return write
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
-        """Documents of a batch of changes each that go to one place, in the order given."""
+        """Join changes of one place to documents, in order."""
         opening, closing = self.wrapping()
         size = None if whole else self.batch_size
         for batch in _batches(written, size):
@@ -138,7 +138,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     def encode(
         self, changes: Iterable[Change], catalog: Catalog | None = None, after: str = ""
     ) -> Iterator[Document | Refusal]:
-        """Documents in the order of the changes, and refusals as they are met."""
+        """Yield documents in order of changes, and refusals as they occur."""
         return encode(self, changes, catalog, after)
 
     def heartbeat(self) -> Document:
@@ -178,7 +178,7 @@ def _envelope(instance: str) -> str:
 
 
 def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Written]]:
-    """So many changes at most that go to one place."""
+    """Yield batches of at most so many changes of one place; without a size, all of them."""
     if size is None:
         # What was one document must stay one, whatever it has.
         if batch := list(written):

@@ -155,7 +155,7 @@ class StreamPublisher:
         return moved
 
     def run(self) -> None:
-        """Until nothing moves any more, and nothing waits for a time."""
+        """Run until nothing changes any more and nothing waits for a time."""
         while self.turn() or self.later is not None:
             if self.later is not None:
                 sleep(self.later)

@@ -131,7 +131,7 @@ class Health:
 
 @contextmanager
 def engine_running(folder: Path) -> Iterator[ContainerEngine]:
-    """Docker or Podman; UnfetchedError says why there is neither."""
+    """Start Docker or Podman; raise UnfetchedError if there is neither."""
     docker = shutil.which("docker")
     if docker is not None and not subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
         yield ContainerEngine(Path(docker), {})
@@ -147,7 +147,7 @@ def engine_running(folder: Path) -> Iterator[ContainerEngine]:
 
 @contextmanager
 def _podman(folder: Path) -> Iterator[ContainerEngine]:
-    """Podman with all that it keeps in one place, for one run at a time, in a namespace that ends with it."""
+    """Start Podman with all its files in one place, one run at a time, in its own namespace."""
     home = engine_home()
     home.mkdir(parents=True, exist_ok=True)
     (home / "containers.conf").write_text(SETTINGS.format(home=home))
@@ -168,7 +168,7 @@ def _podman(folder: Path) -> Iterator[ContainerEngine]:
 
 
 def _entered(holder: subprocess.Popen[bytes], home: Path, folder: Path) -> ContainerEngine:
-    """Podman as a program of its own that enters the namespace; programs that look for `podman` find it."""
+    """Make a program `podman` that enters the namespace; others find it by name."""
     program = folder / "bin" / "podman"
     program.parent.mkdir()
     places = f"--root {home}/store --runroot {home}/run --tmpdir {home}/tmp --storage-driver overlay"  # noqa: S108  # it is below the home
@@ -271,7 +271,9 @@ def _brought(engine: ContainerEngine, base: StartingImage, beside: Path) -> str:
 
 
 def _debian(engine: ContainerEngine, image: str, root: Path) -> None:
-    """Debian 12 with Python, as small as the image whose name it gets; it reaches what this machine reaches."""
+    """Build Debian 12 with Python, as small as the image it replaces; it reaches this machine's
+    network.
+    """
     expression = "$(REPO_URI)"
     sources = run(["apt-get", "indextargets", "--format", expression, "Created-By: Packages", "Release: bookworm"])
     packages = "python3,python3-venv,ca-certificates,adduser"

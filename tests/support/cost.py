@@ -44,7 +44,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 @contextmanager
 def _unwatched() -> Iterator[None]:
-    """Coverage does not look meanwhile: it would be most of what is measured."""
+    """Switch coverage off: it would be most of the measured time."""
     watching = sys.gettrace()
     sys.settrace(None)
     try:

@@ -8,5 +8,5 @@ from hypothesis import settings
 
 
 def examples(hundredths: int, **others: Any) -> settings:
-    """So many of each hundred that the run's profile has: fewer with --quick, more with --long."""
+    """Set the share of the run's examples, in hundredths: fewer with --quick, more with --long."""
     return settings(max_examples=max(2, settings().max_examples * hundredths // 100), **others)

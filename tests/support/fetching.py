@@ -149,14 +149,14 @@ def _jars(pom: str, folder: Path) -> None:
 
 
 def _registry(folder: Path) -> None:
-    """Apicurio's registry."""
+    """Fetch Apicurio's registry."""
     options = [f"-Dartifact=io.apicurio:apicurio-registry-app:{REGISTRY}:tar.gz:all", f"-DoutputDirectory={folder}"]
     run(["mvn", "-B", "-q", "--strict-checksums", "dependency:copy", *options], folder.parent)
     _unpack("registry", folder, folder)
 
 
 def _keycloak(folder: Path) -> None:
-    """Keycloak, whose SCIM API takes users and groups."""
+    """Fetch Keycloak, whose SCIM API takes users and groups."""
     options = [f"-Dartifact=org.keycloak:keycloak-quarkus-dist:{KEYCLOAK}:zip", f"-DoutputDirectory={folder.parent}"]
     run(["mvn", "-B", "-q", "--strict-checksums", "dependency:copy", *options], folder.parent)
     packed = folder.parent / f"keycloak-quarkus-dist-{KEYCLOAK}.zip"
@@ -180,7 +180,7 @@ def _unpack(part: str, packed: Path, folder: Path, inside: str = "") -> None:
 
 
 def _packages(lock: str, folder: Path, *, wheels: bool = True) -> None:
-    """Packages of Python's index that no environment of this project has."""
+    """Fetch Python packages no environment of this project has."""
     options = ["--disable-pip-version-check", "--quiet", "--no-deps", "--require-hashes", "--target", str(folder)]
     options += ["--only-binary", ":all:"] if wheels else []
     run([sys.executable, "-m", "pip", "install", *options, "-r", str(LOCKS / f"{lock}.txt")])
@@ -199,7 +199,7 @@ def _older_spark(folder: Path) -> None:
 
 
 def _axe(folder: Path) -> None:
-    """axe-core's script."""
+    """Fetch axe-core's script."""
     run(["npm", "pack", f"axe-core@{AXE}"], folder.parent)
     _unpack("axe", folder.parent, folder, "package/")
 
@@ -223,7 +223,7 @@ def _mysql(folder: Path) -> None:
 
 
 def _prometheus(folder: Path) -> None:
-    """Debian's package of Prometheus, unpacked and not installed: with it comes promtool, which judges rules."""
+    """Fetch Debian's package of Prometheus, unpacked; its promtool checks rules."""
     run([*APT, "download", "prometheus"], folder)
     for package in folder.glob("*.deb"):
         run(["dpkg-deb", "-x", str(package), str(folder)])
@@ -231,7 +231,7 @@ def _prometheus(folder: Path) -> None:
 
 
 def _helm(folder: Path) -> None:
-    """Helm, built from its module: what Go keeps beside it goes with the folder in which it is made."""
+    """Build Helm from its module; Go's own files go with the temporary folder."""
     beside = folder.parent
     variables = {"GOPATH": beside / "go", "GOCACHE": beside / "cache", "GOFLAGS": "-modcacherw -mod=readonly"}
     surroundings = {name: str(entry) for name, entry in variables.items()}

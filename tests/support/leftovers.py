@@ -121,7 +121,9 @@ def _one_authority() -> str:
 
 
 def _place() -> Path | None:
-    """Memory, where there is room and programs may be started from; None is where this machine has temporary files."""
+    """Return a folder in memory, if large enough and executable; None for the usual temporary
+    folder.
+    """
     if MARK in os.environ:  # a run within a run
         return None
     try:

@@ -107,7 +107,7 @@ class UnaskedSink:
         return Resolved()
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """Everything is done by `commit`."""
+        """Do nothing: `commit` does it all."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to give back."""

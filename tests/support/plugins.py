@@ -52,7 +52,7 @@ def proven_by_pytest(*arguments: Path | str, cwd: Path, env: Mapping[str, str] |
 
 
 def forget() -> None:
-    """Has everybody look again for what is installed."""
+    """Forget the installed plug-ins, so that all look again."""
     registry.forget()
     outputs.kind_of.cache_clear()
     settings.make_config_type.cache_clear()

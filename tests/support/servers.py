@@ -229,7 +229,7 @@ def absent(server: str, why: str) -> NoReturn:
 
 
 def require_spark() -> None:
-    """PySpark and a Java for it are there; else the test is skipped, or fails."""
+    """Require PySpark and a Java for it; else skip or fail the test."""
     if find_spec("pyspark") is None:
         absent("spark", "pyspark is not installed")
     from eventlog_spark.java import find_java

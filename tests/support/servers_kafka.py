@@ -209,7 +209,7 @@ class Broker:
             absent("kafka", said)
 
     def _secured(self) -> dict[str, str]:
-        """Whom the two listeners with TLS believe, and who they say that they are."""
+        """Return the certificates and trusted authorities of the two TLS listeners."""
         both = self.authority.identity("broker", "127.0.0.1").both
         users = " ".join([f'user_{name}="{password}"' for name, password in USERS.items()])
         return {
@@ -286,13 +286,13 @@ def stand_in() -> Iterator[str]:
 
 
 def settings(servers: str, **others: object) -> KafkaSettings:
-    """Settings of an output that no other test has."""
+    """Return settings of an output no other test has."""
     own = {"transactional_id": f"test-{next(_numbers)}-{os.getpid()}", "timeout": 15.0}
     return KafkaSettings(servers=servers, **{**own, **others})  # type: ignore[arg-type]  # each test names what it sets
 
 
 def consumed(servers: str, topic: str) -> list[Found]:
-    """Everything in the topic that was committed."""
+    """Read all committed messages of the topic."""
     options = {"isolation.level": "read_committed", "enable.partition.eof": True, "group.id": "test", **QUIET}
     consumer = Consumer({"bootstrap.servers": servers, "fetch.wait.max.ms": 20, **options})
     left = set(consumer.list_topics(topic, timeout=60).topics[topic].partitions)

@@ -62,7 +62,7 @@ class StoreServer(Struct, frozen=True):
         return f"s3://bucket/place-{os.getpid()}-{next(_numbers)}"
 
     def make_bucket(self, name: str) -> None:
-        """Another bucket."""
+        """Create another bucket."""
         request = urllib.request.Request(f"{self.url}/{name}", method="PUT")  # noqa: S310  # our own
         urllib.request.urlopen(request, timeout=60).close()  # noqa: S310  # likewise
 

@@ -184,7 +184,7 @@ def _numbers_of(name: str, objects: Bucket) -> list[int]:
 
 @contextmanager
 def stored_files(objects: Bucket | Path) -> Iterator[Place]:
-    """Documents in an object store; in one of this process's memory for a path."""
+    """Make a place for documents in an object store; in memory for a path."""
     yield _stored(_objects(objects), lambda plans: FileSink(plans, ".xml"), xds)
 
 

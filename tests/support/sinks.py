@@ -67,7 +67,7 @@ def stopped(before: int, meanwhile: Callable[[], object]) -> Iterator[Stopped]:
 
 @contextmanager
 def _stepping(look: Callable[[], None]) -> Iterator[None]:
-    """Has each step at the file system looked at before it is taken."""
+    """Call `look` before each step at the file system."""
 
     def stepping(function: Callable[..., Any]) -> Callable[..., Any]:
         def step(*positional: Any, **named: Any) -> Any:

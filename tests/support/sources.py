@@ -20,7 +20,7 @@ def tree(file: Path) -> ast.Module:
 
 @cache
 def nodes(file: Path) -> list[ast.AST]:
-    """Everything in a file, as `ast.walk` finds it."""
+    """Return all nodes in a file, as `ast.walk` finds them."""
     return list(ast.walk(tree(file)))
 
 

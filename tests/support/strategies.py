@@ -196,7 +196,7 @@ _STEPS: Sequence[steps.Step] = (
 
 
 def cuts(history: History) -> st.SearchStrategy[list[int]]:
-    """Places to cut a history's events into batches."""
+    """Draw places to cut a history's events into batches."""
     last = len(history.events) - 1
     if last < 1:
         return st.just([])

@@ -144,10 +144,10 @@ def coalesce(
     *,
     over: bool = True,
 ) -> list[Change]:
-    """At most one change of each transaction: the first old values and the last new ones.
+    """Join events to at most one change a transaction: first old values, last new ones.
 
-    Where events come in pieces, `unfinished` is what former ones amount to; the last change comes
-    when the lifetime is `over`. Where nobody knows transactions, all events count as of one.
+    If events come in pieces, `unfinished` has the result of former pieces; the last change comes
+    when the object's life is `over`. Without transactions all events count as one.
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})

@@ -248,7 +248,7 @@ class Definitions:
 
     @cached_property
     def former_keys(self) -> Mapping[FullName, frozenset[frozenset[str]]]:
-        """By which columns rows of a class were ever known, in the names of today."""
+        """Map each class to all sets of columns its rows were ever known by, in present names."""
         keys: dict[FullName, frozenset[frozenset[str]]] = {}
         for definition in self.known:
             if definition.today is not None:

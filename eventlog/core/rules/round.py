@@ -201,7 +201,7 @@ def judge(
 
 
 def publishing_order(options: Options) -> Callable[[Change], Any]:
-    """By what changes are put in the order in which they are published."""
+    """Return the sort key of changes in the order of publishing."""
     if options.future:
         return lambda change: (due(change), change.positions[-1])
     # Where its last contributing event stands.

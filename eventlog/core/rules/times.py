@@ -82,7 +82,9 @@ def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
 
 
 def in_iso_form(text: str) -> str:
-    """Db2's and Sybase's forms as ISO 8601, else the text; ValueError for no such hour or month."""
+    """Convert Db2's and Sybase's forms to ISO 8601, leave others; raise ValueError for a wrong hour
+    or month.
+    """
     if "." in text[10:14] and (match := DB2(text)) is not None:
         day, hour, minute, second, fraction = match.groups(default="0")
         return f"{day}T{hour}:{minute}:{second}.{fraction}"

@@ -81,7 +81,7 @@ def mysql_form(sql_type: str) -> MysqlKeyForm:
 
 
 def comparison(form: MysqlKeyForm, column: str, key: str, collation: Collation | None) -> str:
-    """SQL that compares a column with a key of its form."""
+    """Write SQL comparing a column with a key of its form."""
     if not form.collated:
         return form.match.format(column=column, key=key)
     # A column of another type than it was when the form was chosen: compared byte by byte.

@@ -38,9 +38,7 @@ def _text(length: int | None) -> ColumnType:
 
 
 def _make_key_type(kind: ColumnType) -> ColumnType:
-    """Texts are told apart byte by byte. There are no keys of unbounded text, nor of unbounded
-    bytes.
-    """
+    """Return the type of key columns: bytewise text, nothing unbounded."""
     if isinstance(kind, mysql.LONGBLOB):
         return mysql.VARBINARY(LONGEST_CHARACTERS)
     if isinstance(kind, mysql.LONGTEXT):
@@ -52,8 +50,9 @@ def _make_key_type(kind: ColumnType) -> ColumnType:
 
 @compiles(KeyText, "mysql", "mariadb")
 def _key_text(element: KeyText, compiler: Any, **_given: Any) -> str:
-    """Also utf8mb4_bin takes 'a' for 'a ', and each server has another name for the collation that
-    does not.
+    """Compile a key's text type with a bytewise collation.
+
+    utf8mb4_bin takes 'a' for 'a ', and each server names the exact collation differently.
     """
     # NO PAD: blanks at the end count.
     exact = "utf8mb4_nopad_bin" if compiler.dialect.is_mariadb else "utf8mb4_0900_bin"
@@ -101,11 +100,9 @@ TYPES: Final = ColumnTypes(
 
 
 def mysql_value(name: str, column: Column) -> str:
-    """SQL that reads a column: times as text, and what Python would get as bytes as a number or in
-    words.
+    """Write SQL reading a column: times as text, bytes of BIT as number or text.
 
-    Vectors as Base64, because the driver loses its place in what the server sends when it meets
-    one.
+    Vectors come as Base64: the driver cannot read them.
     """
     if column.category in _READ_AS_TEXT:
         return f"CAST({name} AS CHAR)"

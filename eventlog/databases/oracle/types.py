@@ -71,7 +71,7 @@ def _compile_create(element: CreateTable, compiler: Any, **given: Any) -> str:
 
 
 def oracle_value(sql_type: str, column: str) -> str:
-    """SQL for the value of a column: times as text, whatever the years; CHAR without its padding."""
+    """Write SQL for a column's value: times as text, whatever the year; CHAR without padding."""
     return _VALUES.get(plain_name(sql_type), "{column}").format(column=column)
 
 

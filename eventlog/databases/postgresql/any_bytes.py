@@ -16,7 +16,7 @@ TEXTS: Final = ("bpchar", "name", "text", "varchar", '"char"')
 
 
 def read_any_bytes(engine: Engine) -> None:
-    """Has each session of the engine read and write any bytes, where its database keeps them."""
+    """Let each session of the engine read and write any bytes, if its database keeps them."""
     from sqlalchemy import event
 
     usual = engine.dialect.connect
@@ -49,7 +49,7 @@ def keeps_any_bytes(session: Any) -> bool:
 
 
 def _teach(session: Any) -> None:
-    """Has the driver read texts as UTF-8 in which any bytes may be, and write them so."""
+    """Let the driver read and write text with any bytes, as UTF-8."""
     from psycopg.types import string
 
     def dump(_self: Any, text: str) -> bytes:

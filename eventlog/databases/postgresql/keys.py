@@ -112,9 +112,7 @@ def _form_of(column: Column) -> PostgresqlKeyForm:
 
 
 def _array(values: list[Any]) -> list[Any] | str:
-    """Whole numbers as PostgreSQL writes an array of them: its driver takes three times as long to
-    do that.
-    """
+    """Write an array of integers as text: the driver takes three times as long."""
     if type(values[0]) is int:
         return "{" + ",".join(map(str, values)) + "}"
     return values

@@ -96,9 +96,10 @@ _READERS: Final = {Category.DATE: read_date, Category.TIME: read_time, Category.
 
 
 def read_far_times(session: Any, error: BaseException) -> bool:
-    """Have the driver read times that Python has not as texts; False where it does already, or the server is at fault.
+    """Let the driver read times outside Python's range as text.
 
-    Its own readers are quicker, and nearly no table has such times.
+    False if it already does, or the error was the server's. The usual readers are faster, and
+    nearly no table has such times.
     """
     from psycopg import DataError
     from psycopg.types import datetime as usual

@@ -20,10 +20,10 @@ def _options(given: Iterable[str]) -> set[str]:
 
 
 def _keep_commits(engine: Any) -> None:
-    """Have commits be on the disk when they return, however the library was built.
+    """Make commits durable when they return, however the library was built.
 
-    EXTRA would flush the folder too, from which a journal may come back that takes the last commit
-    away when the power goes: a publisher asks its targets then. It costs a third of a small batch.
+    EXTRA would flush the folder too: without it a power failure may bring back a journal and undo
+    the last commit; a publisher then asks its targets. EXTRA costs a third of a small batch.
     """
     from sqlalchemy import event
 

@@ -140,7 +140,7 @@ _FORMS: Final = {
 
 
 def _is_untyped(column: Column) -> bool:
-    """Without a declared type SQLite compares nothing with text but text."""
+    """Return True for a column without a type: SQLite then compares text only with text."""
     return column.type.strip().lower() in ("", "null")
 
 

@@ -76,7 +76,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
     def bind(
         self, written: Iterable[WrittenRows | WrittenColumns], after: str = "", whole: bool = False
     ) -> Iterator[RowsDocument]:
-        """Documents of many rows each; the id of one is the change_seq of its last change."""
+        """Join rows to documents of many; a document's id is the change_seq of its last change."""
         partitions, sequencer = ChangeTables(self.settings, None).partitions, Sequencer(after)
         gathered = Gathered(partitions)
         for item in written:

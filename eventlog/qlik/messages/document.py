@@ -61,7 +61,7 @@ def _line(message: Message) -> bytes:
 
 
 def _text(content: bytes | None) -> str | None:
-    """Bytes in JSON: text as it is, anything else in Base64."""
+    """Write bytes in JSON: UTF-8 as text, anything else in Base64."""
     if content is None:
         return None
     try:

@@ -35,7 +35,7 @@ def plain(value: Decimal | int) -> str:
 
 
 def instant(value: dt.datetime) -> str:
-    """Date and time with a blank between them and six digits of the second."""
+    """Write date and time with a blank between them and six digits of the second."""
     # Without the zone, which only ever is UTC here.
     return value.isoformat(" ", "microseconds")[:26]
 
@@ -46,7 +46,9 @@ def clock(value: dt.time) -> str:
 
 
 def _scale(scale: int) -> ToJson:
-    """Decimals with the column's digits after the point; more than it has pass as they are."""
+    """Make a function writing decimals with the column's digits after the point; longer ones
+    unchanged.
+    """
     unit = Decimal(1).scaleb(-scale)
 
     def write(value: Decimal) -> str:

@@ -174,7 +174,7 @@ def _refuse_other_types(
     types: Mapping[str, type],
     of: str = "",
 ) -> None:
-    """DataError where a value is of another type; null is what is missing."""
+    """Raise DataError if a value is of another type; null counts as missing."""
     for name, kind in types.items():
         value = content.get(name)
         # By the exact type, for a bool is an int too.

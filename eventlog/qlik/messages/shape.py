@@ -41,7 +41,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def title(self) -> str:
-        """Schema and table."""
+        """Return schema and table."""
         return self.table.whole
 
     @cached_property

@@ -145,7 +145,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     def bind(
         self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False
     ) -> Iterator[MessagesDocument]:
-        """Documents of messages in the order given, with their changeSequence."""
+        """Join messages to documents in order, with their changeSequence."""
         return self._bind(written, Sequencer(after).step, whole)
 
     def bind_numbered(self, written: Iterable[WrittenMessage]) -> Iterator[MessagesDocument]:

@@ -81,7 +81,7 @@ def arrow_schema(columns: Sequence[ChangeColumn]) -> pa.Schema:
 
 @lru_cache(maxsize=1024)
 def arrow_type(sql_type: str) -> pa.DataType:
-    """Arrow's type for a column; numbers without a known precision stay exact as text."""
+    """Choose Arrow's type for a column; numbers of unknown precision stay exact as text."""
     kind = qlik_type(sql_type)
     word = kind.forms.parquet
     if word == "decimal":

@@ -51,9 +51,7 @@ def _format(
 
 
 def batch_size(settings: EventSettings, *, answers: bool) -> int:
-    """Events in a document: one for a receiver that `answers` each document, unless the settings
-    say more.
-    """
+    """Return events per document: one if the receiver `answers` each, unless set otherwise."""
     if settings.batch_size:
         return settings.batch_size
     return 1 if answers else BATCH_EVENTS

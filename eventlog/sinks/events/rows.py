@@ -112,9 +112,7 @@ class TableRows:
 
 
 def json_field(_column: Column, kind: QlikType) -> FieldType:
-    """Plain JSON: exact numbers with a fraction are text, bytes are Base64, dates and times are ISO
-    8601.
-    """
+    """Choose plain JSON: exact fractions as text, bytes in Base64, times in ISO 8601."""
     return FieldType(type=kind.name, write=_PLAIN.get(kind.name, as_it_is))
 
 

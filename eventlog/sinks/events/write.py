@@ -211,10 +211,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         after: str = "",
         whole: bool = False,
     ) -> Iterator[Document]:
-        """Documents of events that go to one place, in the order given.
-
-        Ids come from positions, as those of XDS do.
-        """
+        """Join events of one place to documents, in order; ids come from positions, as in XDS."""
         # What was one document must stay one, however many events it has: another one would be no
         # repeat.
         size = None if whole else self.batch_size
@@ -351,10 +348,7 @@ def find_cut_transactions(events: Iterable[WrittenEvent]) -> tuple[CutTransactio
 
 
 def _batches(written: Iterable[WrittenEvent], size: int | None) -> Iterator[list[WrittenEvent]]:
-    """So many events at most that go to one place.
-
-    Without a size all, for what was one document must stay one.
-    """
+    """Yield batches of at most so many events of one place; without a size, all of them."""
     events = iter(written)
     left: list[WrittenEvent] = []
     if size is None:

@@ -85,7 +85,7 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
 
 
 def trust(settings: HttpSettings) -> ssl.SSLContext:
-    """Whom we believe, and who we are; ConfigError when a file cannot be used."""
+    """Load our certificate and trusted authorities; raise ConfigError for an unusable file."""
     import ssl
 
     for name in ("ca_file", "client_certificate", "client_key"):

@@ -303,7 +303,7 @@ class Poster:
         return body
 
     def _in_words(self, error: Exception) -> SinkError:
-        """Our error for what went wrong on the way."""
+        """Convert an error of the connection to ours."""
         if isinstance(error, ssl.SSLCertVerificationError):
             reason = error.verify_message.rstrip(".")
             message = f"The certificate of {self.address} is not trusted: {reason}."

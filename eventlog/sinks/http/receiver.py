@@ -103,7 +103,7 @@ class Receiver:
         self.url = f"http://{shown}:{self._server.server_address[1]}/"
 
     def serve(self) -> None:
-        """Answers until `stop` is called, or with `once` until a document was answered."""
+        """Answer requests until `stop` is called; with `once`, until a document is answered."""
         try:
             self._server.serve_forever(poll_interval=0.1)
         finally:

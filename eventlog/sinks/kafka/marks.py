@@ -105,7 +105,7 @@ def _runs(positions: list[Position]) -> tuple[Run, ...]:
 def mark_messages(
     settings: KafkaSettings, standing: TopicState, tables: Mapping[str, KnownStructure]
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of the messages that keep these marks."""
+    """Yield keys and values of messages for these marks."""
     key = _key(settings)
     value = msgspec.json.encode(standing)
     # A mark that no broker takes would stop the output for ever, so rather the reasons are cut.
@@ -159,7 +159,7 @@ def _read(
     partitions: list[int],
     isolation: str,
 ) -> list[tuple[bytes, bytes]]:
-    """Keys and values of the marks of all outputs."""
+    """Read keys and values of all outputs' marks."""
     messages = messages_of(settings, settings.marks_topic, partitions, isolation)
     return [(message.key() or b"", message.value() or b"") for message in messages]
 

@@ -105,7 +105,7 @@ class KafkaSink:
         return resolved
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """Messages of a transaction are unseen until it ends, and gone when it breaks off."""
+        """Do nothing: a transaction's messages are invisible until it commits."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes them in one transaction, committed when it returns.

@@ -96,9 +96,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
-    """ExpressionError where two names differ in their case alone, which tables of a lake take for
-    one.
-    """
+    """Raise ExpressionError if two names differ only in case: a lake's tables ignore case."""
     folded = [column.name.casefold() for column in columns]
     doubled = [name for name in folded if folded.count(name) > 1]
     if doubled:

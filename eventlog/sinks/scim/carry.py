@@ -61,7 +61,7 @@ class ScimReceiver:
         self.unique = {name: read_path(table.unique_path, "unique") for name, table in settings.tables.items()}
 
     def ask_again(self) -> None:
-        """Have the receiver say anew what it can do."""
+        """Ask the receiver again about its abilities at the next use."""
         self._abilities = None
 
     def abilities(self, client: ScimClient) -> Abilities:
@@ -230,7 +230,7 @@ class ScimCarrier:
         self._known.keep(name, known)
 
     def _update(self, request: ScimRequest, found: str) -> bool:
-        """Have a resource say what the whole object says; whether it is there."""
+        """Update a resource to the whole object; return True if it exists."""
         body, paths = filled(request.body, self._known.find), self._receiver.paths[request.mapping]
         return self._change(request, found, lambda resource: apply_whole(resource, body, paths))
 
@@ -301,7 +301,7 @@ class ScimCarrier:
     # --- what refers to objects that the receiver does not know yet -------------------------------
 
     def _await(self, request: ScimRequest) -> list[str]:
-        """Have what refers to unknown objects wait for them."""
+        """Keep references to unknown objects until these appear; return their names."""
         names: list[str] = []
         for name, place, operation in self._unresolved(request):
             told = msgspec.json.encode(Told(request.mapping, operation)).decode()
@@ -343,7 +343,7 @@ class ScimCarrier:
         return [name for name in referred(value) if self._known.find(name) is None]
 
     def _stop_waiting(self, request: ScimRequest) -> None:
-        """Have nothing wait that this request makes out of date."""
+        """Drop waiting references this request makes out of date."""
         is_all = request.ends or request.method == "POST"
         operations = () if is_all else (request.body or {})["Operations"]
         for name, awaiting in self._known.waiting_of(request.object):

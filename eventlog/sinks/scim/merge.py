@@ -42,7 +42,7 @@ def apply_operations(resource: Mapping[str, Any], operations: Sequence[Operation
 
 
 def apply_whole(resource: Mapping[str, Any], body: Mapping[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
-    """Have a resource say at these paths what a whole one says there; the rest of it stays."""
+    """Set a resource to a whole one at these paths; keep the rest."""
     after: dict[str, Any] = copy.deepcopy(dict(resource))
     groups: dict[Path, list[Path]] = {}
     for path in paths:

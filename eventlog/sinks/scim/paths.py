@@ -98,7 +98,7 @@ def _no_path(text: str, where: str) -> ConfigError:
 
 
 def set_value(resource: dict[str, Any], path: Path, value: Any) -> None:
-    """Have a resource say this at the path; None takes it out."""
+    """Set the value at the path; None removes it."""
     holder = _holder(resource, path, make=value is not None)
     if holder is None:
         return

@@ -36,7 +36,7 @@ def is_address(target: str) -> bool:
 
 
 def refuse_unknown(what: str, target: str) -> None:
-    """ConfigError for an address that is none of an object store; `what` is where it was written."""
+    """Raise ConfigError for an address of no object store; `what` names the setting."""
     scheme = _scheme(target)
     if scheme is None:
         return

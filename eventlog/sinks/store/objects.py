@@ -204,7 +204,7 @@ class Bucket:
             self.remove(notes)
 
     def each(self, act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """Has many requests on their way together; the first that fails ends it."""
+        """Run many requests at once; stop at the first that fails."""
         several = list(items)
         if len(several) < 2:
             return [act(item) for item in several]
@@ -284,7 +284,7 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
 
 
 def _profile() -> Any:
-    """Credentials of the profile that the environment names, by the library that knows profiles."""
+    """Load credentials of the environment's profile with boto3."""
     require("AWS_PROFILE", "boto3")
     from obstore.auth.boto3 import Boto3CredentialProvider
 

@@ -232,7 +232,7 @@ class StoredPlans:
         return position
 
     def _confirm(self) -> None:
-        """OccupiedError when somebody else has taken the place over since."""
+        """Raise OccupiedError if another publisher has taken the place over."""
         there = self._objects.read(POSITION)
         self._still_ours(self._read(there.content) if there else Position())
 

@@ -53,7 +53,7 @@ class WebhookOutput(
 
     @property
     def places(self) -> Places:
-        """Addresses below its `url`."""
+        """Name the output's places: addresses below its `url`."""
         return "address", "an address", ()
 
 

@@ -66,7 +66,7 @@ class HeldSide:
                     self._put_rows(connection, latest)
 
     def change(self, rows: Mapping[Key, Sequence[Any] | None]) -> None:
-        """Has these rows with these values, in the transaction of a step; None takes one away."""
+        """Change rows in the transaction of a step; None removes one."""
         with self._transactions.step() as connection:
             self._put_rows(
                 connection,
@@ -118,12 +118,12 @@ class HeldSide:
         return self._stands(json.dumps(key), self._row.first(key))
 
     def _stands(self, text: str, first: int | None) -> tuple[int, str]:
-        """By what a row is found: its place in the order of keys, where there is one, and its key."""
+        """Return the place and id to find a row by: place in the order of keys, if any, and key."""
         place = (_NOWHERE if first is None else first) if self._compared.counted else 0
         return place, text if len(text) <= ID_CHARACTERS else f"#{sha256(text.encode()).hexdigest()}"
 
     def _put_rows(self, connection: Connection, rows: Mapping[tuple[int, str], dict[str, Any] | None]) -> None:
-        """Has these rows in place of those that there were with their keys."""
+        """Replace the rows with these keys."""
         places = list(rows)
         for start in range(0, len(places), ASKED_KEYS):
             connection.execute(self._table.delete().where(self._among(places[start : start + ASKED_KEYS])))

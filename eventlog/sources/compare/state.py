@@ -86,7 +86,7 @@ class CompareState:
         return self._side(compared, row[0])
 
     def keep(self, name: str, compared: Compared, rows: Iterator[Sequence[Any]]) -> HeldSide:
-        """Has these rows in place of those that there were, with these columns; all at once, when they are written."""
+        """Replace a table's rows and columns, all at once when written."""
         former, held = self._shape(name), self._free()
         table = self._tables.define_held(held)
         with self.step() as connection:

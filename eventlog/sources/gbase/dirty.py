@@ -103,9 +103,7 @@ class DirtyReads:
         return []
 
     def close(self) -> None:
-        """DamageError when there was any that nobody has heard of, or when the last record never
-        came whole.
-        """
+        """Raise DamageError if there was unreported damage, or if the last record is incomplete."""
         # Left-over zeros or the end of an older record are no truncated record, so they are dropped
         # before the framer would call them one.
         if self._framer.damage is None and not self.record_is_kept():
@@ -205,9 +203,9 @@ class DirtyReads:
         return self._sure or may_begin(self._framer.rest, self._largest)
 
     def _find_written_end(self, chunk: bytes) -> int:
-        """Behind which byte everything is as it was in the buffer.
+        """Return the offset behind which the chunk equals the buffer before.
 
-        What was never seen before does not count.
+        Bytes never seen before do not count.
         """
         before = bytes(self._buffer[: len(chunk)])
         self._buffer[: len(chunk)] = chunk

@@ -314,13 +314,11 @@ def images(
     lose: Callable[[int], None] = lambda _: None,
     size: int = IMAGE_BYTES,
 ) -> Iterator[ImageBatch]:
-    """Batches of about `size` images, in the order of the commits.
+    """Yield batches of about `size` images, in order of commits.
 
-    Nothing is held longer than until its transaction ends.
-
-    DamageError, with the offset, comes when everything before the damage was handed out; so it does
-    when the stream ends with an error of the server. What is odd and no damage goes to
-    `report`; `lose` hears how many records were left out of which nobody knows the content.
+    Nothing is held longer than to the end of its transaction. DamageError, with the offset, comes
+    after everything before the damage; so does an error of the server. Oddities go to `report`;
+    `lose` gets the number of records left out with unknown content.
     """
     records = RecordReader(settings, report, spill, lose)
     framer = Framer(largest=settings.largest_record, skip_schemes=settings.skip_schemes)
@@ -351,7 +349,7 @@ def _pieces(
 
 
 def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[ImageBatch]:
-    """Pieces of one catalog together; what was gathered is handed out before an error is raised."""
+    """Join pieces of one catalog; yield them before an error is raised."""
     gathered: list[Image] = []
     catalog: Catalog | None = None
     # Raised once what came before it was handed out.

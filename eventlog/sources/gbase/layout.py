@@ -125,9 +125,9 @@ def read_type(text: str) -> ColumnType:
 
 
 def _decimal(name: str, numbers: list[int]) -> ColumnType:
-    """`decimal` floats with 16 digits, `decimal(p)` with p.
+    """Return the type: `decimal` floats with 16 digits, `decimal(p)` with p.
 
-    Money has always decimals, two if nothing is said.
+    Money always has decimals, two by default.
     """
     precision = numbers[0] if numbers else 16
     scale = 2 if name == "money" else None

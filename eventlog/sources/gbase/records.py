@@ -139,7 +139,7 @@ class Framer:
 
     @property
     def kept(self) -> int:
-        """Bytes of a record that has not come whole."""
+        """Count the bytes of an incomplete record."""
         return self._kept
 
     @property
@@ -176,9 +176,7 @@ class Framer:
         return dropped
 
     def close(self) -> None:
-        """DamageError when there was any that nobody has heard of, or when the last record never
-        came whole.
-        """
+        """Raise DamageError if there was unreported damage, or if the last record is incomplete."""
         self._raise_damage()
         if self._kept:
             missing = self._needed - self._kept

@@ -35,10 +35,7 @@ class Driver(Protocol):
         """
 
     def read(self, session: int, most: int) -> bytes:
-        """At most so many bytes of the session, as `ifx_lo_read` gives them.
-
-        Only those that it says it has read.
-        """
+        """Read at most so many bytes of the session, only those `ifx_lo_read` reports as read."""
 
     def captures(self, table: str, but: int) -> int:
         """Count other sessions capturing `database:owner.table`, by syscdctabs."""
@@ -148,7 +145,7 @@ class CaptureSession:
 
 
 def parts_of(table: str) -> tuple[str, str, str]:
-    """Database, owner and name of `database:owner.table`."""
+    """Split `database:owner.table`."""
     database, _, rest = table.partition(":")
     owner, _, name = rest.rpartition(".")
     if not (database and owner and name):

@@ -144,7 +144,7 @@ class LinterEmulator:
 
 
 def spread(first: bytes, second: bytes, lengths: Lengths) -> Sequence[tuple[int, int, bytes]]:
-    """LEN1, LEN2 and DATA of each row that an operation's parts take; DATA has its fixed size."""
+    """Return LEN1, LEN2 and DATA for each row of an operation; DATA has its fixed size."""
     joined = first + second
     starts = range(0, max(len(joined), 1), DATA_BYTES)
     if lengths == "totals":

@@ -191,8 +191,8 @@ def _by_table(named: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_names(tables: tuple[Table, ...], settings: ReadingSettings) -> None:
-    """ConfigError where a setting names a table that the schema file does not have: it would have
-    no effect.
+    """Raise ConfigError if a setting names a table missing from the schema file: it would have no
+    effect.
     """
     known = {table.name.casefold(): table.name for table in tables}
     for name in settings.codecs:

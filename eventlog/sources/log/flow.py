@@ -182,7 +182,7 @@ class Flow(Struct, frozen=True, kw_only=True):
 
 
 def patience(settings: Polling) -> float:
-    """Seconds after which a row that waits is late."""
+    """Return seconds after which a waiting row is late."""
     # It publishes at these times only, and they may be a day apart.
     if settings.time_of_day:
         return DAY_SECONDS + LATE_SECONDS

@@ -115,17 +115,19 @@ class LogLock:
         return sight
 
     def confirm_lease(self) -> None:
-        """OccupiedError when somebody else has the lock; else a third of the lease is left.
+        """Raise OccupiedError if another publisher has the lock; else a third of the lease is left.
 
-        To be called before anything is written to an output, and never inside a transaction that
-        has locked the mark: the renewal would wait for that.
+        Call it before writing to an output, never in a transaction that locks the mark: the renewal
+        would wait for it.
         """
         # The database is asked only when the lease may have run out.
         if self.tenure is None or self._kept is None or not (self._kept.fresh or self._kept.renew()):
             self._lose()
 
     def assure(self, connection: Connection) -> None:
-        """OccupiedError when somebody else has the lock; nobody takes it in this transaction."""
+        """Raise OccupiedError if another publisher has the lock; nobody takes it in this
+        transaction.
+        """
         if not self.taken or not self._touch(connection, self.token):
             self._lose()
 

@@ -292,10 +292,9 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
 
 def find_torn_places(rows: Rows, end: int) -> set[int]:
-    """Places before `end` of field rows whose change goes on behind it, among rows of others.
+    """Find field rows before `end` whose change continues behind it, between rows of others.
 
-    Where a change ends is what the rules say of these rows: its object's next one has another kind,
-    or a column again.
+    A change ends where its object's next row has another kind, or repeats a column.
     """
     behind: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows[end : end + NEAR_ROWS]:

@@ -177,7 +177,7 @@ class Writing:
         return self._log.numbers.number(self._connection, table, columns, first, case_sensitive=case_sensitive)
 
     def flush(self) -> None:
-        """Has all rows written so far stand in the log."""
+        """Insert all rows written so far."""
         if self._rows:
             self._log.insert(self._connection, self._rows)
         self._rows = []

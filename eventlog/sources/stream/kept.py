@@ -34,7 +34,7 @@ class StreamKeeper(Protocol):
         """Return our tenure, or None; raises OccupiedError once lost."""
 
     def confirm(self) -> None:
-        """OccupiedError when this publisher has it no more, as far as is known."""
+        """Raise OccupiedError if the tenure is lost, as far as known."""
 
     def marks(self) -> StreamMarks:
         """Read the marks again."""
@@ -107,7 +107,7 @@ class DatabaseMarks:
                     self._lock.mark(connection, name, value)
 
     def assure(self, connection: Connection) -> None:
-        """OccupiedError when somebody else has the lock; nobody takes it before the caller's transaction ends."""
+        """Raise OccupiedError if another has the lock; nobody takes it in the caller's transaction."""
         self._lock.assure(connection)
 
 
