@@ -150,10 +150,15 @@ def writes(name: str) -> Callable[[Called], bool]:
 
 
 def reads(it: Called) -> bool:
-    """Whether it reads the pipe, which has no end while this process has it open."""
-    with suppress(OSError):
-        it.pipe = os.open(it.place / "pipe", os.O_WRONLY | os.O_NONBLOCK)
-    return it.pipe is not None
+    """Whether it waits for bytes of the pipe, which has no end while this process has it open.
+
+    Python sees a signal between two of its steps, or because it interrupts a read. One that comes in the
+    microseconds between the last step and the read waits for the next one, in every program of Python.
+    """
+    if it.pipe is None:
+        with suppress(OSError):
+            it.pipe = os.open(it.place / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+    return it.pipe is not None and it.sleeps()
 
 
 def loads(it: Called) -> bool:
