@@ -153,7 +153,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
         """Map every attribute but the key by name; in the order of columns, the children's last."""
-        of_class = [self._own_attribute(column) for column in self.columns if column.name not in self.key]
+        of_class = [self.own_attribute(column) for column in self.columns if column.name not in self.key]
         for child in self.children:
             for column in child.columns:
                 if column.name not in child.parent_key:  # which says whose it is, and no more
@@ -164,7 +164,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @cached_property
     def loggable(self) -> dict[str, Attribute]:
         """Map every attribute that a field event may name, key columns included."""
-        own = [self._own_attribute(column) for column in self.key_columns]
+        own = [self.own_attribute(column) for column in self.key_columns]
         left_out = {attribute.name: attribute for attribute in self.left_out}
         # An attribute that is captured counts before one of the same name that is left out.
         return {attribute.name: attribute for attribute in own} | self.attributes | left_out
@@ -174,7 +174,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         """Name the attributes with several values."""
         return frozenset(name for name, attribute in self.attributes.items() if attribute.multiple)
 
-    def _own_attribute(self, column: Column) -> Attribute:
+    def own_attribute(self, column: Column) -> Attribute:
+        """Describe the attribute that is a column of the table itself."""
         if not self.view:
             return Attribute(name=column.called or column.name, column=column)
         read = read_column_name(column.name)

@@ -133,7 +133,7 @@ class Shape:
         """Remove attributes from the table."""
         gone = frozenset(names)
         self.hide(gone)
-        columns = tuple(column for column in self.table.columns if self._name_attribute(column) not in gone)
+        columns = tuple(column for column in self.table.columns if self.table.own_attribute(column).name not in gone)
         children = []
         for child in self.table.children:
             # The columns that name the parent stay: by them its rows are found.
@@ -150,7 +150,9 @@ class Shape:
         """Rename attributes of the table, and its class."""
         self._source = {names.get(now, now): source for now, source in self._source.items()}
         self.spoken = {names.get(now, now) for now in self.spoken}
-        columns = tuple(_call_column(column, names.get(self._name_attribute(column))) for column in self.table.columns)
+        columns = tuple(
+            _call_column(column, names.get(self.table.own_attribute(column).name)) for column in self.table.columns
+        )
         children = []
         for child in self.table.children:
             renamed = [_call_column(column, names.get(_child_name(child.name, column))) for column in child.columns]
@@ -173,7 +175,7 @@ class Shape:
             references = column.references if refers else None
             return replace(column, type=sql_type, made=None, references=references)
 
-        columns = tuple(retype_column(column, self._name_attribute(column)) for column in self.table.columns)
+        columns = tuple(retype_column(column, self.table.own_attribute(column).name) for column in self.table.columns)
         children = []
         for child in self.table.children:
             own = [retype_column(column, _child_name(child.name, column)) for column in child.columns]
@@ -194,13 +196,6 @@ class Shape:
                 column = Column(name=name, type=sql_type)
             self.table = replace(self.table, columns=(*self.table.columns, column))
         self._source.pop(name, None)
-
-    def _name_attribute(self, column: Column) -> str:
-        """Return the attribute's name of an own column."""
-        for attribute in self.table.loggable.values():
-            if attribute.child is None and attribute.column.name == column.name:
-                return attribute.name
-        return column.name
 
 
 def _child_name(child: str, column: Column) -> str:

@@ -8,6 +8,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.care.flow import Rate
+from eventlog.care.listing import Filters
+from eventlog.care.status import Facts
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.publisher.books import Turn
@@ -16,7 +19,7 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from eventlog.web import collector
 from eventlog.web.collector import Collector
-from eventlog.web.reading import History, PageReading, Sample
+from eventlog.web.reading import History, PageReading, ReasonCount, Sample
 from eventlog.web.verdict import headline
 from eventlog.web.words import word_of
 from tests.conformance.event_logs import installed
@@ -61,3 +64,28 @@ def test_an_output_that_fails_is_shown_and_measured_again(sqlite: Engine, monkey
     shown = seen.reading().output(output)
     assert shown is not None
     assert shown.standing.is_failing
+
+
+def test_rows_are_counted_by_letter_and_by_reason_where_somebody_has_counted_them() -> None:
+    facts = Facts(
+        log="event_log",
+        rows={"S": 7, "E": 3},
+        ignored={"F": 1},
+        oldest_waiting=None,
+        lag_seconds=None,
+        rate=Rate(rows=0, seconds=60, per_second=0.0),
+        last_error=None,
+        triggers={},
+    )
+    reasons = [
+        ReasonCount(status="E", reason="refused", rows=2),
+        ReasonCount(status="E", reason="invalid", rows=1),
+        ReasonCount(status="F", reason="refused", rows=1),
+        ReasonCount(status=None, reason="refused", rows=9),
+    ]
+    counted = replace(READING, facts=facts, reasons=reasons, flow=None)
+    assert counted.count_rows(Filters()) == 11
+    assert counted.count_rows(Filters(letters="E")) == 3
+    assert counted.count_rows(Filters(letters="EF", reason="refused")) == 3
+    for nobody in (Filters(reason="refused"), Filters(letters="NE", reason="refused"), Filters(key="idu=1")):
+        assert counted.count_rows(nobody) is None

@@ -255,8 +255,7 @@ class TableRenderer:
                 return key_of(row, self.shape.values.key, self.shape.names)
             case "table":
                 return self.shape.title.encode()
-            case "none":
-                return None
+        return None
 
     def _join_key(self, key: str) -> str:
         separator = self.shape.settings.key_separator

@@ -21,6 +21,7 @@ from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, OUTCOME, REFUSAL, R
 from eventlog.core.model import Event, Kind, RowId
 from eventlog.core.rules.definitions import Definition, Definitions
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.policies.steps import Redact
 from tests.support.converting import LogRow, log_row, row_of
 from tests.support.daily import daily
 from tests.support.examples import examples
@@ -156,6 +157,15 @@ def test_rows_are_read_by_the_definitions_of_their_time(monkeypatch: pytest.Monk
     assert told(pieces) == told(whole)
     for form in (MessageFiles(), TableFiles()):
         assert told(results(rows, 1, conversion=replace(conversion, format=form)))
+    # Steps name columns as they are called today, so what has no such name is left out.
+    stepped = replace(conversion, steps=(Redact(attributes=("mail",)),))
+    assert written(results(rows, conversion=stepped)) == {
+        2: ["name"],
+        3: ["mail"],
+        5: ["mail"],
+        6: ["mail"],
+        7: ["mail"],
+    }
 
 
 def test_whole_transactions_say_where_they_end() -> None:
@@ -164,3 +174,5 @@ def test_whole_transactions_say_where_they_end() -> None:
     kinds = [kind_of(batch) for batch in results(rows, conversion=whole)]
     assert ENDING in kinds
     assert CHANGE in kinds
+    nothing = [kind_of(batch) for batch in results([log_row(1, table_key="nonsense")], conversion=whole)]
+    assert nothing == [OUTCOME]

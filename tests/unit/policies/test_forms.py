@@ -202,3 +202,10 @@ def test_what_lies_before_all_times_is_no_time() -> None:
 
 def test_a_step_for_attributes_that_a_table_has_not_does_nothing() -> None:
     assert told(steps.Number(attributes=("wage",)), change("name", "x")) == {"name": "x"}
+
+
+def test_where_no_package_offers_functions_none_is_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.policies.expressions.offers", lambda _group: [])
+    with pytest.raises(ConfigError, match="no package offers greet") as caught:
+        Policy((call("greet"),), CATALOG)
+    assert caught.value.hint == "Install the package that has it where eventlog runs."

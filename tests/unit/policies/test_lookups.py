@@ -148,13 +148,16 @@ def test_what_there_is_not_is_refused_with_the_nearest_name(step: Lookup, said: 
     assert said in str(error.value)
 
 
-def test_pieces_of_a_long_object_are_told_the_same() -> None:
+@pytest.mark.parametrize("needy", [True, False])
+def test_pieces_of_a_long_object_are_told_the_same(*, needy: bool) -> None:
     policy = Policy((NAME,), CATALOG)
     events = [
         event(1, Kind.UPDATE_FIELD, column="dept", old="7", new="8"),
         event(2, Kind.UPDATE_FIELD, column="dept", old="8", new="7"),
     ]
-    round_ = Round(catalog=CATALOG, reader=MemoryRows(ROWS), needs=policy.needs, looks=policy.looks)
+    round_ = Round(catalog=CATALOG, reader=MemoryRows(ROWS), looks=policy.looks)
+    if needy:
+        round_ = replace(round_, needs=policy.needs)
     found: list[Change] = []
     for _ in decide_pieces(round_, lambda: [[one] for one in events], found.append):
         pass

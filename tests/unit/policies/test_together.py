@@ -88,3 +88,11 @@ def test_what_changes_need_is_remembered_and_forgotten(monkeypatch: pytest.Monke
             assert policy.needs(change(fname=["x", "y"])) == {"lname"}
         assert policy.needs(change(salary=["x", "y"])) == {"fname", "lname"}
         assert policy.needs(change(lname=["x", "y"], fname=["x", "y"])) == frozenset()
+
+
+def test_of_a_whole_row_what_no_single_step_leaves_out_is_told() -> None:
+    """Together nothing seems to be left: one step makes the values equal, another one drops what is not there."""
+    one = replace(change(fname=["a", "b"]), whole=True)
+    told = Policy((steps.Redact(attributes=("fname",)), steps.Drop(attributes=("lname",))), CATALOG).tell(one)
+    assert isinstance(told, Change)
+    assert [(edit.column, edit.old == edit.new) for edit in told.edits] == [("fname", True)]

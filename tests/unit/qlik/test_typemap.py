@@ -26,3 +26,8 @@ def test_texts_have_their_length(sql_type: str) -> None:
 def test_an_amount_of_money_has_two_digits_behind_the_point() -> None:
     assert qlik_type("money") == QlikType("NUMERIC", 0, 19, 2)
     assert qlik_type("money(16,4)") == QlikType("NUMERIC", 0, 16, 4)
+
+
+def test_a_real_number_may_have_single_precision() -> None:
+    assert qlik_type("real") == QlikType("REAL4", 7)
+    assert qlik_type("double precision") == QlikType("REAL8", 14)

@@ -254,3 +254,19 @@ def test_a_name_means_the_class_that_is_known_to_be_called_so() -> None:
     assert span_of(definitions, event(49, "usr", "name")).former == {("log", "usr"): then}
     assert span_of(definitions, event(49, "log.usr", "fax"), event(120, "usr", "fax")).former == {("log", "usr"): then}
     assert span_of(definitions, event(120, "usr", "name"), event(120, "hr.usr", "name")).former == {}
+
+
+def test_a_row_from_before_all_definitions_goes_by_the_first() -> None:
+    first = Definition(table=FORMER.table, today=TODAY, renamed={"post": "mail"}, first=10)
+    found = span_of(history(first, LATEST), event(5, "person", "name"))
+    assert found.former[PERSON] is first
+
+
+def test_of_a_class_that_is_gone_no_key_has_a_name_of_today() -> None:
+    gone = Definition(table=table("gone", key="number"), today=None)
+    assert history(gone, LATEST).former_keys == {PERSON: {frozenset({"id"})}}
+
+
+def test_runs_of_one_object_end_where_its_definition_does() -> None:
+    rows = [event(1, "nobody"), event(98, "person"), event(99, "person"), event(100, "person")]
+    assert [(PERSON in span.former, count) for span, count in history().runs(rows)] == [(True, 3), (False, 1)]

@@ -293,3 +293,13 @@ def test_coalesced_the_row_stays_whole_or_nothing_is_told(last: str, edits: list
     assert [[(one.old, one.new) for one in change.edits] for change in decision.changes] == ([edits] if edits else [])
     assert all(change.whole for change in decision.changes)
     assert {outcome.reason for outcome in decision.outcomes} == {Reason.PUBLISHED if edits else Reason.NOTHING}
+
+
+def test_coalesced_a_side_with_other_columns_tells_what_it_lacks_as_new() -> None:
+    catalog = with_images(usr={7: NAMES, 8: ("fname",)})
+    decision = decided(log((6, None, '["8","Jack"]', '["7","John","Doe"]')), catalog, Options(coalesce=True))
+    edits = [edit for change in decision.changes for edit in change.edits]
+    assert [(edit.column, edit.old, edit.new, edit.reset) for edit in edits] == [
+        ("fname", "Jack", "John", False),
+        ("lname", None, "Doe", True),
+    ]

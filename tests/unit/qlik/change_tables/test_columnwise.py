@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transaction, Who
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
@@ -234,3 +234,22 @@ def test_the_quick_way_cuts_partitions_where_one_by_one_cuts_them() -> None:
 @pytest.mark.parametrize("column", ["idu", "nowhere"])
 def test_images_with_columns_of_the_key_or_of_nobody_are_asked_one_by_one(column: str) -> None:
     assert taken(images(*[(1, 2)] * 8, column=column), before_image=True) is None
+
+
+def test_what_is_unusual_among_rows_that_did_not_change_is_asked_one_by_one() -> None:
+    assert taken([*images(*[(1, 2), (3, 3)] * 4), *images((1, 2), key="other=1")]) is None
+
+
+def test_a_table_in_which_nothing_changed_is_no_block_beside_others() -> None:
+    document = taken([*images(*[(1, 1)] * 8), *images(*[("x", "y")] * 8, table="pair", column="x", key="b=1+a=k")])
+    assert document is not None
+    assert [block.table.name for block in document.blocks] == ["pair"]
+
+
+def test_who_is_behind_a_change_comes_column_by_column_too() -> None:
+    changes = [replace(one, who=Who(user="ann", context="job")) for one in images(*[(1, 2)] * 8)]
+    form = ChangeTableFormat(settings=ChangeTableSettings())
+    columns = lay_out(ChangeTables(form.settings, CATALOG, who=True), changes)
+    assert columns is not None
+    [(_, _, laid)] = columns.tables
+    assert list(laid.cells[6:8]) == [["ann"] * 16, ["job"] * 16]

@@ -144,3 +144,9 @@ def test_rows_that_waited_are_read_as_their_table_was_described_then() -> None:
         begin(5, 9) + new + commit(7, 7) + commit(8, 9) + commit(9, 8),
     )
     assert [sorted(one.after or {}) for one in found] == [["c1", "c2"], ["c1", "c2", "c3"], ["c1", "c2"]]
+
+
+def test_of_a_long_value_that_cannot_be_read_the_beginning_is_shown() -> None:
+    layout = layout_of(1, "c1 char(60)")
+    with pytest.raises(DataError, match=rf"the column c1 holds no char\(60\) \({'ff' * 40}…\): "):
+        GBaseRowReader(layout, TextRules())(bytes(36) + b"\xff" * 60, 36)

@@ -293,3 +293,10 @@ def test_files_that_cannot_be_read_are_sentences(tmp_path: Path) -> None:
 def test_a_publisher_refuses_files_with_rubbish_in_words() -> None:
     with pytest.raises(ConfigError, match=r"source\.gbase\.dirty is for finished files.*eventlog convert"):
         gbase_reader(GBaseSettings(path="stream.hex", dirty=True))
+
+
+def test_a_table_is_found_by_its_number_in_the_schema_file() -> None:
+    known = Catalog([Table(name=f"t{number}", columns=(Column(name="c1", key=1),), number=number) for number in (4, 5)])
+    layout = layout_of(5, "c1 integer")
+    assert table_of(5, layout, GBaseSettings(), known).name == "t5"
+    assert table_of(6, layout, GBaseSettings(), known).name == "table_6"

@@ -102,6 +102,7 @@ def test_damage() -> None:
         row(syslog_addr=7, extdata=1),
         commit(8, len1=2, data=b"ab"),
         row(syslog_addr=9, tabnum_src=99),
+        commit(10, typ=10, len1=2, data=b"ab"),
     ]
     check("damage", dump(rows))
 
