@@ -277,7 +277,8 @@ class Publisher:
                     line.trouble = error
                     raise
                 yield report
-                if not report.moved:
+                # Who looks whether rows wait does so at once: another turn would do the same, and more.
+                if not report.moved or (line.took_all and self._rest.looks):
                     break
             return
         self._hold_up()

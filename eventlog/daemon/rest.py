@@ -31,7 +31,7 @@ from eventlog.core.errors import MachineError, SinkError
 from eventlog.daemon.vitals import PART, PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.reader import JournalReader
-from eventlog.sql.access import in_our_words, verbatim
+from eventlog.sql.access import in_our_words, prepare_session, verbatim
 from eventlog.sql.dialect import offers, statement
 from eventlog.sql.log import Log
 from eventlog.sql.pooler import IS_POOLED
@@ -87,6 +87,11 @@ class CycleWait:
     def by_time_of_day(self) -> bool:
         """Return True if cycles only begin at times of day."""
         return bool(self._table.times)
+
+    @property
+    def looks(self) -> bool:
+        """Whether it is looked at once whether rows wait."""
+        return self._wakeup is not None
 
     def note_work(self) -> None:
         """Note a cycle that found rows."""
@@ -299,6 +304,7 @@ class Wakeup:
         """Return the session; queries in it cost no transaction."""
         if self._session is None:
             self._session = self._log.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            prepare_session(self._session, self._log.dialect)
             # LISTEN belongs to a session: a new one has to say it again.
             self._listens = False
         return self._session

@@ -35,7 +35,7 @@ from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
 from eventlog.publisher.making import MadePlan, PlanMaker
-from eventlog.publisher.plans import Done, HoldsChangedError
+from eventlog.publisher.plans import Done, HoldsChangedError, TablesChangedError
 from eventlog.publisher.restored import Given, adopt_given, compare_plans
 from eventlog.publisher.sending import Again, HandOver, may_go
 from eventlog.publisher.table_faults import try_tables
@@ -99,10 +99,10 @@ class Consumer:
             turn = self._step(tenure)
             # The books are those of the plan that was handed over, which may be an earlier one's.
             turn = self._books.close_turn(turn)
-        except HoldsChangedError:
+        except (HoldsChangedError, TablesChangedError) as error:
             self._asked = None
             self._forget_ahead()
-            turn = Turn(moved=True)
+            turn = Turn(moved=True, stale=frozenset() if isinstance(error, TablesChangedError) else None)
         except BaseException as error:
             self._asked = None
             self._forget_ahead()
@@ -213,10 +213,13 @@ class Consumer:
                 later = min([time for time in times if time > now], default=again)
                 # The journal goes by milliseconds.
                 return Turn(later=None if later is None else (later - now) / 1000)
-            if not self._decider.knows_tables(view.memory, view.ask):
+            # With few rows the plan asks whether tables were altered: that saves a way to the database.
+            history = self._decider.stamp if taken.is_all else None
+            knows = self._decider.knows_tracked(view.memory)
+            if not knows or (history is None and not self._decider.knows_tables(view.memory, view.ask)):
                 return Turn(stale=frozenset())
         self._trace = trace = self._join_trace(taken, began)
-        made = self._maker.make(self._decider, taken, now, row, after=self._after, trace=trace)
+        made = self._maker.make(self._decider, taken, now, row, after=self._after, trace=trace, history=history)
         if isinstance(made, Turn):
             return made
         return self._plan(made)
@@ -278,12 +281,13 @@ class Consumer:
         documents = made.encoded.documents
         began = time_ns()
         following = self._take_ahead(made, now)
+        took_all = False
         if following is None:
-            self._deliver(made, now)
+            took_all = self._deliver(made, now) and made.taken.is_all and not made.plan.parked
         else:
             self._deliver_beside(made, following, began, now)
         self._after = documents[-1].id
-        return Turn(documents=len(documents), moved=True)
+        return Turn(documents=len(documents), moved=True, took_all=took_all)
 
     def _deliver(self, made: MadePlan, now: int) -> bool:
         """Commits a plan at the target, and enters what became of it; whether all of it is over."""

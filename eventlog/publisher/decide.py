@@ -239,9 +239,13 @@ class Decider:
         To be asked after the rows: a reader of one that was written after DDL sees the entry of that DDL.
         The other way round DDL could come between the two looks.
         """
-        if self.tracked is not None and self.tracked != memory.tracked:
+        if not self.knows_tracked(memory):
             return False
         return self.stamp is None or int(ask("history_stamp")[0][0]) == self.stamp
+
+    def knows_tracked(self, memory: Memory) -> bool:
+        """Whether no table was tracked since, as far as memory knows."""
+        return self.tracked is None or self.tracked == memory.tracked
 
     def _join_parts(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:
         """Join left and new parts: to one where tables look the same."""

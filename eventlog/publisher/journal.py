@@ -136,11 +136,14 @@ class Journal(JournalWriter):
 
     def plan(self, name: str, plan: TakePlan) -> Settled:
         """Makes durable where rows go, before anything goes out; which rows got their letter."""
+        if self._plan_at_once(name, plan):
+            return Settled()
         # What goes out must be on disk: a target whose plan no journal knows would get rows twice.
         with self.transaction(soon=not plan.planned) as (connection, memory):
             is_sealed = plan.sealed is not None and plan.sealed.records.meets(memory.taken)
             if memory.stamp != plan.stamp or is_sealed:
                 raise HoldsChangedError("Rows were held or sealed at the same time: read again.")
+            self._refuse_alterations(connection, plan.history)
             if not memory.batches.keys() >= set(plan.passed):
                 raise HoldsChangedError("A batch was joined at the same time; it is read again.")
             row = memory.output(name)
@@ -180,6 +183,8 @@ class Journal(JournalWriter):
 
     def done(self, name: str, done: Done) -> Settled:
         """Acknowledge planned documents; park rows to be retried."""
+        if (settled := self._finish_at_once(name, done)) is not None:
+            return settled
         # Should this not be on disk when a machine fails, a target that can be asked repeats it.
         with self.transaction(soon=done.asked) as (connection, memory):
             self._refuse_doubts(done.doubts)

@@ -63,9 +63,14 @@ class PlanMaker:
         *,
         after: str,
         trace: BatchTrace | None,
+        history: int | None = None,
     ) -> MadePlan | Turn:
-        """Decides the rows of a take."""
+        """Decides the rows of a take. Where `history` is not None nobody has asked yet whether it is so."""
         encoded = self._encode(decider, taken, now, row.told, after, trace)
+        if history is not None and (encoded.outcomes or encoded.left):
+            with self._journal.reading() as view:
+                if not decider.knows_tables(view.memory, view.ask):
+                    return Turn(stale=frozenset())
         if encoded.outcomes:
             causes = causes_of(taken.events, list(encoded.outcomes.values()))
             # A row that cannot be read may be of a table that has changed since the decider looked
@@ -89,6 +94,7 @@ class PlanMaker:
         readable = self._journal.faults.find_ended(self._output.name, taken, again.faulty)
         plan = TakePlan(
             stamp=taken.stamp,
+            history=history,
             plan=plan_id,
             is_asked=asked,
             sealed=taken.sealed,

@@ -36,6 +36,8 @@ class Sealed(Struct, frozen=True):
     events: Sequence[Event] | None = None
     is_new: bool = False
     """Its events were read just now: nobody has to ask whether they still wait."""
+    more: bool = True
+    """Whether others may have waited behind them."""
 
     def join(self, later: Sealed) -> Sealed:
         """Join both to one, whose events are read again."""

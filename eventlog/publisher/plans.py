@@ -21,6 +21,10 @@ class HoldsChangedError(EventlogError):
     """Somebody held, released or gave up rows since they were read: they are read again."""
 
 
+class TablesChangedError(EventlogError):
+    """Tables were altered since the decider looked at them: it looks again."""
+
+
 class TakePlan(Struct, frozen=True, kw_only=True):
     """Where the rows of a take go: into documents, to those that wait, or over, unpublished.
 
@@ -32,6 +36,8 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     """
 
     stamp: str
+    history: int | None = None
+    """What the history of the tables must say still; None where it was asked already."""
     plan: str = ""
     is_asked: bool = False
     sealed: Sealed | None = None

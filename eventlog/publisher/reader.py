@@ -32,6 +32,12 @@ LATE_SECONDS: Final = 1.0
 """A clock that is so much earlier than before was set back, and not looked at slowly."""
 
 
+FRESH_SECONDS: Final = 0.05
+"""For so long a turn goes by the mark that was read when it was found that rows wait."""
+
+STAMP_SECONDS: Final = 0.01
+"""Who looks often whether rows wait reads the mark so often."""
+
 NEVER_HELD: Final = "-"
 """Stands for the mark `holding` of a log of which no row was ever held."""
 
@@ -54,6 +60,10 @@ class JournalReader:
         self._lock: LogLock | None = None
         self._checks_numbers = False
         """Whether it is looked whether the numbers of new rows are their own."""
+        self._found = float("-inf")
+        """When the mark was read last, if rows were found to wait and nobody has read them since."""
+        self._stamped = float("-inf")
+        """When the mark was read last, or found to be as memory has it."""
         self._written = ""
         """The text that the last known transaction has written into the mark `written`."""
         self.doubts = 0
@@ -68,8 +78,11 @@ class JournalReader:
             try:
                 with self.log.transaction(lone=True) as connection:
                     # The mark is read first: what somebody writes after it has the plan fail.
-                    marks = self.ask(connection, "journal_stamp")
-                    stamp = self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
+                    found, self._found = self._found, float("-inf")
+                    if self._memory is not None and monotonic() - found <= FRESH_SECONDS:
+                        stamp = self._memory.stamp
+                    else:
+                        stamp = self._read_stamp(connection)
                     memory = self.memory_of(connection, stamp)
                     yield View(self.log, self.settings, self.rows, connection, memory)
             except BaseException:
@@ -118,6 +131,11 @@ class JournalReader:
             self._memory = None
             self._clock_went_back = True  # its times may be those of another server
             self.faults.doubt()
+
+    def _read_stamp(self, connection: Connection) -> str:
+        marks = self.ask(connection, "journal_stamp")
+        self._stamped = monotonic()
+        return self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
 
     def _stamp(self, holding: str, written: str | None) -> str:
         """Return what memory goes by: another text where somebody has held rows, or the database has
@@ -223,11 +241,13 @@ class JournalReader:
     def anything(self, connection: Connection) -> bool:
         """Return True if untaken rows wait, or rows were held or released since."""
         with self.one_at_a_time:
-            marks = self.ask(connection, "journal_stamp")
-            stamp = self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
-            if self._memory is None or stamp != self._memory.stamp:
+            is_due = monotonic() - self._stamped >= STAMP_SECONDS
+            if self._memory is None or (is_due and self._read_stamp(connection) != self._memory.stamp):
                 return True
             # Rows of a conversion that is not over: nobody else may take them.
             if self._memory.reserved_above is not None:
                 return False
-            return self.rows.anything(connection, self._memory)
+            if not self.rows.anything(connection, self._memory):
+                return False
+            self._found = monotonic()
+            return True

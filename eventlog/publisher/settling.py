@@ -44,7 +44,7 @@ def settle(
                 record["note"] = note
             records.append(record)
     if records:
-        connection.execute(log.query("note_outcome"), {"records": as_text(records)})
+        log.execute(connection, log.query("note_outcome"), {"records": as_text(records)})
     for status, alike in by_status(rows, ended).items():
         verb, values = "mark", {"status": status.value}
         if status in deleted:
@@ -54,11 +54,11 @@ def settle(
         scattered: list[int] = []
         for first, last in alike.parts:
             if last - first + 1 >= RUN_ROWS:
-                connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
+                log.execute(connection, log.query(f"{verb}_run"), {**values, "first": first, "last": last})
             else:
                 scattered.extend(range(first, last + 1))
         if scattered:
-            connection.execute(log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})
+            log.execute(connection, log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})
 
 
 def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Stretches]:

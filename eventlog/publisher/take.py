@@ -57,6 +57,8 @@ class Take(Struct, frozen=True, kw_only=True):
     """The tables of rows that wait by this take because their table cannot be read."""
     others_wait: bool = True
     """Whether rows that are not among these may wait for the output."""
+    is_all: bool = False
+    """Whether these are all rows that waited when they were read."""
 
     @property
     def is_empty(self) -> bool:
@@ -258,7 +260,7 @@ def take(
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
     if not again and not batches:  # new rows are all there
-        return taken
+        return replace(taken, is_all=sealed is not None and not sealed.more)
     there = Stretches.of([event.position[0] for event in events])
     return replace(
         taken,

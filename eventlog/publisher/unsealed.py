@@ -14,6 +14,7 @@ from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import SourceError
@@ -39,6 +40,7 @@ from eventlog.sources.log.row_events import Rows
 from eventlog.sources.marks import Run, Stretches, as_text
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.names import NAME_CHARACTERS
+from eventlog.sql.pooler import IS_POOLED
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -54,6 +56,9 @@ PAGE_ROWS: Final = 10_000
 
 AHEAD_ROWS: Final = 1_000
 """Fewer rows are read quicker than a thread is begun."""
+
+LOOKED_ROWS: Final = 64
+"""So many rows are read by who looks whether any wait: others may have to wait, and be looked at again and again."""
 
 AHEAD_SECONDS: Final = 1.0
 """So long nobody asks whether rows that were read ahead still wait: a receiver may be away for hours."""
@@ -100,6 +105,20 @@ class ReadAhead:
             return None  # who asks for these rows reads them then, and raises what is wrong
 
 
+class Looked(Struct, frozen=True):
+    """All rows that waited at a look: who publishes them need not read them again."""
+
+    memory: Memory
+    sealed: Sealed
+    read_at: float
+
+    def rows(self, memory: Memory, limit: int) -> Sealed | None:
+        """Return the rows, if they still are all that may be taken, and fit."""
+        if memory is not self.memory or memory.any_parked or len(self.sealed.events or ()) > limit:
+            return None
+        return replace(self.sealed, is_new=monotonic() - self.read_at <= AHEAD_SECONDS)
+
+
 class UnsealedRows:
     """Reads the rows of a log."""
 
@@ -109,9 +128,13 @@ class UnsealedRows:
         self.reader = WaitingRows(log, catalog, settings)
         self._identities = identities_of(catalog)
         self._ahead: ReadAhead | None = None
+        self._looked: Looked | None = None
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """Read the next rows, so many or as many more as the last object has; None where none wait."""
+        looked, self._looked = self._looked, None
+        if looked is not None and (sealed := looked.rows(memory, limit)) is not None:
+            return sealed
         settled = self._find_settled(connection, memory)
         known, room = memory.known, self.reader.share
         # What was read ahead counts once, if it is this and nobody has changed anything since.
@@ -149,7 +172,7 @@ class UnsealedRows:
             self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
         rows = self._with_faults(connection, rows, memory)
         records = Stretches.of([event.position[0] for event in rows])
-        return Sealed(records, portion.weight, rows, is_new)
+        return Sealed(records, portion.weight, rows, is_new, portion.more)
 
     @property
     def _may_read_ahead(self) -> bool:
@@ -227,7 +250,14 @@ class UnsealedRows:
         return self._late(connection, memory, known, limit, above=True)
 
     def anything(self, connection: Connection, memory: Memory) -> bool:
-        """Return True if untaken rows wait."""
+        """Return True if untaken rows wait. Where they are few, the next turn has them by this."""
+        by_number = not (self._settings.handle_future_events or memory.any_parked)
+        # Behind a pooler values are written as reading needs them in a transaction only.
+        if by_number and IS_POOLED not in connection.info and not memory.proven.is_whole_look_due():
+            sealed = self.next(connection, memory, LOOKED_ROWS)
+            if sealed is not None and not sealed.more:
+                self._looked = Looked(memory, sealed, monotonic())
+            return sealed is not None
         settled = self._find_settled(connection, memory)
         numbers = self.first_numbers(connection, memory, 1)
         memory.proven.look(settled, numbers)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from eventlog.core.model import Outcome, Reason, Status
+from eventlog.publisher.at_once import JournalAtOnce
 from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed
-from eventlog.publisher.plans import HoldsChangedError, Settled
-from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.plans import Settled
 from eventlog.publisher.settling import note_of, settle
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, outcome_of
 from eventlog.publisher.take import Parking
@@ -36,7 +36,7 @@ MANY_ROWS: Final = 20
 """From so many on rows that wait alike are parked by one statement."""
 
 
-class JournalWriter(JournalReader):
+class JournalWriter(JournalAtOnce):
     """Writes the tables of the journal, as the holder of its lock: each method does a part of a transaction."""
 
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
@@ -62,15 +62,11 @@ class JournalWriter(JournalReader):
 
     def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each of these; nothing where there are none."""
-        if values:
-            # One is sent as one: a driver may prepare more than it has to for several.
-            parameters = values[0] if len(values) == 1 else list(values)
-            connection.execute(self.log.query(query), parameters)
-
-    def _refuse_doubts(self, doubts: int | None) -> None:
-        """Raise HoldsChangedError if the log may have been restored since a target was asked."""
-        if doubts not in (None, self.doubts):
-            raise HoldsChangedError("The log may have been restored: the target is asked first.")
+        # One is sent as one: a driver may prepare more than it has to for several.
+        if len(values) == 1:
+            self.log.execute(connection, self.log.query(query), values[0])
+        elif values:
+            connection.execute(self.log.query(query), list(values))
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
         self._tell(connection, "output_move", [row.to_columns()])

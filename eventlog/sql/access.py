@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from eventlog.core.errors import EventlogError, SourceError, shorten
 from eventlog.core.model import Reason
@@ -18,6 +19,7 @@ from eventlog.sql.pooler import is_pooled
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine import Dialect as Compiler
     from sqlalchemy.exc import SQLAlchemyError
     from sqlalchemy.sql.elements import TextClause
 
@@ -52,7 +54,7 @@ def transaction(
         with begun as connection:
             # LOBs are bound by a listener of this connection, which each transaction has anew.
             if IS_SET not in connection.info or dialect.lob_parameters:
-                _prepare_session(connection, dialect)
+                prepare_session(connection, dialect)
             yield connection
 
 
@@ -64,7 +66,7 @@ def moment(engine: Engine, what: str) -> Iterator[Connection]:
     """
     dialect = dialect_of(engine)
     with in_our_words(engine, what), engine.connect() as connection:
-        _prepare_session(connection, dialect)
+        prepare_session(connection, dialect)
         # Preparing reads, and what a transaction sees is decided before its first reading.
         connection.commit()
         for part in statements_of(dialect, "one_moment"):
@@ -93,7 +95,8 @@ def find_losses(connection: Connection, dialect: Dialect) -> list[tuple[str, str
     return [(str(level), str(found), str(mend)) for level, found, mend in rows]
 
 
-def _prepare_session(connection: Connection, dialect: Dialect) -> None:
+def prepare_session(connection: Connection, dialect: Dialect) -> None:
+    """Have a session write values as reading needs them, where it is not prepared for good."""
     if IS_SET not in connection.info:
         for setting in statements_of(dialect, "session"):
             connection.exec_driver_sql(setting)
@@ -149,10 +152,16 @@ def fetch(
     """Fetch a query's rows straight from the driver."""
     # SQLAlchemy's rows, with names and converted values, cost half of the reading.
     try:
+        spelled = None
         if isinstance(query, str):
             result = connection.exec_driver_sql(query, parameters)
-        else:
+        elif (spelled := spell(connection, query, parameters)) is None:
             result = connection.execute(query, parameters)
+        if spelled is not None:
+            cursor = _send(connection, *spelled)
+            rows = list(cursor.fetchall())
+            cursor.close()
+            return rows
         rows = list(result.cursor.fetchall())
         result.close()
         return rows
@@ -169,6 +178,75 @@ def fetch(
             return fetch(connection, query, parameters)
         finally:
             session.text_factory = usual
+
+
+def execute(connection: Connection, query: TextClause, parameters: Mapping[str, Any] | None = None) -> int:
+    """Run a statement that finds nothing; return how many rows it has changed."""
+    spelled = spell(connection, query, parameters)
+    if spelled is None:
+        return int(connection.execute(query, parameters).rowcount)
+    cursor = _send(connection, *spelled)
+    count = int(cursor.rowcount)
+    cursor.close()
+    return count
+
+
+def _send(connection: Connection, sql: str, values: Any) -> Any:
+    """Hand a statement to the driver; return its cursor, which has what was found.
+
+    SQLAlchemy's own way costs four times as much. What the driver refuses is SQLAlchemy's to raise, who knows lost
+    connections.
+    """
+    session, cursor = connection.connection, None
+    try:
+        cursor = session.cursor()
+        for listener in connection.dispatch.before_cursor_execute:
+            sql, values = listener(connection, cursor, sql, values, None, False)
+        cursor.execute(sql, values)
+        for listener in connection.dispatch.after_cursor_execute:
+            listener(connection, cursor, sql, values, None, False)
+    except BaseException as error:
+        # Who is interrupted leaves a connection on which half of an answer is still to come.
+        if isinstance(error, connection.dialect.loaded_dbapi.Error) or not isinstance(error, Exception):
+            connection._handle_dbapi_exception(error, sql, values, cursor, None)  # noqa: SLF001  # no other name
+        raise
+    return cursor
+
+
+_spelled: WeakKeyDictionary[Compiler, dict[str, tuple[str, Sequence[str], bool]]] = WeakKeyDictionary()
+"""How drivers take statements, by dialect and text: SQL, the names of its values, and whether these go by place."""
+
+MOST_SPELLINGS: Final = 1_000
+"""So many statements are kept: some have values in their text, and there is no end of these."""
+
+
+def spell(connection: Connection, query: TextClause, values: Any) -> tuple[str, Any] | None:
+    """Spell a statement and its values as the driver takes them; None where only SQLAlchemy can run it."""
+    options = connection.get_execution_options()
+    # SQLAlchemy would not know of a transaction that the driver begins.
+    if not (connection.in_transaction() or options.get("isolation_level") == "AUTOCOMMIT"):
+        return None
+    kept = _spelled.setdefault(connection.dialect, {})
+    if (spelled := kept.get(query.text)) is None:
+        compiled: Any = query.compile(dialect=connection.dialect)
+        from sqlalchemy.types import NullType
+
+        # Values of a type, or of lists, are SQLAlchemy's to write, and names that the driver knows by others.
+        bound = compiled.binds.values()
+        if compiled.escaped_bind_names or any(one.expanding or not isinstance(one.type, NullType) for one in bound):
+            return None
+        names = compiled.positiontup if compiled.positional else compiled.binds
+        spelled = str(compiled), tuple(names), bool(compiled.positional)
+        if len(kept) >= MOST_SPELLINGS:
+            kept.clear()
+        kept[query.text] = spelled
+    sql, names, has_places = spelled
+    values = values or {}
+    if not values.keys() >= set(names):
+        return None  # a statement that brings values of its own
+    if has_places:
+        return sql, tuple([values[name] for name in names])
+    return sql, {name: values[name] for name in names}
 
 
 def answers(

@@ -13,7 +13,7 @@ import msgspec
 
 from eventlog.core.errors import InstallError
 from eventlog.core.rules.times import in_utc
-from eventlog.sql.access import fetch, in_text, make_durable, moment, transaction
+from eventlog.sql.access import execute, fetch, in_text, make_durable, moment, transaction
 from eventlog.sql.clocks import due_clock, zone_of
 from eventlog.sql.dialect import dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames, no_log
@@ -73,6 +73,7 @@ class Log:
         return in_utc(str(time), self.zone)
 
     rows = staticmethod(fetch)
+    execute = staticmethod(execute)
 
     def rows_at_once(
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]

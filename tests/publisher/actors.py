@@ -90,6 +90,11 @@ class TestJournal(Journal):
             with super().transaction(soon=soon) as found:
                 yield found
 
+    def _enter_at_once(self, query: str, values: dict[str, Any]) -> bool:
+        with self.one_at_a_time:
+            self.world.disk.begin(soon=query == "done_at_once")
+            return super()._enter_at_once(query, values)
+
     def moment(self) -> dt.datetime:
         return EPOCH + dt.timedelta(milliseconds=self.world.clock)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.publisher.fault import CONSUMER, JOURNAL, TAKE, WRITING, JournalFault
+from tests.publisher.fault import CONSUMER, JOURNAL, TAKE, JournalFault
 
 RESTORED = "restored.py"
 
@@ -71,5 +71,7 @@ OF_RESTORED = [
         "self._move(connection, memory, replace(row, plan=plan, has=has, recent=recent))",
         "self._move(connection, memory, row)",
     ),
-    JournalFault("what was asked before a doubt counts", WRITING, "if doubts not in (None, self.doubts):", "if False:"),
+    JournalFault(
+        "what was asked before a doubt counts", "at_once.py", "if doubts not in (None, self.doubts):", "if False:"
+    ),
 ]

@@ -19,6 +19,7 @@ from tests.hardening.quantity import scaled
 from tests.publisher import running
 from tests.publisher.actors import Row
 from tests.publisher.judging import judge
+from tests.publisher.restoring import ASKABLE
 from tests.publisher.running import history, made
 from tests.publisher.world import World
 from tests.support.daily import of_today
@@ -47,6 +48,18 @@ def test_no_history_loses_doubles_or_disorders_anything(
         assert all(counts[what] for what in ("shared", "shared behind what was left")), "no output shares a decision"
     if engine.dialect.name == "sqlite":  # elsewhere lists are bound, and the statement makes NULL of what is empty
         assert kept == [], "Oracle gives an empty text back as NULL"
+
+
+@pytest.mark.no_cover
+def test_no_history_is_worse_where_one_statement_enters_all(
+    postgresql: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One output alone, which can be asked what it has: most of its plans are entered at once."""
+    made(postgresql)
+    monkeypatch.setattr(tests.publisher.world, "MOST_OUTPUTS", 1)
+    monkeypatch.setattr(tests.publisher.world, "FIRST_KINDS", [*ASKABLE])
+    counts = sum((history(seed, postgresql) for seed in of_today(range(scaled(40)))), Counter[str]())
+    assert counts["entered at once"] >= 20
 
 
 def test_a_row_that_a_receiver_undid_comes_behind_later_ones_that_it_has_kept(sqlite: Engine) -> None:

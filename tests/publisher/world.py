@@ -52,6 +52,10 @@ from tests.publisher.starting import draw_latest, draw_shapes, take_lock
 from tests.publisher.targets import KINDS, ModelFormat, ModelSink, Target
 from tests.publisher.writing import end_one, write
 
+FIRST_KINDS = [*KINDS]
+MOST_OUTPUTS = 5
+"""So many outputs a history begins with at most."""
+
 OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
 
@@ -139,7 +143,7 @@ class World:
         self.busiest = rng.choice([0, 0, 0.8])
         """How likely a row is of one object, which somebody may hold: many come behind it then."""
         self.operations = [*OPERATIONS, *["release"] * rng.choice([2, 2, 0])]
-        self.first = rng.sample([*KINDS], rng.randint(1, 5))
+        self.first = rng.sample(FIRST_KINDS, rng.randint(1, MOST_OUTPUTS))
         self.publisher: Publisher | None = None
         self.freezer: threading.Thread | None = None
         self.in_transaction = 0

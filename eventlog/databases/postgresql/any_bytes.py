@@ -27,6 +27,9 @@ def read_any_bytes(engine: Engine) -> None:
             session.execute("SET client_encoding TO 'LATIN1'")
             session.commit()
             _teach(session)
+            # Not before: each statement of any other database would be looked at for nothing.
+            if not event.contains(engine, "before_cursor_execute", spell):
+                event.listen(engine, "before_cursor_execute", spell, retval=True)
         return session
 
     def spell(
@@ -39,7 +42,6 @@ def read_any_bytes(engine: Engine) -> None:
 
     # SQLAlchemy's event for this keeps other listeners from being asked.
     engine.dialect.connect = open_session  # type: ignore[method-assign]  # of this engine's dialect alone
-    event.listen(engine, "before_cursor_execute", spell, retval=True)
 
 
 def keeps_any_bytes(session: Any) -> bool:

@@ -81,6 +81,56 @@ FROM noted, set_config('synchronous_commit', CASE WHEN :soon THEN 'off' ELSE /* 
 WHERE lease.name = 'publisher' AND lease.value LIKE '% ' || CAST(:token AS text)
 RETURNING noted.holding, noted.former;
 
+-- plan_at_once: plans documents that stand in one row. Does all of a transaction, and finds 1; or does nothing where
+-- `journal_enter` would find another one to have the lock, or `holding` or `written` to be other than memory knows of.
+WITH held AS MATERIALIZED (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE),
+     lease AS MATERIALIZED (SELECT 1 FROM held, /* marks */event_log_mark AS kept
+                            WHERE held.value = CAST(:holding AS text)
+                              AND COALESCE(CAST(:history AS bigint) =
+                                           (SELECT COUNT(*) + (SELECT COUNT(*) FROM /* seen */event_log_seen)
+                                            FROM /* history */event_log_schema), true)
+                              AND kept.name = 'publisher' AND kept.value LIKE '% ' || CAST(:token AS text)
+                            FOR UPDATE OF kept),
+     noted AS (UPDATE /* marks */event_log_mark AS kept SET value = CAST(:written AS text)
+               FROM lease, set_config('synchronous_commit', /* durable */'on', true)
+               WHERE kept.name = 'written' AND kept.value = CAST(:former AS text) RETURNING 1),
+     renewed AS (UPDATE /* marks */event_log_mark AS kept
+                 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
+                 FROM noted WHERE kept.name = 'publisher'),
+     made AS (INSERT INTO /* planned */event_log_planned
+                (output, plan, place, documents, records, details, objects, covers, body, route, attempts, due)
+              SELECT CAST(:output AS text), CAST(:plan AS text), CAST(:place AS integer), CAST(:documents AS integer),
+                     CAST(:records AS text), CAST(:details AS text), CAST(:objects AS text), CAST(:covers AS text),
+                     CAST(:body AS text), CAST(:route AS text), CAST(:attempts AS integer), 0
+              FROM noted),
+     moved AS (UPDATE /* outputs */event_log_output AS kept
+               SET position = CAST(:position AS bigint), plans = CAST(:plans AS bigint), plan = CAST(:plan AS text),
+                   has = CAST(:has AS text), told = CAST(:told AS text), warning = CAST(:warning AS text),
+                   recent = CAST(:recent AS text), restored = CAST(:restored AS bigint)
+               FROM noted WHERE kept.name = CAST(:output AS text))
+SELECT 1 FROM noted;
+
+-- done_at_once: what was planned is over, and its rows were published; on disk with the next transaction. As
+-- `plan_at_once` all of a transaction, or nothing.
+WITH held AS MATERIALIZED (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE),
+     lease AS MATERIALIZED (SELECT 1 FROM held, /* marks */event_log_mark AS kept
+                            WHERE held.value = CAST(:holding AS text)
+                              AND kept.name = 'publisher' AND kept.value LIKE '% ' || CAST(:token AS text)
+                            FOR UPDATE OF kept),
+     noted AS (UPDATE /* marks */event_log_mark AS kept SET value = CAST(:written AS text)
+               FROM lease, set_config('synchronous_commit', 'off', true)
+               WHERE kept.name = 'written' AND kept.value = CAST(:former AS text) RETURNING 1),
+     renewed AS (UPDATE /* marks */event_log_mark AS kept
+                 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
+                 FROM noted WHERE kept.name = 'publisher'),
+     dropped AS (DELETE FROM /* planned */event_log_planned AS kept USING noted
+                 WHERE kept.output = CAST(:output AS text) AND kept.plan = CAST(:plan AS text)
+                   AND kept.place = CAST(:place AS integer)),
+     marked AS (UPDATE /* log */event_log AS entry SET /* status */status = 'S' FROM noted
+                WHERE entry./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+                  AND entry./* status */status = 'N')
+SELECT 1 FROM noted;
+
 -- durable: expression: how a commit waits for the disk: as the session says, but never for less than that, nor for this
 -- server alone where others are to have what it acknowledges
 CASE WHEN current_setting('synchronous_commit') = 'off'

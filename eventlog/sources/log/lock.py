@@ -151,7 +151,7 @@ class LogLock:
         if self.tenure is None or not kept or not marks or None in marks[0]:
             self._lose()
         if offers(self.log.dialect, "journal_note"):  # elsewhere it was one statement
-            connection.execute(self.log.query("journal_note"), {"written": written})
+            self.log.execute(connection, self.log.query("journal_note"), {"written": written})
         [(holding, former)] = marks
         return str(holding), str(former)
 
@@ -245,7 +245,7 @@ class LogLock:
 
     def _touch(self, connection: Connection, token: str) -> bool:
         query = self.log.query("lock_keep", until="lock_until")
-        return connection.execute(query, {"token": token, "lease": self.lease}).rowcount > 0
+        return self.log.execute(connection, query, {"token": token, "lease": self.lease}) > 0
 
     def _lose(self) -> None:
         self.tenure = None

@@ -47,7 +47,7 @@ def test_nobody_waits_for_who_takes_the_lock_over(dialect: Dialect) -> None:
     assert dialect.lone_writer or "SKIP LOCKED" in texts(dialect)["lock_grasp"]
 
 
-ALONE = {"journal_enter", "keep_shape", "lock_hold"}
+ALONE = {"done_at_once", "journal_enter", "keep_shape", "lock_hold", "plan_at_once"}
 """What one database alone has: others do it by several statements, or have nothing to lock."""
 
 
