@@ -199,7 +199,7 @@ class Consumer:
             going = may_go(unanswered, now)
             if going and until is None:
                 return Again(unanswered.documents, going)
-            taken = self._take(view, unanswered, now)
+            taken = self._take(view, unanswered, now, until)
             # What comes again goes first where it stops all, unless it waits itself.
             if going and taken.is_empty and (until or now) <= now:
                 return Again(unanswered.documents, going)
@@ -245,10 +245,10 @@ class Consumer:
             return NOTHING_SENT
         return Unanswered(documents, view.come_again(self.name), self._stops)
 
-    def _take(self, view: View, unanswered: Unanswered, now: int) -> Take:
+    def _take(self, view: View, unanswered: Unanswered, now: int, until: int | None) -> Take:
         """Take the rows that the output may be given now; none where a receiver's answer stops everything."""
-        if self._stops:
-            until = max([view.find_last_retry(self.name) or 0, *map(attrgetter("due"), unanswered.documents)])
+        if until is not None or unanswered.stops:
+            until = max([until or 0, *map(attrgetter("due"), unanswered.documents)])
             if until > now:
                 return Take(stamp=view.memory.stamp)
         return take(

@@ -164,7 +164,8 @@ class Journal(JournalWriter):
                 row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
             if plan.parked:
                 self.park(connection, memory, plan.parked)
-            self._tell(connection, "parked_read_again", [{"output": name, "table": table} for table in plan.readable])
+            for table in plan.readable:
+                self._tell(connection, "parked_read_again", [{"output": name, "table": table}])
             if plan.gone:
                 self._leave(connection, memory, plan.gone)
             if plan.planned or position != row.position:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from itertools import chain
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -78,7 +79,7 @@ class PlanMaker:
             if causes and not decider.looks.cover(causes):
                 return Turn(stale=causes)
         again = self._park_again(taken, encoded, now)
-        parked_again = {waiting.record for waiting in again.rows}
+        parked_again = set(map(attrgetter("record"), again.rows))
         plan_id = name_plan(row.plans + 1, _highest_row(taken, row))
         asked = self._output.sink.capabilities.resolves
         planned = plan_documents(plan_id, taken, encoded, parked_again, decider.identities, asked=asked)

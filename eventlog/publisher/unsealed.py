@@ -112,7 +112,7 @@ class Looked(Struct, frozen=True):
     sealed: Sealed
     read_at: float
 
-    def rows(self, memory: Memory, limit: int) -> Sealed | None:
+    def find_rows(self, memory: Memory, limit: int) -> Sealed | None:
         """Return the rows, if they still are all that may be taken, and fit."""
         if memory is not self.memory or memory.any_parked or len(self.sealed.events or ()) > limit:
             return None
@@ -133,7 +133,7 @@ class UnsealedRows:
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """Read the next rows, so many or as many more as the last object has; None where none wait."""
         looked, self._looked = self._looked, None
-        if looked is not None and (sealed := looked.rows(memory, limit)) is not None:
+        if looked is not None and (sealed := looked.find_rows(memory, limit)) is not None:
             return sealed
         settled = self._find_settled(connection, memory)
         known, room = memory.known, self.reader.share

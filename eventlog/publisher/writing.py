@@ -179,7 +179,8 @@ class JournalWriter(JournalAtOnce):
 
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
         """Drops batches that no output has ahead any more, and those of which all rows are gone."""
-        batches = memory.batches
+        if not (batches := memory.batches):
+            return
         first = min([output.position for output in memory.outputs.values()], default=0)
         over = [number for number, batch in batches.items() if number <= first or not batch.records]
         self._tell(connection, "batch_drop", [{"id": number} for number in over])

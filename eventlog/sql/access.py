@@ -46,7 +46,7 @@ def transaction(
     """
     dialect = dialect or dialect_of(engine)
     begun: AbstractContextManager[Connection]
-    with in_our_words(engine, what):
+    try:
         if lone and dialect.lone_statements and not is_pooled(engine):
             begun = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         else:
@@ -56,6 +56,8 @@ def transaction(
             if IS_SET not in connection.info or dialect.lob_parameters:
                 prepare_session(connection, dialect)
             yield connection
+    except driver_errors(engine) as error:
+        raise tell_refusal(engine, what, error) from error
 
 
 @contextmanager
@@ -117,9 +119,13 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
     try:
         yield
     except driver_errors(engine) as error:
-        message = f"{what} cannot be used: {words_of(error)}."
-        hint, passes = hint_of(engine, error), may_pass(engine, error)
-        raise SourceError(message, hint=hint, may_pass=passes) from error
+        raise tell_refusal(engine, what, error) from error
+
+
+def tell_refusal(engine: Engine, what: str, error: Exception) -> SourceError:
+    """Tell what the database refuses."""
+    message = f"{what} cannot be used: {words_of(error)}."
+    return SourceError(message, hint=hint_of(engine, error), may_pass=may_pass(engine, error))
 
 
 def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
@@ -152,16 +158,14 @@ def fetch(
     """Fetch a query's rows straight from the driver."""
     # SQLAlchemy's rows, with names and converted values, cost half of the reading.
     try:
-        spelled = None
         if isinstance(query, str):
             result = connection.exec_driver_sql(query, parameters)
-        elif (spelled := spell(connection, query, parameters)) is None:
-            result = connection.execute(query, parameters)
-        if spelled is not None:
-            cursor = _send(connection, *spelled)
+        elif (cursor := _send(connection, query, parameters)) is not None:
             rows = list(cursor.fetchall())
             cursor.close()
             return rows
+        else:
+            result = connection.execute(query, parameters)
         rows = list(result.cursor.fetchall())
         result.close()
         return rows
@@ -182,21 +186,33 @@ def fetch(
 
 def execute(connection: Connection, query: TextClause, parameters: Mapping[str, Any] | None = None) -> int:
     """Run a statement that finds nothing; return how many rows it has changed."""
-    spelled = spell(connection, query, parameters)
-    if spelled is None:
-        return int(connection.execute(query, parameters).rowcount)
-    cursor = _send(connection, *spelled)
-    count = int(cursor.rowcount)
-    cursor.close()
+    taken = _send(connection, query, parameters)
+    if taken is None:
+        taken = connection.execute(query, parameters)
+    count = int(taken.rowcount)
+    taken.close()
     return count
 
 
-def _send(connection: Connection, sql: str, values: Any) -> Any:
-    """Hand a statement to the driver; return its cursor, which has what was found.
+def _send(connection: Connection, query: TextClause, values: Any) -> Any:
+    """Hand a statement to the driver; return its cursor, or None where only SQLAlchemy can run it.
 
     SQLAlchemy's own way costs four times as much. What the driver refuses is SQLAlchemy's to raise, who knows lost
     connections.
     """
+    # SQLAlchemy would not know of a transaction that the driver begins.
+    if not (connection.in_transaction() or connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"):
+        return None
+    kept = _spelled.setdefault(connection.dialect, {})
+    spelling = kept.get(query.text) or _spell(connection.dialect, query, kept)
+    if spelling is None:
+        return None
+    sql, names, has_places = spelling
+    try:
+        found = map((values or {}).__getitem__, names)
+        values = tuple(found) if has_places else dict(zip(names, found, strict=True))
+    except KeyError:
+        return None  # a statement that brings values of its own
     session, cursor = connection.connection, None
     try:
         cursor = session.cursor()
@@ -213,40 +229,29 @@ def _send(connection: Connection, sql: str, values: Any) -> Any:
     return cursor
 
 
-_spelled: WeakKeyDictionary[Compiler, dict[str, tuple[str, Sequence[str], bool]]] = WeakKeyDictionary()
-"""How drivers take statements, by dialect and text: SQL, the names of its values, and whether these go by place."""
+_Spelling = tuple[str, Sequence[str], bool]
+"""How a driver takes a statement: SQL, the names of its values, and whether these go by place."""
+
+_spelled: WeakKeyDictionary[Compiler, dict[str, _Spelling]] = WeakKeyDictionary()
 
 MOST_SPELLINGS: Final = 1_000
 """So many statements are kept: some have values in their text, and there is no end of these."""
 
 
-def spell(connection: Connection, query: TextClause, values: Any) -> tuple[str, Any] | None:
-    """Spell a statement and its values as the driver takes them; None where only SQLAlchemy can run it."""
-    options = connection.get_execution_options()
-    # SQLAlchemy would not know of a transaction that the driver begins.
-    if not (connection.in_transaction() or options.get("isolation_level") == "AUTOCOMMIT"):
-        return None
-    kept = _spelled.setdefault(connection.dialect, {})
-    if (spelled := kept.get(query.text)) is None:
-        compiled: Any = query.compile(dialect=connection.dialect)
-        from sqlalchemy.types import NullType
+def _spell(compiler: Compiler, query: TextClause, kept: dict[str, _Spelling]) -> _Spelling | None:
+    """Spell a statement as a driver takes it, and keep that; None where only SQLAlchemy can run it."""
+    from sqlalchemy.types import NullType
 
-        # Values of a type, or of lists, are SQLAlchemy's to write, and names that the driver knows by others.
-        bound = compiled.binds.values()
-        if compiled.escaped_bind_names or any(one.expanding or not isinstance(one.type, NullType) for one in bound):
-            return None
-        names = compiled.positiontup if compiled.positional else compiled.binds
-        spelled = str(compiled), tuple(names), bool(compiled.positional)
-        if len(kept) >= MOST_SPELLINGS:
-            kept.clear()
-        kept[query.text] = spelled
-    sql, names, has_places = spelled
-    values = values or {}
-    if not values.keys() >= set(names):
-        return None  # a statement that brings values of its own
-    if has_places:
-        return sql, tuple([values[name] for name in names])
-    return sql, {name: values[name] for name in names}
+    compiled: Any = query.compile(dialect=compiler)
+    # Values of a type, or of lists, are SQLAlchemy's to write, and names that the driver knows by others.
+    bound = compiled.binds.values()
+    if compiled.escaped_bind_names or any(one.expanding or not isinstance(one.type, NullType) for one in bound):
+        return None
+    if len(kept) >= MOST_SPELLINGS:
+        kept.clear()
+    names = compiled.positiontup if compiled.positional else compiled.binds
+    kept[query.text] = spelling = str(compiled), tuple(names), bool(compiled.positional)
+    return spelling
 
 
 def answers(

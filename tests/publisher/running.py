@@ -69,8 +69,8 @@ def made(engine: Engine) -> Engine:
     if engine.dialect.name == "postgresql":
         event.listen(engine, "before_cursor_execute", looks)
         # What is done at once is a transaction without a commit that anybody calls.
-        event.listen(engine, "before_cursor_execute", _begins_at_once)
-        event.listen(engine, "after_cursor_execute", _ends_at_once)
+        event.listen(engine, "before_cursor_execute", _note_begin)
+        event.listen(engine, "after_cursor_execute", _note_end)
     return engine
 
 
@@ -79,12 +79,12 @@ def _is_at_once(statement: str) -> bool:
     return statement.startswith("WITH held") and "_planned" in statement
 
 
-def _begins_at_once(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+def _note_begin(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
     if _running and _is_at_once(statement):
         _running[-1].point("commit")
 
 
-def _ends_at_once(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+def _note_end(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
     if _running and _is_at_once(statement) and cursor.rowcount:
         _running[-1].counts["entered at once"] += 1
         _running[-1].disk.end()

@@ -92,11 +92,11 @@ def publish_some(scene: Alone, how_many: int) -> list[list[list[tuple[Any, ...]]
 def test_the_journal_holds_the_same_either_way(postgresql: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     entered: list[str] = []
 
-    def noted(journal: JournalAtOnce, query: str, values: dict[str, Any]) -> bool:
+    def note(journal: JournalAtOnce, query: str, values: dict[str, Any]) -> bool:
         entered.extend([query] if (is_done := enter(journal, query, values)) else [])
         return is_done
 
-    monkeypatch.setattr(JournalAtOnce, "_enter_at_once", noted)
+    monkeypatch.setattr(JournalAtOnce, "_enter_at_once", note)
     by_statements = publish_some(Alone(postgresql), 12)
     assert entered == ["plan_at_once", "done_at_once"] * 13
     monkeypatch.setattr(JournalAtOnce, "_enter_at_once", lambda *_: False)
