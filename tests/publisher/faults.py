@@ -33,7 +33,7 @@ FAULTS = [
         "a faulty table is never tried again", "table_faults.py", "self._waiting.get(output, set()) - untried", "set()"
     ),
     JournalFault(
-        "rows of a table that can be read wait on", JOURNAL, "for table in plan.readable]", "for table in ()]"
+        "rows of a table that can be read wait on", JOURNAL, "for table in plan.readable:", "for table in ():"
     ),
     # what outputs share
     JournalFault(
@@ -195,7 +195,7 @@ FAULTS = [
     JournalFault(
         "on_retry = stop reads on",
         CONSUMER,
-        "if self._stops:\n            until",
+        "if until is not None or unanswered.stops:\n            until",
         "if False:\n            until",
     ),
     JournalFault("on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"),
