@@ -315,7 +315,8 @@ class Consumer:
         if self._journal.outputs > 1 and not self._journal.is_behind(self.name):
             return None
         with self._journal.reading() as view:
-            taken = self._take(view, NOTHING_SENT, now)
+            until = view.find_last_retry(self.name) if self._stops else None
+            taken = self._take(view, NOTHING_SENT, now, until)
             if taken.is_empty or not self._decider.knows_tables(view.memory, view.ask):
                 return None
         return taken
