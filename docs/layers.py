@@ -1,4 +1,4 @@
-"""The table of layers in CONTRIBUTING, from the import contract and from what each folder says of itself."""
+"""Write the table of layers into eventlog/README.md, from the import contract and from what each folder says of itself."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PAGE: Final = ROOT / "CONTRIBUTING.md"
+PAGE: Final = ROOT / "eventlog" / "README.md"
 BEGIN: Final = "<!-- layers: written by docs/generate.py from pyproject.toml and the docstrings of the folders -->\n"
 END: Final = "<!-- end of the layers -->\n"
 
 
 def page_with_layers() -> str:
-    """CONTRIBUTING.md with its table as it should be."""
+    """Return eventlog/README.md with its table as it should be."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"

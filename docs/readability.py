@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-MOST_WORDS: Final = 52_700
-"""Of README and all pages of the site together: `tests/project/test_docs.py` counts them."""
-
 CODE: Final = re.compile(r"(?ms)^( *)```.*?^ *```$|^ {4,}\S.*?$|<!--.*?-->")
 SHORT_WORDS: Final = 5
 """A sentence with fewer is a heading of a list or the rest of one, and says nothing about how a page reads."""

@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
         "--sample", type=int, default=0, metavar="N", help="N mutants of an area at even distances; 0: all"
     )
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="mutants at the same time (2)")
-    parser.add_argument("--keep", action="store_true", help="keep the figures: bench/results, CONTRIBUTING.md")
+    parser.add_argument("--keep", action="store_true", help="keep the figures: bench/results, bench/mutation/README.md")
     parser.add_argument(
         "--journal",
         nargs="*",

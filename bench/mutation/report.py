@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 EQUIVALENT = Path("bench/mutation/equivalent.toml")
 RESULTS = Path("bench/results/mutation/mutation.json")
-PAGE = Path("CONTRIBUTING.md")
+PAGE = Path("bench/mutation/README.md")
 BEGINS, ENDS = "<!-- mutation: written by `./dev mutate --keep` -->\n", "<!-- end -->\n"
 
 

@@ -46,7 +46,7 @@ COUNTED: Final = {
 """How many commands each of them types, and how many words they read, at most.
 
 Before (e597e0b3) README named no way, the steps of these sections failed, and who wanted to get there had README and the pages
-to read: 1,392, 3,015, 5,212 and 8,891 words. CONTRIBUTING tells both.
+to read: 1,392, 3,015, 5,212 and 8,891 words. docs/writing.md has both.
 """
 
 INSTALLED: Final = ("pip ", "./dev ")

@@ -79,7 +79,8 @@ def test_without_dry_run_it_refuses(words: tuple[str, ...]) -> None:
 
 def test_the_version_is_the_last_dated_one_or_comes_after_it() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text()
-    [last, *_] = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    # Nothing was given out before the first.
+    last, *_ = *re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE), "0.0.0"
     unreleased = changelog.partition("## [Unreleased]")[2].partition("\n## [")[0]
     release, _, between = RELEASE["version"](ROOT).partition(".dev")
     if "- " in unreleased:  # what is built now is not what was released

@@ -1,4 +1,4 @@
-"""A database has a room: nothing outside of it knows its name, and CONTRIBUTING says what a room has."""
+"""A database has a room: nothing outside of it knows its name, and eventlog/README.md says what a room has."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def test_a_room_is_imported_when_its_database_is_opened() -> None:
 
 
 def chapter() -> str:
-    """What CONTRIBUTING says of a new database."""
-    return (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding a database")[2].partition("\n## ")[0]
+    """Return what eventlog/README.md says of a new database."""
+    return (ROOT / "eventlog" / "README.md").read_text().partition("## Adding a database")[2].partition("\n## ")[0]
 
 
-def test_contributing_lists_the_files_that_a_room_has() -> None:
+def test_the_readme_lists_the_files_that_a_room_has() -> None:
     """SQLite's has what every room has; another one may also have what differs there of other files of `common`."""
     told = _row.findall(chapter())
     assert sorted(told) == sorted(
