@@ -20,7 +20,18 @@ HISTORY = ROOT / "docs" / "decisions"
 SQL = sorted((ROOT / "eventlog").rglob("*.sql"))
 TEMPLATES = sorted([*(ROOT / "eventlog" / "web").rglob("*.html"), *(ROOT / "eventlog" / "web").rglob("*.js")])
 PAGES = [
-    *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "eventlog/README.md", "tests/README.md", "bench/mutation/README.md", "docs/configuration.toml")),
+    *(
+        ROOT / name
+        for name in (
+            "README.md",
+            "SECURITY.md",
+            "CONTRIBUTING.md",
+            "eventlog/README.md",
+            "tests/README.md",
+            "bench/mutation/README.md",
+            "docs/configuration.toml",
+        )
+    ),
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if not page.is_relative_to(HISTORY)),
 ]
 
