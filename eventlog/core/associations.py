@@ -132,6 +132,19 @@ class Associations:
                 self._write(name, Association(None, (*others, awaiting)))
             return known.id
 
+    def await_answer(self, name: str, awaiting: Awaiting) -> None:
+        """Have something wait for the receiver's word on an object; the same again takes its place."""
+        with self._lock:
+            self.read([name])
+            known = self._known[name]
+            others = tuple(other for other in known.awaiting if other.request != awaiting.request)
+            self._write(name, Association(known.id, (*others, awaiting), known.over))
+
+    def list_awaited(self) -> list[tuple[str, tuple[Awaiting, ...]]]:
+        """List the objects for which something waits, with what does."""
+        with self._lock:
+            return [(name, self._known[name].awaiting) for name in sorted(self._awaited)]
+
     def end_waiting(self, name: str, awaiting: Awaiting) -> None:
         """Let nobody wait for this any more: it was told, or is out of date."""
         with self._lock:

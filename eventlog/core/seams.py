@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from msgspec import Struct
 
-from eventlog.core.model import Change, Document, Outcome, Position, ReadBack, Refusal, RowId
+from eventlog.core.model import Change, Document, Outcome, Position, ReadBack, Refusal, RowId, Status
 from eventlog.core.schema import Catalog
 
 if TYPE_CHECKING:
-    from eventlog.core.associations import Associations
+    from eventlog.core.associations import Associations, Awaiting
 
 
 class RowReader(Protocol):
@@ -168,6 +168,30 @@ class Lane(Protocol):
         """Ends from another thread what is on its way: `commit` fails until `close` was called."""
 
 
+class LateAnswer(Struct, frozen=True, kw_only=True):
+    """What became of rows of an object that a receiver had only accepted: `awaiting` waits no longer.
+
+    Rows that went well have the status S.
+    """
+
+    object: str
+    awaiting: Awaiting
+    records: tuple[int, ...]
+    status: Status
+    note: str = ""
+
+
+class LateAnswers(Protocol):
+    """Asks a receiver that answers later what became of what it has accepted."""
+
+    @property
+    def seconds(self) -> float:
+        """Return how long to wait until it is asked again."""
+
+    def read(self) -> Sequence[LateAnswer]:
+        """Read the answers so far; each is given until nothing waits for it any more."""
+
+
 class SinkCapabilities(Struct, frozen=True, kw_only=True):
     """What a sink can do that not every sink can; None, or no lanes, where it cannot."""
 
@@ -185,6 +209,8 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     """Why it will never take what a format wrote of a change, if that is known before; or None."""
     associations: Associations | None = None
     """What its receiver calls objects, which the log keeps for it; None where it need not know."""
+    late: LateAnswers | None = None
+    """Who asks for answers that come after delivery; what waits for one is among the `associations`."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):

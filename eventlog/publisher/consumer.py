@@ -33,6 +33,7 @@ from eventlog.publisher.beside import beside
 from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.late import Late
 from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
 from eventlog.publisher.making import MadePlan, PlanMaker
 from eventlog.publisher.plans import Done, HoldsChangedError, TablesChangedError
@@ -90,6 +91,7 @@ class Consumer:
         """What the sink prepares beside the turns, or has prepared last."""
         self._maker = PlanMaker(journal, output, settings.limit)
         self._books = Books()
+        self._late = Late(journal, output, settings)
 
     def turn(self, tenure: Tenure) -> Turn:
         """Gives the output what comes next. After any error nothing known of its target counts."""
@@ -150,7 +152,7 @@ class Consumer:
             # Somebody else may have had the lock since, and have taken its rows.
             self._forget_ahead()
             known = self.output.sink.capabilities.associations
-            if known is not None and (self._tenure != tenure or self._doubts != sure[1]):
+            if known is not None and (self._tenure != tenure or self._doubts != sure[1] or self._late.is_lost):
                 known.serve(KeptAssociations(self._journal.log, self.name))
             if self._tenure != tenure:
                 self.output.sink.open(tenure)
@@ -158,6 +160,7 @@ class Consumer:
             self._doubts = sure[1]
             self._resolve()
             self._asked = sure
+        self._late.enter(self._books, self._doubts)
         now = self._journal.now()
         if self._ahead is not None and self._ahead.decider is not self._decider:
             # It was decided by the tables as they were. Resolving sweeps what was prepared for it.

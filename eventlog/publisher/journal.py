@@ -11,11 +11,13 @@ memory knows is dropped after any exception, and when somebody else has changed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from eventlog.core.model import Outcome, Status
 from eventlog.publisher.associated import write_associations
 from eventlog.publisher.memory import Memory, see
 from eventlog.publisher.plans import PROCESSED_LETTERS, Done, HoldsChangedError, PlanName, Settled, TakePlan, add_recent
@@ -30,6 +32,7 @@ from eventlog.sql.log_indexes import may_number_twice
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from eventlog.core.associations import Association
     from eventlog.core.schema import Catalog
     from eventlog.sources.log.lock import LogLock
 
@@ -227,6 +230,32 @@ class Journal(JournalWriter):
                 again = {"due": due, "attempts": sent.attempts + 1}
                 values.append({"output": name, "plan": sent.plan, "place": sent.place, **again})
             self._tell(connection, "planned_later", values)
+
+    def answer_late(
+        self, name: str, answers: Mapping[int, Outcome], associations: Mapping[str, Association], doubts: int
+    ) -> Settled:
+        """Give rows that were delivered the letter of an answer that came later; a worse one stays."""
+        letters: Counter[Status] = Counter()
+        ended = Stretches()
+        with self.transaction() as (connection, memory):
+            self._refuse_doubts(doubts)
+            for query, values in write_associations(name, associations):
+                self._tell(connection, query, values)
+            for status, former in ((Status.ERROR, "SWSSS"), (Status.WARNING, "SSSSS")):
+                rows = Stretches.of([number for number, answer in answers.items() if answer.status is status])
+                if not rows:
+                    continue
+                ids, runs = id_list([*rows]), [{"first": first, "last": last} for first, last in rows.parts]
+                taken_back = {f"letter_{number}": letter for number, letter in enumerate(former, 1)}
+                waiting = self.numbers(connection, "still_waiting", ids=ids)
+                for query in ("requeue_run", "forget_run"):
+                    self._tell(connection, query, [{**run, **PROCESSED_LETTERS, **taken_back} for run in runs])
+                if changed := self.numbers(connection, "still_waiting", ids=ids) - waiting:
+                    worse = {number: answers[number] for number in changed}
+                    self._write_letters(connection, memory, changed, worse)
+                    letters[status] += len(worse)
+                    ended |= changed
+        return Settled(letters, ended)
 
     # --- what was restored ------------------------------------------------------------------------
 

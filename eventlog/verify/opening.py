@@ -62,7 +62,7 @@ def target_of(
         return LakeTarget(output, lambda: lake_tables(output))
     if isinstance(output, KafkaOutput) and output.format == "messages":
         return _topics(output)
-    if isinstance(output, ScimOutput) and log is not None:
+    if isinstance(output, ScimOutput) and log is not None and not output.is_entra:
         from eventlog.publisher.associated import KeptAssociations
         from eventlog.verify.scim import ScimTarget
 

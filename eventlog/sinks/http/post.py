@@ -76,6 +76,8 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
     """When it may be tried again, as the receiver writes it."""
     tag: str = ""
     """The version of what it shows, as its header `ETag` has it."""
+    date: str = ""
+    """The receiver's clock, as its header `Date` has it."""
     overtaken: bool = False
     """It was refused because the receiver has documents of a later publisher."""
 
@@ -214,8 +216,8 @@ class Poster:
         target = self._proxied + self._target(document.route)
         with closing(connection.ask(self._method, target, headers, _pieces(body), wait)) as response:
             if response.status < 300 or self._reads_refusals:
-                tag = response.headers.get("ETag", "")
-                answer = HttpAnswer(status=response.status, body=self._body(response), tag=tag)
+                tag, date = response.headers.get("ETag", ""), response.headers.get("Date", "")
+                answer = HttpAnswer(status=response.status, body=self._body(response), tag=tag, date=date)
                 if not answer.taken:
                     return replace(answer, retry_after=response.headers.get("Retry-After", ""))
             else:

@@ -35,12 +35,13 @@ class Asked(NamedTuple):
 
 
 class ScimAnswer(NamedTuple):
-    """An answer, and what stands in it; `tag` is the version of a resource."""
+    """An answer, and what stands in it; `tag` is the version of a resource, `date` the receiver's clock."""
 
     status: int
     content: dict[str, Any]
     tag: str = ""
     said: str = ""
+    date: str = ""
 
     @property
     def is_taken(self) -> bool:
@@ -95,7 +96,11 @@ class ScimClient(Poster):
 
     def another(self) -> ScimClient:
         """Make one with a connection of its own to the same receiver."""
-        return ScimClient(self._oauth, self._trust, self._door)
+        return self.at(self._oauth)
+
+    def at(self, settings: OauthSettings) -> ScimClient:
+        """Make one for another address, with the same login and the same pauses."""
+        return ScimClient(settings, self._trust, self._door)
 
     def ask(
         self, method: str, path: str, content: Any = None, *, query: dict[str, str] | None = None, tag: str = ""
@@ -127,7 +132,7 @@ class ScimClient(Poster):
 
     def wrong_address(self, answer: ScimAnswer) -> SinkError:
         """Make the error of an address at which nobody takes resources."""
-        hint = HINTS[HTTPStatus.NOT_FOUND]
+        hint = HINTS.get(answer.status, HINTS[HTTPStatus.NOT_FOUND])
         return SinkError(f"{self.address} answered {answer.said}.", hint=hint, may_pass=False)
 
     def discreet(self, text: str) -> str:
@@ -149,7 +154,8 @@ class ScimClient(Poster):
         return SinkError(f"{self.address} answered {self.discreet(answer.summary)}.", hint=hint, may_pass=passes)
 
     def _read(self, answer: HttpAnswer) -> ScimAnswer:
-        return ScimAnswer(answer.status, self._content_of(answer), answer.tag, self.discreet(answer.summary))
+        said = self.discreet(answer.summary)
+        return ScimAnswer(answer.status, self._content_of(answer), answer.tag, said, answer.date)
 
     def _content_of(self, answer: HttpAnswer) -> dict[str, Any]:
         if not answer.body.strip():
@@ -163,7 +169,10 @@ class ScimClient(Poster):
         content = content if isinstance(content, dict) else {}
         # What a refusal says is shown; some receivers repeat a login when they complain.
         if not answer.taken:
-            content = {key: self.discreet(str(value)) for key, value in content.items()}
+            said = content.get("error")
+            if isinstance(said, dict):  # as Microsoft Graph does
+                content = {"scimType": said.get("code"), "detail": said.get("message")}
+            content = {key: self.discreet(str(value)) for key, value in content.items() if value is not None}
         return content
 
     def _target(self, route: str) -> str:

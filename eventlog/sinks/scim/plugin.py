@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.plugins import Finding, FormatOrder, FormatPlugin, SinkOrder, SinkPlugin
@@ -12,6 +13,10 @@ from eventlog.core.secrets import bare_address
 from eventlog.sinks.http.address import reach
 from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.scim.settings import ScimSettings
+
+if TYPE_CHECKING:
+    from eventlog.sinks.scim.client import ScimClient
+    from eventlog.sinks.scim.provisioning import ProvisioningLog
 
 
 class ScimOutput(
@@ -24,12 +29,16 @@ class ScimOutput(
 ):
     """Users and groups at a server that speaks SCIM 2.0. `url` is where /Users and /Groups are.
 
-    A group with all its members is one reply.
+    A group with all its members is one reply. With `output.scim.mode` = entra, `url` is a provisioning API endpoint,
+    whose provisioning log is asked each `answers_every` seconds what became of users (0: never); a user of whom it says
+    nothing ends W after `answers_within` seconds.
     """
 
     format: str = "scim"
     reply_limit: int = 67_108_864
     patch: Literal["auto", "always", "never"] = "auto"
+    answers_every: float = 60.0
+    answers_within: float = 86_400.0
     scim: ScimSettings | None = None
 
     @property
@@ -43,16 +52,40 @@ class ScimOutput(
         OauthSettings.__post_init__(self)
         if "?" in self.url or "#" in self.url:
             raise ConfigError("output.url has a query; it is the address before /Users.")
+        if self.is_entra:
+            from eventlog.sinks.scim.provisioning import split_endpoint
+
+            split_endpoint(self.url)  # which refuses another address
+        for name in ("answers_every", "answers_within"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"output.{name} is {getattr(self, name)}; it is a number of seconds, 0 or more.")
+
+    @property
+    def is_entra(self) -> bool:
+        """Tell whether requests are those of Microsoft Entra's bulkUpload."""
+        return self.scim is not None and self.scim.mode == "entra"
 
 
 def _sink(order: SinkOrder) -> Sink:
-    from eventlog.sinks.scim.carry import ScimReceiver
     from eventlog.sinks.scim.client import ScimClient
-    from eventlog.sinks.scim.sink import ScimSink
 
     output: ScimOutput = order.output
     assert output.scim is not None  # its format was built before
+    if output.is_entra:
+        from eventlog.sinks.scim.upload import EntraSink
+
+        client = ScimClient(output)
+        return EntraSink(output, client, _provisioning_log(output, client) if output.answers_every else None)
+    from eventlog.sinks.scim.carry import ScimReceiver
+    from eventlog.sinks.scim.sink import ScimSink
+
     return ScimSink(output, ScimClient(output), ScimReceiver(output.scim, output.patch))
+
+
+def _provisioning_log(output: ScimOutput, client: ScimClient) -> ProvisioningLog:
+    from eventlog.sinks.scim.provisioning import ProvisioningLog
+
+    return ProvisioningLog(output, client, seconds=output.answers_every, patience=output.answers_within)
 
 
 def _format(order: FormatOrder) -> Format:
@@ -75,12 +108,25 @@ def _findings(output: ScimOutput) -> Iterable[Finding]:
     from eventlog.sinks.scim.server import read_abilities
 
     client = ScimClient(output)
+    if output.is_entra:
+        yield from _entra_findings(output, client)
+        return
     try:
         abilities = read_abilities(client)
     finally:
         client.close()
     way = "PATCH" if abilities.patches and output.patch != "never" else "PUT"
     yield Finding(message=f"{bare_address(output.url)} speaks SCIM, and changes resources by {way}")
+
+
+def _entra_findings(output: ScimOutput, client: ScimClient) -> Iterable[Finding]:
+    if not output.answers_every:
+        mend = "Without answers_every = 60 nobody learns here what Microsoft Entra refuses."
+        yield Finding(message=f"{bare_address(output.url)} is not asked what became of users", mend=mend)
+        return
+    with closing(client), closing(_provisioning_log(output, client)) as log:
+        log.ask_once()
+    yield Finding(message=f"{bare_address(output.url)} has a provisioning log that may be read")
 
 
 def _place(output: ScimOutput) -> str:

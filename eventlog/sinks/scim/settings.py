@@ -79,6 +79,7 @@ class ScimSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Users, groups and other resources of SCIM, by the tables that they come from."""
 
     tables: Mapping[str, ResourceSettings]
+    mode: Literal["scim", "entra"] = "scim"
     on_value: OnValue = "refuse-object"
 
     def __post_init__(self) -> None:
@@ -87,28 +88,45 @@ class ScimSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ConfigError("output.scim.tables is empty; name a table, with the columns that go to SCIM.")
         for name, table in self.tables.items():
             where = f"output.scim.tables.{name}"
-            if table.type not in KNOWN_TYPES and not (table.endpoint and table.schema and table.unique):
+            if self.mode == "entra":
+                _refuse_for_entra(table, where)
+            elif table.type not in KNOWN_TYPES and not (table.endpoint and table.schema and table.unique):
                 known = " or ".join(KNOWN_TYPES)
                 raise ConfigError(
                     f"{where}.type is {table.type!r}; it is {known}, or `endpoint`, `schema` and `unique` say more."
                 )
             if not table.place.startswith("/") or not table.place.isascii() or set(table.place) & set(" ?#{}"):
                 raise ConfigError(f"{where}.endpoint is {table.place!r}; it is written as /Users.")
-            if read_path(table.unique_path, f"{where}.unique").attribute.lower() == "externalid":
+            unique = self.unique_path(table)
+            if read_path(unique, f"{where}.unique").attribute.lower() == "externalid" and self.mode != "entra":
                 raise ConfigError(f"{where}.unique is externalId, and servers find nothing by it; name another path.")
             columns = mapped_columns(table, where)
             if not columns:
                 raise ConfigError(f"{where}.columns is empty; name the columns that go to SCIM.")
             paths = [str(column.path).lower() for column in columns]
-            if str(read_path(table.unique_path, where)).lower() not in paths:
+            if str(read_path(unique, where)).lower() not in paths:
                 raise ConfigError(
-                    f"{where}.columns has nothing that goes to {table.unique_path}, which is its unique path; name a column for it."
+                    f"{where}.columns has nothing that goes to {unique}, which is its unique path; name a column for it."
                 )
             for path in paths:
                 if paths.count(path) > 1:
                     raise ConfigError(f"{where}.columns has two columns that go to {path}; leave one.")
             if table.delete == "disable" and table.type != "User":
                 raise ConfigError(f"{where}.delete is disable, and a {table.type} cannot be disabled; only a User can.")
+
+    def unique_path(self, table: ResourceSettings) -> str:
+        """Name the path that no two resources of a table have alike."""
+        return "externalId" if self.mode == "entra" else table.unique_path
+
+
+def _refuse_for_entra(table: ResourceSettings, where: str) -> None:
+    """Refuse what Microsoft Entra's bulkUpload does not take: users alone, known by externalId, never deleted."""
+    if table.type != "User" or table.endpoint or table.schema:
+        raise ConfigError(f"{where} is no User, and bulkUpload takes users alone; leave type, endpoint and schema out.")
+    if table.unique not in ("", "externalId"):
+        raise ConfigError(f"{where}.unique is {table.unique}, and bulkUpload finds users by externalId; leave it out.")
+    if table.delete != "disable":
+        raise ConfigError(f'{where}.delete is delete, and bulkUpload deletes nobody; write delete = "disable".')
 
 
 def mapped_columns(table: ResourceSettings, where: str) -> list[MappedColumn]:

@@ -7,6 +7,7 @@ What no mapping names is not told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
@@ -21,13 +22,15 @@ from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading
 from eventlog.qlik.typemap import qlik_type
 from eventlog.sinks.events.rows import json_field
-from eventlog.sinks.scim.paths import Path, add_elements, read_path, set_value
+from eventlog.sinks.scim.paths import ENTERPRISE_USER, Path, add_elements, read_path, set_value
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, encode, refer_to
 from eventlog.sinks.scim.settings import MappedColumn, ResourceSettings, ScimSettings, ValueType, mapped_columns
 from eventlog.xds.references import find_referenced
 from eventlog.xds.write import document_id
 
 ACTIVE: Final = Path("active")
+ENTRA_OPERATIONS: Final = 50
+"""Operations that Microsoft Entra's bulkUpload takes in a request."""
 
 
 class ScimField(NamedTuple):
@@ -52,6 +55,7 @@ class ScimFormat:
 
     def __init__(self, settings: ScimSettings) -> None:
         self._settings = settings
+        self._at_once = ENTRA_OPERATIONS if settings.mode == "entra" else 1
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """Write each change that a mapping names, or say why it cannot be told."""
@@ -86,7 +90,7 @@ class ScimFormat:
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
         """Make a document of each change, for the receiver answers each; one of several has a line for each."""
-        several = [list(written)] if whole else ([change] for change in written)
+        several: Iterable[list[Written]] = [list(written)] if whole else _cut(written, self._at_once)
         for changes in filter(None, several):
             body = "\n".join(change.text for change in changes).encode()
             covers = {change.event_id: change.positions for change in changes}
@@ -106,7 +110,14 @@ class ScimFormat:
         table = None if catalog is None else catalog.class_named(row.schema, row.table)
         if table is None or catalog is None:
             raise ExpressionError(f"the columns of {row.table} are not known; SCIM needs a schema that describes it")
-        return ScimTable(name, self._settings.tables[name], table, catalog, self._settings)
+        make = EntraTable if self._settings.mode == "entra" else ScimTable
+        return make(name, self._settings.tables[name], table, catalog, self._settings)
+
+
+def _cut(written: Iterable[Written], size: int) -> Iterator[list[Written]]:
+    changes = iter(written)
+    while some := list(islice(changes, size)):
+        yield some
 
 
 def find_mapping(settings: ScimSettings, schema: str | None, table: str) -> str | None:
@@ -124,7 +135,7 @@ class ScimTable:
     ) -> None:
         self._name = name
         self._settings = settings
-        self._unique = read_path(settings.unique_path, "unique")
+        self._unique = read_path(mappings.unique_path(settings), "unique")
         self.fields: dict[str, ScimField] = {}
         known = {attribute.lower(): attribute for attribute in table.loggable}
         columns: list[Column] = []
@@ -150,10 +161,14 @@ class ScimTable:
         attribute = table.loggable[found]
         other = _referred_table(mapped, table, attribute.column, catalog, mappings)
         if other is not None:
-            write = _refer(other)
+            write = self._refer(other, mappings)
         else:
             write = _writer(attribute.column, mapped.type)
         return ScimField(mapped.path, attribute.multiple, found in table.key, write)
+
+    def _refer(self, other: Table, mappings: ScimSettings) -> Any:
+        """Make what names an object of another table."""
+        return _refer(other)
 
     def written(self, change: Change) -> Written | None:
         """Write a change; None where it says nothing that is mapped."""
@@ -173,11 +188,7 @@ class ScimTable:
             )
         if change.op is Op.DELETE:
             return self._gone(change)
-        # A new row of a child table is an add, too: of a value, to an object that may be there since long.
-        is_new = change.op is Op.ADD and not (
-            change.edits and self._multiple.issuperset(e.column for e in change.edits)
-        )
-        if is_new or change.refresh or change.created:
+        if self._is_whole(change):
             return self._whole(change)
         operations = [operation for edit in change.edits for operation in self._operations(edit)]
         if not operations:
@@ -186,6 +197,14 @@ class ScimTable:
         told = {edit.column for edit in change.edits if edit.reset or change.whole}
         is_whole = told >= {column for column, field in self.fields.items() if not field.is_key}
         return self._make("PATCH", change, body, is_whole=is_whole)
+
+    def _is_whole(self, change: Change) -> bool:
+        """Tell whether a change is of a new object, or tells all of it."""
+        # A new row of a child table is an add, too: of a value, to an object that may be there since long.
+        is_new = change.op is Op.ADD and not (
+            change.edits and self._multiple.issuperset(e.column for e in change.edits)
+        )
+        return is_new or change.refresh or change.created
 
     def _make(
         self,
@@ -276,6 +295,77 @@ class ScimTable:
             yield from _of_several(field, edit)
         elif edit.new is not ABSENT and (edit.reset or edit.new != edit.old):
             yield _of_one(field, edit)
+
+
+class EntraTable(ScimTable):
+    """Writes what Microsoft Entra's bulkUpload takes: of each change a user's attributes, to be matched by externalId.
+
+    An attribute that is not there stays there as it is; null empties it.
+    """
+
+    def __init__(
+        self, name: str, settings: ResourceSettings, table: Table, catalog: Catalog, mappings: ScimSettings
+    ) -> None:
+        super().__init__(name, settings, table, catalog, mappings)
+        if self._unique_column not in table.key:
+            raise ExpressionError(
+                f"{self._unique_column} goes to externalId and is not in the key of {table.name}, so that nobody knows it"
+                " of a deleted row; map a column of the key to externalId"
+            )
+
+    def _refer(self, other: Table, mappings: ScimSettings) -> Any:
+        """Make the externalId of a user of another table."""
+        name = find_mapping(mappings, other.schema, other.name)
+        columns = {} if name is None else mappings.tables[name].columns
+        external = [
+            column for column, to in columns.items() if (to if isinstance(to, str) else to.path) == "externalId"
+        ]
+        if [column.lower() for column in external] != [other.key[0].lower()]:
+            raise ExpressionError(f"a column references {other.name}, whose key is not what goes to externalId")
+        return _writer(Column(name=other.key[0], type=other.key_columns[0].type), "string")
+
+    def _request(self, change: Change) -> ScimRequest | None:
+        if change.op is Op.TRUNCATE:
+            return super()._request(change)
+        if change.op is Op.DELETE:
+            return self._upload(change, {"active": False}, ends=True)
+        is_whole = self._is_whole(change)
+        data: dict[str, Any] = {"active": True} if is_whole else {}
+        for edit in change.edits:
+            field = self.fields.get(edit.column)
+            is_told = is_whole or edit.reset or change.whole or edit.new != edit.old
+            if field is None or edit.new is ABSENT or not is_told:
+                continue
+            if field.is_multiple:
+                if not (is_whole or edit.reset):
+                    raise ExpressionError(
+                        f"bulkUpload takes all values of {edit.column} together; capture rows with the style row-back"
+                    )
+                add_elements(data, field.path, [field.element(field.write(value)) for value in _several(edit.new)])
+            elif edit.new is not None:
+                set_value(data, field.path, field.write(edit.new))
+            elif change.op is not Op.ADD or change.refresh:
+                set_value(data, field.path, _EMPTIED)
+        return self._upload(change, _with_nulls(data)) if data else None
+
+    def _upload(self, change: Change, data: dict[str, Any], *, ends: bool = False) -> ScimRequest:
+        for path, value in self._key_of(change).items():
+            set_value(data, read_path(path, "key"), value)
+        urns = (key for key in data if key.lower().startswith("urn:"))
+        schemas = [*dict.fromkeys([self._settings.core, ENTERPRISE_USER, *sorted(urns)])]
+        return self._make("POST", change, {"schemas": schemas} | data, ends=ends)
+
+
+_EMPTIED: Final = object()
+"""What stands for null where None means nothing."""
+
+
+def _with_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_nulls(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_nulls(part) for part in value]
+    return None if value is _EMPTIED else value
 
 
 def _of_one(field: ScimField, edit: Edit) -> dict[str, Any]:
