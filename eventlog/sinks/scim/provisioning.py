@@ -46,7 +46,7 @@ def split_endpoint(url: str) -> tuple[str, str]:
     if not found or len(parts) != 5 or parts[1:3] != ["synchronization", "jobs"] or parts[4] != "bulkUpload":
         raise ConfigError(
             'output.url is no provisioning API endpoint; with mode = "entra" it is'
-            " https://graph.microsoft.com/v1.0/servicePrincipals/…/synchronization/jobs/…/bulkUpload."
+            " https://graph.microsoft.com/v1.0/servicePrincipals/ID/synchronization/jobs/JOB/bulkUpload."
         )
     return f"{root}/auditLogs/provisioning", parts[3]
 
