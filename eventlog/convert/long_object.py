@@ -29,6 +29,8 @@ from eventlog.core.rules.lifetimes import (
     inserts,
     join,
     lifetimes,
+    loose_key,
+    spell_as_row,
 )
 from eventlog.core.rules.meaning import end_event
 from eventlog.core.rules.prefer import prefer
@@ -83,15 +85,22 @@ class LongObject:
         """How many lifetimes are over."""
         self._begun = False
         """Whether the object is new in the open lifetime, and nothing of it is written yet."""
+        self._names: dict[int, RowId] = {}
+        """What the object is called in its lifetimes, by their numbers, where it is not as it was first met."""
+        self._open: RowId | None = None
+        """What it is called in the open lifetime, if there is one; only of a key with several spellings."""
         self._coalescing = coalescing
         self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions)
 
-    def look_ahead(self, events: Sequence[Event]) -> None:
+    def look_ahead(self, screened: Screened, met: Subject) -> None:
         """Takes in how lifetimes end."""
         # A row without a key is written by itself, so nothing of what follows matters to it.
         if self.subject.table is not None and self.subject.table.whole_row:
             return
-        for event in events:
+        loose = loose_key(self.subject)
+        for event in met.events:
+            if loose:
+                self._call(screened.spelled.get((event.table, event.key), met.row), event)
             if event.kind == DELETE_ROW:
                 self._closings.append(event.position[0])
                 # What was to be read back before a delete has vanished.
@@ -103,10 +112,32 @@ class LongObject:
                 column = None if event.kind in ROW_BACK else event.column
                 self._winners[column] = event
 
+    def _call(self, called: RowId, event: Event) -> None:
+        """Notes what the object is called: by the delete that ends a lifetime, else by its first row."""
+        if event.kind != DELETE_ROW:
+            self._open = self._open or called
+            return
+        self._open = None
+        if called != self.subject.row:
+            self._names[len(self._closings)] = called
+
+    def _named(self, row: Row | None) -> Subject:
+        """The object as it is called in its present lifetime."""
+        if not loose_key(self.subject):
+            return self.subject
+        if self._over < len(self._closings):
+            called = self._names.get(self._over, self.subject.row)
+        else:
+            called = spell_as_row(self._open or self.subject.row, self.subject.table, row)
+        return Subject(called, self.subject.table, [])
+
     @property
     def asked(self) -> frozenset[str] | None:
         """The attributes that must be read back; None where there are none."""
-        return find_read_back(self.subject, Lifetime([*self._winners.values()]))
+        asked = find_read_back(self.subject, Lifetime([*self._winners.values()]))
+        if self._open is not None:
+            return (asked or frozenset()) | loose_key(self.subject)
+        return asked
 
     def take(self, screened: Screened, events: list[Event], read_back: ReadBack | None) -> Iterator[Outcome]:
         """Writes the changes that are certain after a piece, with the outcomes of their events."""
@@ -117,7 +148,7 @@ class LongObject:
         for lifetime in lifetimes(Subject(self.subject.row, self.subject.table, events)):
             over = lifetime.closing is not None
             yield from self._merged(screened, self._preferred(screened, lifetime, read_back), row, over=over)
-            yield from self._write(ending(screened, self.subject, lifetime))
+            yield from self._write(ending(screened, self._named(row), lifetime))
             self._over += over
 
     def end(self, read_back: ReadBack | None) -> Iterator[Outcome]:
@@ -145,10 +176,10 @@ class LongObject:
     def _merged(self, screened: Screened, events: list[Event], row: Row | None, *, over: bool) -> Iterator[Outcome]:
         """Writes the changes that no event can join any more."""
         if not self._coalescing:
-            changes = join(screened, self.subject, events, row, self._unfinished, over=over)
+            changes = join(screened, self._named(row), events, row, self._unfinished, over=over)
             yield from self._write(self._begin(changes, row))
         else:
-            changes = coalesce(screened, self.subject, events, row, self._net, over=over)
+            changes = coalesce(screened, self._named(row), events, row, self._net, over=over)
             yield from self._write(self._begin(changes, row))
             yield from map(make_cancelled, chain.from_iterable(self._net.cancelled))
             self._net.cancelled = []
@@ -182,7 +213,8 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
     if round_.needs is not None or round_.looks is not None:
         tell = _completing(round_, tell)
     for piece in pieces():
-        for identity, subject in screen(piece, round_.catalog, round_.options).subjects.items():
+        met = screen(piece, round_.catalog, round_.options)
+        for identity, subject in met.subjects.items():
             if identity not in objects:
                 row = subject.row
                 # Rows for one output may come later, and call the object by another spelling:
@@ -191,7 +223,7 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
                     row = objects[identity[0]].subject.row
                 called = Subject(row, subject.table, [])
                 objects[identity] = LongObject(called, tell, coalescing=round_.options.coalesce)
-            objects[identity].look_ahead(subject.events)
+            objects[identity].look_ahead(met, subject)
     asked: dict[RowId, frozenset[str]] = {}
     for long_object in objects.values():
         if (columns := long_object.asked) is not None:

@@ -1,8 +1,8 @@
 """How the values of key columns are spelled: texts that are one value of the column's type are one
 text, as our triggers write it.
 
-What is no value of its type stays as it is, and so does text: whether a collation takes two of them
-for one only the database knows.
+What is no value of its type stays as it is, and so does text: there the row itself says how it is spelled.
+Texts that a collation surely takes for one count as one object.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from string import ascii_uppercase
 from typing import Final
 from uuid import UUID
 
@@ -61,6 +62,23 @@ def form_of(column: Column, *, untyped: bool = False) -> KeySpelling | None:
     if name in _PADDED:
         return KeySpelling(ANY, lambda text: text.rstrip(" "))
     return KeySpelling(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", _spell_uuid) if name == "uuid" else None
+
+
+def folding_of(column: Column) -> KeySpelling | None:
+    """Find the form under which texts of a key column count as one, by its collation; None where each is one."""
+    case, blanks = "case" in column.alike, "blanks" in column.alike or bare_type(column.type) in _PADDED
+    if not case:
+        # What stands in a key without quotes has no blanks at its end.
+        return KeySpelling(ANY, _without_blanks) if "blanks" in column.alike else None
+    fold = (lambda text: _without_blanks(text).translate(_SMALL)) if blanks else (lambda text: text.translate(_SMALL))
+    return KeySpelling(r"""[^,;'+"=\\<> A-Z]+""", fold)
+
+
+def _without_blanks(text: str) -> str:
+    return text.rstrip(" ")
+
+
+_SMALL: Final = {ord(letter): letter.lower() for letter in ascii_uppercase}
 
 
 def _number(text: str) -> Decimal | None:

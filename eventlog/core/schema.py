@@ -44,6 +44,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     another one. `early` says that triggers see its new value before the database knows whether it
     writes the row at all. `labels` are the values of a type that lists them, as an enum, where the
     type's name does not; `default` is the expression that gives a value where nobody does.
+    `alike` says in what the texts of a key column differ that the database takes for one: in the "case" of
+    ASCII letters, in "blanks" at their end, or in "more", which only the database can tell.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     early: bool = False
     labels: tuple[str, ...] = ()
     default: str | None = None
+    alike: tuple[str, ...] = ()
 
     @property
     def category(self) -> Category:
@@ -137,6 +140,11 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     def key_columns(self) -> tuple[Column, ...]:
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.key)
+
+    @cached_property
+    def loose_key(self) -> frozenset[str]:
+        """Name the key columns of which several texts are one value, so that a row says how it is spelled."""
+        return frozenset(column.name for column in self.key_columns if column.alike)
 
     @property
     def bare_key(self) -> tuple[str, ...]:

@@ -70,8 +70,9 @@ def lookup_holes(
     as_text: tuple[bool, ...],
     *,
     spell: Callable[[str], str],
+    match: tuple[str, ...] | None = None,
 ) -> Mapping[str, str]:
-    """Fill the holes of the query; `as_text`: key columns compared as text."""
+    """Fill the holes of the query; `as_text`: key columns compared as text; `match`: how each is, where not by `=`."""
 
     def name(column: Column) -> str:
         return f"found.{spell(dialect.quote(column.name))}"
@@ -97,7 +98,11 @@ def lookup_holes(
             keys.append(cast_to_text(dialect, name(column), column))
         else:
             keys.append(name(column))
-    matched = [f"{key} = asked.k{index}" for index, key in enumerate(keys)]
+    compared = match or ("{column} = {key}",) * len(keys)
+    matched = [
+        form.format(column=key, key=f"asked.k{index}")
+        for index, (key, form) in enumerate(zip(keys, compared, strict=True))
+    ]
     # By the key's number, and by all values where a key has several rows, so that they repeat.
     ordered = range(1, 2)
     if question.several:

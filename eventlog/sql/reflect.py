@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, inspect
@@ -10,10 +10,12 @@ from sqlalchemy import Connection, Engine, inspect
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.key_forms import form_of
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Column, Table
+from eventlog.core.sql_types import Category, bare_type
 from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.core.table_names import read_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.loose_keys import PADDED, find_alike
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
 
 
@@ -54,6 +56,7 @@ class Classes:
     def __init__(self, connection: Connection, schema: str | None = None) -> None:
         self._connection = connection
         self._schemas: dict[str | None, Schema] = {}
+        self._alike: dict[str, tuple[str, ...]] = {}
         self.default = schema
 
     def everything(self) -> list[Table]:
@@ -157,6 +160,7 @@ class Classes:
         columns = shape.columns
         if key != shape.key:
             columns = tuple(replace(column, key=positions.get(column.name)) for column in columns)
+        columns = self._loosen(shape, columns)
         return Table(
             name=shape.name,
             schema=shape.schema,
@@ -164,6 +168,16 @@ class Classes:
             view=shape.view,
             children=tuple(self._children(schema, replace(shape, key=key), named)),
             untyped=self._is_untyped(columns),
+        )
+
+    def _loosen(self, shape: TableShape, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """Say of the texts of the key which of them its collation takes for one."""
+        if shape.view or all(column.key is None or column.category is not Category.STRING for column in columns):
+            return columns
+        alike = find_alike(self._connection, shape.name, shape.schema, self._alike)
+        return tuple(
+            replace(column, alike=alike[column.name]) if column.key and _is_loose(column, alike) else column
+            for column in columns
         )
 
     def _is_untyped(self, columns: Iterable[Column]) -> bool:
@@ -245,6 +259,12 @@ class Classes:
                 f"{name} is {what}: no trigger sees its rows change.",
                 hint="Track the tables behind it.",
             )
+
+
+def _is_loose(column: Column, alike: Mapping[str, tuple[str, ...]]) -> bool:
+    """Return True if several texts of a column are one value, beside the blanks that a CHAR never has."""
+    told = alike.get(column.name, ())
+    return bool(told) and not (told == ("blanks",) and bare_type(column.type) in PADDED)
 
 
 def _column(shape: TableShape, name: str) -> str:

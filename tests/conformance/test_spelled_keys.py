@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import Engine, text
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.core.tablekey import TableKey
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
@@ -50,3 +52,100 @@ def test_one_row_is_one_object(
         reasons = connection.execute(text("SELECT reason FROM event_log_outcome ORDER BY record_id")).scalars().all()
         assert {*connection.execute(text("SELECT status FROM event_log")).scalars()} == {"S"}
     assert reasons.count("superseded") == len(keys)
+
+
+INSENSITIVE = "CREATE COLLATION alike (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+TEXTS = {
+    "sqlite": [
+        ("TEXT COLLATE NOCASE", ["Ab", "ab", "AB"], ["Ab "]),
+        ("TEXT COLLATE RTRIM", ["Ab", "Ab ", "Ab   "], ["ab"]),
+    ],
+    "postgresql": [
+        ("citext", ["Ab", "ab", "AB"], ["Ab "]),
+        ("text COLLATE alike", ["Ab", "ab", "AB"], ["Ab "]),
+        ("varchar(9)", ["Ab"], ["ab", "Ab "]),
+    ],
+    "mariadb": [
+        ("VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", ["Ab", "ab", "AB ", "ab  "], ["b"]),
+        ("VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", ["Ab", "Ab "], ["ab"]),
+        ("CHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci", ["Ab", "ab ", "AB"], ["b"]),
+        ("VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", ["Ab"], ["ab", "Ab "]),
+    ],
+}
+
+
+def text_cases(engine: Engine) -> list[tuple[str, list[str], list[str]]]:
+    """Return the collations of a database: texts that are one key of each, as it stands in the table first, and others."""
+    name = engine.dialect.name
+    if name == "postgresql":
+        run(engine, "CREATE EXTENSION IF NOT EXISTS citext", INSENSITIVE)
+    return TEXTS.get("mariadb" if name == "mysql" else name, [])
+
+
+def publish_rows(engine: Engine, folder: Path, rows: list[tuple[int, str, str | None]]) -> str:
+    """Enter rows of the log as somebody's application would, publish them, and return what was published."""
+    source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
+    config = Config(
+        source=source,
+        publisher=PublisherConfig(allow_loopback=True),
+        output=(FilesOutput(path=str(folder)),),
+    )
+    before = {file.name for file in folder.glob("*.xml")}
+    added = text(
+        "INSERT INTO event_log (event_type, table_name, table_key, column_name, new_value)"
+        " VALUES (:kind, 't', :key, :column, CASE WHEN :kind = 2 THEN 'y' END)"
+    )
+    with engine.begin() as connection:
+        for kind, key, column in rows:
+            connection.execute(added, {"kind": kind, "key": key, "column": column})
+    with Publisher(config) as publisher:
+        publisher.run_once()
+    files = sorted(file for file in folder.glob("*.xml") if file.name not in before)
+    return "".join(file.read_text() for file in files)
+
+
+def test_texts_that_a_collation_takes_for_one_are_one_object_called_as_its_row_is(
+    engine: Engine, tmp_path: Path
+) -> None:
+    install(engine)
+    for kind, alike, others in text_cases(engine):
+        run(
+            engine,
+            "DROP TABLE IF EXISTS t",
+            f"CREATE TABLE t (k {kind} NOT NULL PRIMARY KEY, v VARCHAR(9), w VARCHAR(9))",
+        )
+        track(engine, ["t"])
+        run(engine, f"INSERT INTO t VALUES ('{alike[0]}', 'x', 'x')")
+        publish_rows(engine, tmp_path, [])
+        keys = [f'K="{written}"' for written in reversed(alike)]
+        # All at once: one change.
+        published = publish_rows(engine, tmp_path, [(6, key, None) for key in keys])
+        assert published.count("<modify ") == 1, kind
+        # One after the other, of fields: each is called as the row is, and nothing else.
+        for key in keys:
+            published += publish_rows(engine, tmp_path, [(2, key, "v")])
+        assert published.count("<modify ") == published.count("<association>k=Ab,table=t") == len(keys) + 1, kind
+        other = publish_rows(engine, tmp_path, [(2, f'k="{written}"', "v") for written in others])
+        assert other.count("<modify ") == len(others)
+        assert "k=Ab," not in other, kind
+        run(engine, "DELETE FROM t")
+        assert "<delete " in publish_rows(engine, tmp_path, [])
+
+
+def test_a_key_that_gets_another_spelling_goes_and_comes(engine: Engine, tmp_path: Path) -> None:
+    install(engine)
+    for kind, alike, _ in text_cases(engine):
+        run(
+            engine,
+            "DROP TABLE IF EXISTS t",
+            f"CREATE TABLE t (k {kind} NOT NULL PRIMARY KEY, v VARCHAR(9), w VARCHAR(9))",
+        )
+        track(engine, ["t"])
+        run(engine, f"INSERT INTO t VALUES ('{alike[0]}', 'x', 'x')", f"UPDATE t SET k = '{alike[-1]}'")
+        published = html.unescape(publish_rows(engine, tmp_path, []))
+        if len(alike) == 1:
+            continue
+        first, last = published.rindex("<delete "), published.rindex("<modify ")
+        assert first < last, kind
+        assert published[first:].index("k=Ab,") < last - first, kind
+        assert f"k={TableKey.of({'k': alike[-1]}).text.partition('=')[2]},table=t" in published[last:], kind

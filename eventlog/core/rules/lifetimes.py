@@ -29,7 +29,9 @@ from eventlog.core.model import (
     find_refreshed_output,
 )
 from eventlog.core.rules.meaning import MEANING
-from eventlog.core.rules.screen import Screened, Subject
+from eventlog.core.rules.screen import Screened, Subject, forms_of
+from eventlog.core.schema import Table
+from eventlog.core.tablekey import format_parts, parse
 
 BACK = frozenset(kind for kind, meaning in MEANING.items() if meaning.back)
 ROW_BACK = frozenset(kind for kind in BACK if MEANING[kind].row)
@@ -85,6 +87,11 @@ def list_wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     """Map objects to the attributes to read back; an empty set means a table nobody described."""
     columns_of: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
+        if loose := loose_key(subject):
+            *_, last = lifetimes(subject)
+            if last.closing is None and (asked := _find_wanted(subject, last, loose)):
+                columns_of[subject.row] = columns_of.get(subject.row, asked) | asked
+            continue
         # Rows of a table without a key come whole, and could not be found by anything.
         if subject.plain or (subject.table is not None and subject.table.whole_row):
             continue
@@ -98,6 +105,48 @@ def list_wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
         if last.closing is None and asked is not None:
             columns_of[subject.row] = columns_of.get(subject.row, asked) | asked
     return columns_of
+
+
+def loose_key(subject: Subject) -> frozenset[str]:
+    """Name the key columns of an object of which several texts are one value; a table as a whole has none."""
+    return subject.table.loose_key if subject.table is not None and subject.row.key else frozenset()
+
+
+def _find_wanted(subject: Subject, lifetime: Lifetime, loose: frozenset[str]) -> frozenset[str]:
+    """List what is read of an object whose key has several spellings: also how its row is spelled, which images
+    tell by themselves.
+    """
+    asked = find_read_back(subject, lifetime)
+    if asked is None and all(event.image is not None for event in lifetime.events):
+        return frozenset()
+    return (asked or frozenset()) | loose
+
+
+def call_lifetime(screened: Screened, subject: Subject, lifetime: Lifetime, row: Row | None) -> Subject:
+    """Name the object of a lifetime as its row in the table is spelled, or else as the log has it.
+
+    Only a table of whose key several texts are one value has objects of several spellings. A delete is believed:
+    it says what the row was called when it went.
+    """
+    told = lifetime.closing or lifetime.events[0]
+    called = screened.spelled.get((told.table, told.key), subject.row)
+    if lifetime.closing is None:
+        called = spell_as_row(called, subject.table, row)
+    return Subject(called, subject.table, [])
+
+
+def spell_as_row(called: RowId, table: Table | None, row: Row | None) -> RowId:
+    """Name an object as the row spells its key that was read back; as it is called already where none was found."""
+    if table is None or row is None:
+        return called
+    forms = forms_of(table)
+    parts = []
+    for name, text in parse(called.key).parts:
+        value = row.get(name) if name in table.loose_key else None
+        if isinstance(value, str):
+            text = forms[name].spell(value) if name in forms else value  # noqa: PLW2901  # as it stands there
+        parts.append((name, text))
+    return replace(called, key=format_parts(parts))
 
 
 def find_read_back(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
@@ -238,6 +287,9 @@ def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
     """Make a modify of every attribute as it is now; of a table that is all key, an add."""
     only = find_refreshed_output(event.perpetrator)
+    if subject.table is not None and (loose := subject.table.loose_key):
+        # How the key is spelled was read with it, and is no value of its own.
+        values = {name: value for name, value in values.items() if name not in loose}
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
     is_refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
     change = Change(

@@ -34,11 +34,13 @@ from eventlog.core.rules.lifetimes import (
     ROW_BACK,
     as_created,
     begins,
+    call_lifetime,
     ending,
     inserts,
     join,
     lifetimes,
     list_wanted,
+    loose_key,
 )
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
@@ -173,6 +175,9 @@ def judge(
         if subject.table is not None and subject.table.whole_row:
             changes += whole_row_changes(screened, subject, subject.events)
             continue
+        if loose_key(subject):
+            changes += _judge_spelled(screened, subject, rows, merge)
+            continue
         # By far the most: nothing to prefer, nothing to close.
         if subject.plain:
             changes += merge(screened, subject, subject.events, None)
@@ -198,6 +203,23 @@ def judge(
     # What else became of events, `screened` knows by now.
     positions = list(map(attrgetter("position"), screened.events))
     return Decision(changes, Outcomes(positions, screened.outcomes))
+
+
+def _judge_spelled(
+    screened: Screened, subject: Subject, rows: Mapping[RowId, ReadBack] | None, merge: Merge
+) -> list[Change]:
+    """Decide an object of whose key several texts are one value: it is called as its row is."""
+    row_back = row_back_of(subject.row, rows)
+    row = row_back.row if isinstance(row_back, Unreadable) else row_back
+    changes: list[Change] = []
+    for lifetime in lifetimes(subject):
+        called = call_lifetime(screened, subject, lifetime, row)
+        merged = merge(screened, called, prefer(screened, lifetime, row_back), row)
+        if begins(called, lifetime, row):
+            merged = as_created(merged)
+        changes += merged
+        changes += ending(screened, called, lifetime)
+    return changes
 
 
 def publishing_order(options: Options) -> Callable[[Change], Any]:

@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, KeySyntaxError, value_shown
-from eventlog.core.key_forms import ANY, KeySpelling, form_of
+from eventlog.core.key_forms import ANY, KeySpelling, folding_of, form_of
 from eventlog.core.model import EVERY_ROW, Change, Event, Kind, Outcome, Position, Reason, RowId, find_refreshed_output
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
@@ -50,6 +50,7 @@ class Naming:
         "child",
         "child_key",
         "folded",
+        "foldings",
         "forms",
         "gone",
         "is_plain",
@@ -78,11 +79,13 @@ class Naming:
             self.folded = lambda column: fold(read_column_name(column).column)
         self.own_key = {self.folded(column): column for column in key}
         self.forms = forms_of(self.table)
+        self.foldings = foldings_of(self.table)
         # How nearly all keys are: the columns spelled and ordered as in the catalog, nothing quoted, the
         # values in the forms of their types. Such a key needs no parser.
         self.is_plain: Callable[[str], re.Match[str] | None] | None = None
         if key and self.child is None and WHOLE_ROW not in key:
-            values = [self.forms[column].spelled if column in self.forms else ANY for column in key]
+            plain = {**self.forms, **self.foldings}
+            values = [plain[column].spelled if column in plain else ANY for column in key]
             parts = [re.escape(f"{column}=") + value for column, value in zip(key, values, strict=True)]
             self.is_plain = re.compile(r"\+".join(parts), re.ASCII).fullmatch
         spelled = self.child.parent_key if self.child else ()
@@ -174,6 +177,8 @@ class Identities:
         else:
             canonical = self._own_key(naming, parsed)
         row = RowId(naming.table.schema, naming.table.name, canonical)
+        if naming.foldings:
+            return naming, row, replace(row, key=_fold_values(canonical, naming.foldings))
         if naming.table.key or naming.child is not None:
             return naming, row, row
         return naming, row, replace(row, key=_fold_key(parsed, naming.folded))
@@ -255,6 +260,21 @@ def forms_of(table: Table | None) -> dict[str, KeySpelling]:
     return {name: form for name, form in forms.items() if form is not None}
 
 
+def foldings_of(table: Table | None) -> dict[str, KeySpelling]:
+    """Map a table's key columns to the forms under which their texts count as one, where several do."""
+    if table is None or not table.loose_key:
+        return {}
+    foldings = {column.name: folding_of(column) for column in table.key_columns}
+    return {name: folding for name, folding in foldings.items() if folding is not None}
+
+
+def _fold_values(key: str, foldings: Mapping[str, KeySpelling]) -> str:
+    """Make an identity for a key of which the database takes several texts for one."""
+    return format_parts(
+        (name, foldings[name].spell(value) if name in foldings else value) for name, value in parse(key).parts
+    )
+
+
 def _spell_key(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKey:
     """Rewrite the key's values in the forms of their types; `names` are the key's columns as `arrange_key`
     takes them.
@@ -312,6 +332,8 @@ class Screened(Struct):
     outcomes: dict[Position, Outcome] = {}
     silent: set[Position] = set()
     """Loopback deletes: they close a lifetime and say nothing."""
+    spelled: dict[tuple[str | None, str | None], RowId] = {}
+    """The objects as some texts of the log call them: those whose Subject is called otherwise."""
 
     def gather(self, meeting: Meeting, event: Event) -> None:
         subject = meeting.subject
@@ -432,6 +454,8 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
     subject = screened.subjects.get(identity)
     if subject is None:
         subject = screened.subjects[identity] = Subject(row, naming.table, [])
+    elif row != subject.row:
+        screened.spelled[event.table, event.key] = row
     return Meeting(identity, subject, naming, naming.known)
 
 

@@ -118,11 +118,15 @@ SELECT COUNT(*) FROM (
 WHERE grantee = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@', QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)));
 
 -- loose_columns: the columns of a table in which texts that differ are equal, by what, and whether only blanks at their end
--- make no difference; a CHAR never has such blanks
-SELECT column_name, collation_name, RIGHT(collation_name, 4) = '_bin'
+-- make no difference; a CHAR never has such blanks; and how the server compares a text as the column does
+SELECT column_name, collation_name, RIGHT(collation_name, 4) = '_bin',
+  CONCAT('CONVERT(? USING ', character_set_name, ') COLLATE ', collation_name)
 FROM information_schema.columns
 WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table AND collation_name IS NOT NULL
   AND (data_type = 'char' OR (RIGHT(collation_name, 10) <> '_nopad_bin' AND collation_name <> 'utf8mb4_0900_bin'));
+
+-- are_alike: whether the server takes two texts for one
+SELECT CASE WHEN /* one */'a' = /* other */'b' THEN 1 ELSE 0 END;
 
 -- watermark_schemas: the schemas that have watermarks of mirrors; NULL stands for the connection's own
 SELECT NULLIF(table_schema, DATABASE()) FROM information_schema.tables WHERE table_name = 'eventlog_applied';

@@ -121,12 +121,17 @@ WHERE theirs.table_owner = :schema AND theirs.table_name = :table AND theirs.sta
 ORDER BY theirs.trigger_name;
 
 -- loose_columns: the columns of a table in which texts that differ are equal, by what, and whether only blanks at their end
--- make no difference; what a column leaves to the session is compared byte by byte, for ours say so
+-- make no difference; what a column leaves to the session is compared byte by byte, for ours say so; and how the server
+-- compares a text as the column does
 SELECT column_name, CASE WHEN collation IN ('BINARY', 'USING_NLS_COMP') THEN data_type ELSE collation END,
-       CASE WHEN collation IN ('BINARY', 'USING_NLS_COMP') THEN 1 ELSE 0 END
+       CASE WHEN collation IN ('BINARY', 'USING_NLS_COMP') THEN 1 ELSE 0 END,
+       CASE WHEN collation NOT IN ('BINARY', 'USING_NLS_COMP') THEN 'NLSSORT(?, ''NLS_SORT=' || collation || ''')' END
 FROM all_tab_columns
 WHERE owner = COALESCE(:schema, SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA')) AND table_name = :table
   AND (data_type IN ('CHAR', 'NCHAR') OR collation NOT IN ('BINARY', 'USING_NLS_COMP'));
+
+-- are_alike: whether the server takes two texts for one
+SELECT CASE WHEN /* one */'a' = /* other */'b' THEN 1 ELSE 0 END FROM dual;
 
 -- watermark_schemas: the schemas that have watermarks of mirrors; NULL stands for the connection's own
 SELECT NULLIF(owner, SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA')) FROM all_tables WHERE table_name = 'EVENTLOG_APPLIED';

@@ -205,16 +205,22 @@ JOIN pg_namespace ON pg_namespace.oid = owner.relnamespace
 WHERE indisreplident AND nspname = :schema AND owner.relname = :table;
 
 -- loose_columns: the columns of a table in which texts that differ are equal, by what, and whether only blanks at their end
--- make no difference
+-- make no difference; and how the server compares a text as the column does
 SELECT attname::text, CASE WHEN 'citext' IN (own.typname, base.typname) THEN 'citext'
                            WHEN NOT collisdeterministic THEN quote_ident(collname) ELSE 'character' END,
-  'citext' NOT IN (own.typname, COALESCE(base.typname, '')) AND collisdeterministic
+  'citext' NOT IN (own.typname, COALESCE(base.typname, '')) AND collisdeterministic,
+  CASE WHEN 'citext' IN (own.typname, base.typname) THEN 'lower(CAST(? AS text))'
+       WHEN NOT collisdeterministic
+       THEN format('CAST(? AS text) COLLATE %I.%I', (SELECT nspname FROM pg_namespace WHERE oid = collnamespace), collname) END
 FROM pg_attribute
 JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 JOIN pg_type AS own ON own.oid = atttypid LEFT JOIN pg_type AS base ON base.oid = own.typbasetype
 JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE nspname = COALESCE(:schema, current_schema()) AND relname = :table AND attnum > 0 AND NOT attisdropped
   AND (NOT collisdeterministic OR own.typname IN ('citext', 'bpchar') OR base.typname IN ('citext', 'bpchar'));
+
+-- are_alike: whether the server takes two texts for one
+SELECT CASE WHEN /* one */'a' = /* other */'b' THEN 1 ELSE 0 END;
 
 -- watermark_schemas: the schemas that have watermarks of mirrors which the connected user may read; NULL stands for the
 -- connection's own

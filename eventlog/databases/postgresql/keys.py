@@ -76,11 +76,12 @@ class ArrayLookup:
             return []
         bound = [f"CAST(:k{index} AS {form.bound}[])" for index, form in enumerate(forms)]
         as_text = tuple(form.as_text for form in forms)
+        match = tuple(form.match for form in forms)
         query = statement(
             dialect,
             "rows_by_key",
             arrays=", ".join(["CAST(:n AS integer[])", *bound]),
-            **lookup_holes(dialect, question, self, as_text, spell=in_text),
+            **lookup_holes(dialect, question, self, as_text, spell=in_text, match=match),
         )
         values = {f"k{index}": _array(array) for index, array in enumerate(arrays)}
         ask = fetch_at_once if len(numbers) >= MANY_KEYS else fetch
@@ -179,6 +180,10 @@ FORMS: Final = {
     **dict.fromkeys(("timestamptz", "timestamp with time zone"), _TIMESTAMPTZ),
     "date": PostgresqlKeyForm(bound="date", read=reader_of(read_date)),
     "uuid": PostgresqlKeyForm(bound="uuid", read=reader_of(UUID)),
+    # As the type compares, without its operators, which a schema of somebody's may have.
+    "citext": PostgresqlKeyForm(
+        bound="text", read=_text_without_nul, as_text=True, match="lower({column}) = lower({key})"
+    ),
     "bytea": PostgresqlKeyForm(bound="bytea", read=octets_of),
 }
 _arguments = re.compile(r"\([^)]*\)")

@@ -52,10 +52,13 @@ FROM pragma_index_list(:table) AS i JOIN pragma_index_info(i.name) AS c
 WHERE i."unique" = 1 AND i.partial = 0 ORDER BY i.name, c.seqno;
 
 -- loose_columns: the columns of a table's unique indexes in which texts that differ are equal, by what, and whether only
--- blanks at their end make no difference; the schema is of no account
-SELECT c.name, c.coll, c.coll = 'RTRIM'
+-- blanks at their end make no difference; and how a text is compared as the column does; the schema is of no account
+SELECT c.name, c.coll, c.coll = 'RTRIM', CASE WHEN c.coll IN ('NOCASE', 'RTRIM') THEN '? COLLATE ' || c.coll END
 FROM pragma_index_list(:table) AS i JOIN pragma_index_xinfo(i.name) AS c
 WHERE i."unique" = 1 AND c."key" = 1 AND c.name IS NOT NULL AND c.coll <> 'BINARY' AND (:schema IS NULL OR :schema <> '');
+
+-- are_alike: whether the server takes two texts for one
+SELECT CASE WHEN /* one */'a' = /* other */'b' THEN 1 ELSE 0 END;
 
 -- watermark_schemas: one without a name where there are watermarks of mirrors
 SELECT NULL FROM sqlite_master WHERE type = 'table' AND name = 'eventlog_applied';
