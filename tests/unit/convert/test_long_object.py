@@ -18,6 +18,7 @@ from eventlog.core.model import (
     Change,
     Event,
     Kind,
+    Op,
     Outcome,
     ReadBack,
     Reason,
@@ -29,7 +30,7 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Options, Round, decide, list_wanted, screen
 from eventlog.core.rules.screen import Screened, Subject
-from eventlog.core.schema import Catalog
+from eventlog.core.schema import Catalog, Column
 from tests.support.daily import daily
 from tests.support.memory import MemoryRows
 from tests.support.shares import met, shares
@@ -233,3 +234,44 @@ def test_positions_in_eight_bytes_are_what_tuples_are() -> None:
     assert packed[0] == (7,)
     assert packed[-1] == (2**62,)
     assert list(packed[1:]) == [(8,), (2**62,)]
+
+
+SPELLED = Catalog(
+    [
+        replace(
+            CATALOG.tables[0],
+            columns=(Column(name="idu", key=1, alike=("case", "blanks")), Column(name="fname"), Column(name="lname")),
+        )
+    ]
+)
+WRITTEN = ["idu=ab", "idu=Ab", "IDU=AB", 'idu="ab "']
+spelled_rows = st.sampled_from(
+    [None, {}, {"idu": "aB", "fname": "a", "lname": None, PHONE: ("1", "2")}, {"fname": "a"}]
+)
+
+
+@st.composite
+def spelled_logs(draw: st.DrawFn) -> list[list[Event]]:
+    """Rows of one object of which several texts are the key, cut anywhere."""
+    events = draw(st.integers(0, 20).flatmap(lambda count: st.tuples(*map(_about_one_object, range(count)))))
+    called = [replace(event, key=draw(st.sampled_from(WRITTEN))) for event in events]
+    return list(pieces(called, draw(st.lists(st.integers(0, len(called)), max_size=4).map(sorted))))
+
+
+@shares(changes=0.4, several=0.2)
+@given(spelled_logs(), spelled_rows, options)
+def test_pieces_of_an_object_with_many_spellings_are_called_as_in_the_whole(
+    cut: list[list[Event]], row: Row | None, chosen: Options
+) -> None:
+    spellings = [RowId(None, "usr", key) for key in ("idu=ab", "idu=Ab", "idu=AB", 'idu="ab "')]
+    rows: dict[RowId, ReadBack] | None = None if row is None else {one: row for one in spellings if row}
+    told = Told(frozenset())
+    outcomes = fed(lambda: cut, rows, told, SPELLED, chosen)
+    events = [event for piece in cut for event in piece]
+    changes, ended = expected(events, rows, told, SPELLED, chosen)
+    met(changes=changes, several=len({event.key for event in events}) > 1 and len(changes) > 1)
+    assert [shape(one) for one in sorted(told.changes, key=lambda one: one.positions[-1])] == list(map(shape, changes))
+    assert sorted((replace(one, winner=None) for one in outcomes), key=lambda one: one.position) == ended
+    if row and "idu" in row and changes and changes[-1].op is not Op.DELETE:
+        assert changes[-1].row.key == "idu=aB"
+    assert all("idu" not in [edit.column for edit in change.edits] for change in changes)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Event
-from eventlog.core.rules import decide
+from eventlog.core.model import Event, RowImage
+from eventlog.core.rules import Options, decide, list_wanted, screen
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.tablekey import quote_value
@@ -95,3 +96,46 @@ def test_the_canonical_form_of_a_number_is_its_own(number: int, zeros: int) -> N
     assert key_of(f"k0={written}", "bigint") == f"k0={number}"
     exact = key_of(f"k0={written}.5", "numeric(30,2)")
     assert exact == key_of(exact, "numeric(30,2)")
+
+
+LOOSE = [
+    (("case",), ["Ab", "ab", "AB"], ["Ab ", "É", "é"]),
+    (("blanks",), ["Ab", "Ab  "], ["ab", " Ab"]),
+    (("case", "blanks"), ["Ab", "ab ", "aB  "], [" ab", "Éb"]),
+    (("more",), ["Ab"], ["ab", "Ab "]),
+]
+
+
+@pytest.mark.parametrize("alike, one, others", LOOSE)
+def test_texts_that_a_collation_takes_for_one_are_one_object(
+    alike: tuple[str, ...], one: list[str], others: list[str]
+) -> None:
+    columns = (Column(name="k", key=1, alike=alike), Column(name="n", type="integer", key=2))
+    known = Identities(Catalog([Table(schema="s", name="t", columns=columns)]))
+    names = {known.row_id("t", f"n=01+K={quote_value(text)}") for text in one}
+    assert len(names) == 1
+    assert names == {known.row_id("t", f"k={quote_value(text)}+n=1") for text in one}
+    apart = {known.row_id("t", f"k={quote_value(text)}+n=1") for text in others}
+    assert len(apart | names) == len(others) + 1
+
+
+def test_what_is_not_there_is_called_as_the_log_has_it() -> None:
+    """A lifetime that a delete ends is called as the delete says, and nothing is asked of images."""
+    columns = (Column(name="k", key=1, alike=("case",)), Column(name="a"))
+    catalog = Catalog([Table(schema="s", name="t", columns=columns)])
+    written = [(2, "k=Ab"), (4, "k=AB"), (2, "k=ab")]
+    events = [
+        Event(position=(at,), kind=kind, table="t", key=key, column="a", old="x", new="y", time="2026-01-01")
+        for at, (kind, key) in enumerate(written, 1)
+    ]
+    changes, _ = decide(events, catalog=catalog)
+    assert [(change.op.value, change.row.key) for change in changes] == [
+        ("modify", "k=AB"), ("delete", "k=AB"), ("modify", "k=ab"),
+    ]  # fmt: skip
+    assert [*list_wanted(screen(events, catalog, Options())).values()] == [frozenset({"k"})]
+    image = RowImage(number=1, names=("a",), before=("x",), after=("y",))
+    alone = replace(events[0], image=image)
+    assert not list_wanted(screen([alone], catalog, Options()))
+    assert not list_wanted(screen(events[:2], catalog, Options()))
+    truncated = Event(position=(9,), kind=4, table="t", key="*", time="2026-01-01")
+    assert [change.op.value for change in decide([truncated], catalog=catalog).changes] == ["truncate"]
