@@ -29,7 +29,6 @@ from eventlog.core.rules.lifetimes import (
     inserts,
     join,
     lifetimes,
-    loose_key,
     spell_as_row,
 )
 from eventlog.core.rules.meaning import end_event
@@ -73,7 +72,7 @@ class LongObject:
     """One object on its way through the rules."""
 
     def __init__(self, subject: Subject, tell: Tell, *, coalescing: bool) -> None:
-        self.subject = Subject(subject.row, subject.table, [])
+        self.subject = Subject(subject.row, subject.table, [], loose=subject.loose)
         self._tell = tell
         self._closings = array("q")
         """The deletes, by the numbers of their positions."""
@@ -97,9 +96,8 @@ class LongObject:
         # A row without a key is written by itself, so nothing of what follows matters to it.
         if self.subject.table is not None and self.subject.table.whole_row:
             return
-        loose = loose_key(self.subject)
         for event in met.events:
-            if loose:
+            if self.subject.loose:
                 self._call(screened.spelled.get((event.table, event.key), met.row), event)
             if event.kind == DELETE_ROW:
                 self._closings.append(event.position[0])
@@ -123,20 +121,20 @@ class LongObject:
 
     def _named(self, row: Row | None) -> Subject:
         """The object as it is called in its present lifetime."""
-        if not loose_key(self.subject):
+        if not self.subject.loose:
             return self.subject
         if self._over < len(self._closings):
             called = self._names.get(self._over, self.subject.row)
         else:
             called = spell_as_row(self._open or self.subject.row, self.subject.table, row)
-        return Subject(called, self.subject.table, [])
+        return Subject(called, self.subject.table, [], loose=self.subject.loose)
 
     @property
     def asked(self) -> frozenset[str] | None:
         """The attributes that must be read back; None where there are none."""
         asked = find_read_back(self.subject, Lifetime([*self._winners.values()]))
         if self._open is not None:
-            return (asked or frozenset()) | loose_key(self.subject)
+            return (asked or frozenset()) | self.subject.loose
         return asked
 
     def take(self, screened: Screened, events: list[Event], read_back: ReadBack | None) -> Iterator[Outcome]:
@@ -221,7 +219,7 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
                 # it is called as it was when it was first met.
                 if isinstance(identity, tuple):
                     row = objects[identity[0]].subject.row
-                called = Subject(row, subject.table, [])
+                called = Subject(row, subject.table, [], loose=subject.loose)
                 objects[identity] = LongObject(called, tell, coalescing=round_.options.coalesce)
             objects[identity].look_ahead(met, subject)
     asked: dict[RowId, frozenset[str]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from string import ascii_uppercase
@@ -19,8 +19,9 @@ from uuid import UUID
 from msgspec import Struct
 
 from eventlog.core.rules.times import in_iso_form, read_moment
-from eventlog.core.schema import Column, Made
+from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import EXACT_TYPES, Category, bare_type, fraction_digits, is_zoned, truth_of
+from eventlog.core.tablekey import format_parts, parse
 
 MOST_DIGITS: Final = 1000
 """A longer number is left as it is: nobody has such keys, and reading one could take minutes."""
@@ -79,6 +80,29 @@ def _without_blanks(text: str) -> str:
 
 
 _SMALL: Final = {ord(letter): letter.lower() for letter in ascii_uppercase}
+
+
+def forms_of(table: Table | None) -> dict[str, KeySpelling]:
+    """Map a table's key columns to their forms, where they have one."""
+    if table is None:
+        return {}
+    forms = {column.name: form_of(column, untyped=table.untyped) for column in table.key_columns}
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+def foldings_of(table: Table | None) -> dict[str, KeySpelling]:
+    """Map a table's key columns to the forms under which their texts count as one, where several do."""
+    if table is None or not table.loose_key:
+        return {}
+    foldings = {column.name: folding_of(column) for column in table.key_columns}
+    return {name: folding for name, folding in foldings.items() if folding is not None}
+
+
+def fold_values(key: str, foldings: Mapping[str, KeySpelling]) -> str:
+    """Make an identity for a key of which the database takes several texts for one."""
+    return format_parts(
+        (name, foldings[name].spell(value) if name in foldings else value) for name, value in parse(key).parts
+    )
 
 
 def _number(text: str) -> Decimal | None:

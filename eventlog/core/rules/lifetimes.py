@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
+from eventlog.core.key_forms import forms_of
 from eventlog.core.model import (
     EVERY_ROW,
     REFRESH,
@@ -29,7 +30,7 @@ from eventlog.core.model import (
     find_refreshed_output,
 )
 from eventlog.core.rules.meaning import MEANING
-from eventlog.core.rules.screen import Screened, Subject, forms_of
+from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Table
 from eventlog.core.tablekey import format_parts, parse
 
@@ -87,10 +88,10 @@ def list_wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     """Map objects to the attributes to read back; an empty set means a table nobody described."""
     columns_of: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
-        if loose := loose_key(subject):
+        if subject.loose:
             *_, last = lifetimes(subject)
-            if last.closing is None and (asked := _find_wanted(subject, last, loose)):
-                columns_of[subject.row] = columns_of.get(subject.row, asked) | asked
+            if last.closing is None and (wanted := _find_wanted(subject, last)):
+                columns_of[subject.row] = columns_of.get(subject.row, wanted) | wanted
             continue
         # Rows of a table without a key come whole, and could not be found by anything.
         if subject.plain or (subject.table is not None and subject.table.whole_row):
@@ -107,19 +108,14 @@ def list_wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     return columns_of
 
 
-def loose_key(subject: Subject) -> frozenset[str]:
-    """Name the key columns of an object of which several texts are one value; a table as a whole has none."""
-    return subject.table.loose_key if subject.table is not None and subject.row.key else frozenset()
-
-
-def _find_wanted(subject: Subject, lifetime: Lifetime, loose: frozenset[str]) -> frozenset[str]:
+def _find_wanted(subject: Subject, lifetime: Lifetime) -> frozenset[str]:
     """List what is read of an object whose key has several spellings: also how its row is spelled, which images
     tell by themselves.
     """
     asked = find_read_back(subject, lifetime)
     if asked is None and all(event.image is not None for event in lifetime.events):
         return frozenset()
-    return (asked or frozenset()) | loose
+    return (asked or frozenset()) | subject.loose
 
 
 def call_lifetime(screened: Screened, subject: Subject, lifetime: Lifetime, row: Row | None) -> Subject:
@@ -132,7 +128,7 @@ def call_lifetime(screened: Screened, subject: Subject, lifetime: Lifetime, row:
     called = screened.spelled.get((told.table, told.key), subject.row)
     if lifetime.closing is None:
         called = spell_as_row(called, subject.table, row)
-    return Subject(called, subject.table, [])
+    return Subject(called, subject.table, [], loose=subject.loose)
 
 
 def spell_as_row(called: RowId, table: Table | None, row: Row | None) -> RowId:
@@ -287,9 +283,9 @@ def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
     """Make a modify of every attribute as it is now; of a table that is all key, an add."""
     only = find_refreshed_output(event.perpetrator)
-    if subject.table is not None and (loose := subject.table.loose_key):
+    if subject.loose:
         # How the key is spelled was read with it, and is no value of its own.
-        values = {name: value for name, value in values.items() if name not in loose}
+        values = {name: value for name, value in values.items() if name not in subject.loose}
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
     is_refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
     change = Change(

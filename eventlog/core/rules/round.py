@@ -40,7 +40,6 @@ from eventlog.core.rules.lifetimes import (
     join,
     lifetimes,
     list_wanted,
-    loose_key,
 )
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
@@ -175,7 +174,7 @@ def judge(
         if subject.table is not None and subject.table.whole_row:
             changes += whole_row_changes(screened, subject, subject.events)
             continue
-        if loose_key(subject):
+        if subject.loose:
             changes += _judge_spelled(screened, subject, rows, merge)
             continue
         # By far the most: nothing to prefer, nothing to close.

@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, KeySyntaxError, value_shown
-from eventlog.core.key_forms import ANY, KeySpelling, folding_of, form_of
+from eventlog.core.key_forms import ANY, fold_values, foldings_of, forms_of
 from eventlog.core.model import EVERY_ROW, Change, Event, Kind, Outcome, Position, Reason, RowId, find_refreshed_output
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
@@ -55,6 +55,7 @@ class Naming:
         "gone",
         "is_plain",
         "known",
+        "loose",
         "name",
         "own_key",
         "table",
@@ -80,6 +81,7 @@ class Naming:
         self.own_key = {self.folded(column): column for column in key}
         self.forms = forms_of(self.table)
         self.foldings = foldings_of(self.table)
+        self.loose = self.table.loose_key if self.table is not None else frozenset()
         # How nearly all keys are: the columns spelled and ordered as in the catalog, nothing quoted, the
         # values in the forms of their types. Such a key needs no parser.
         self.is_plain: Callable[[str], re.Match[str] | None] | None = None
@@ -178,7 +180,7 @@ class Identities:
             canonical = self._own_key(naming, parsed)
         row = RowId(naming.table.schema, naming.table.name, canonical)
         if naming.foldings:
-            return naming, row, replace(row, key=_fold_values(canonical, naming.foldings))
+            return naming, row, replace(row, key=fold_values(canonical, naming.foldings))
         if naming.table.key or naming.child is not None:
             return naming, row, row
         return naming, row, replace(row, key=_fold_key(parsed, naming.folded))
@@ -252,29 +254,6 @@ def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identitie
     return _kept_identities(catalog, hiding=hiding)
 
 
-def forms_of(table: Table | None) -> dict[str, KeySpelling]:
-    """Map a table's key columns to their forms, where they have one."""
-    if table is None:
-        return {}
-    forms = {column.name: form_of(column, untyped=table.untyped) for column in table.key_columns}
-    return {name: form for name, form in forms.items() if form is not None}
-
-
-def foldings_of(table: Table | None) -> dict[str, KeySpelling]:
-    """Map a table's key columns to the forms under which their texts count as one, where several do."""
-    if table is None or not table.loose_key:
-        return {}
-    foldings = {column.name: folding_of(column) for column in table.key_columns}
-    return {name: folding for name, folding in foldings.items() if folding is not None}
-
-
-def _fold_values(key: str, foldings: Mapping[str, KeySpelling]) -> str:
-    """Make an identity for a key of which the database takes several texts for one."""
-    return format_parts(
-        (name, foldings[name].spell(value) if name in foldings else value) for name, value in parse(key).parts
-    )
-
-
 def _spell_key(key: TableKey, names: Mapping[str, str], naming: Naming) -> TableKey:
     """Rewrite the key's values in the forms of their types; `names` are the key's columns as `arrange_key`
     takes them.
@@ -302,6 +281,8 @@ class Subject(Struct, gc=False):
     table: Table | None
     events: list[Event]
     plain: bool = True
+    loose: frozenset[str] = frozenset()
+    """The key columns of which several texts are one value, so that its row says how it is called."""
 
     @property
     def multiple(self) -> Collection[str | None]:
@@ -341,7 +322,7 @@ class Screened(Struct):
         # What is for one output alone is gathered by itself: nothing that all outputs get may be
         # superseded by it.
         if only and event.kind != Kind.DELETE_ROW:
-            alone = Subject(subject.row, subject.table, [])
+            alone = Subject(subject.row, subject.table, [], loose=subject.loose)
             subject = self.subjects.setdefault((meeting.identity, only), alone)
         subject.events.append(event)
         subject.plain = False
@@ -453,7 +434,7 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
         return str(error)
     subject = screened.subjects.get(identity)
     if subject is None:
-        subject = screened.subjects[identity] = Subject(row, naming.table, [])
+        subject = screened.subjects[identity] = Subject(row, naming.table, [], loose=naming.loose)
     elif row != subject.row:
         screened.spelled[event.table, event.key] = row
     return Meeting(identity, subject, naming, naming.known)
