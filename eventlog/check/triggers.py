@@ -175,7 +175,7 @@ def key_points(engine: Engine, names: LogNames) -> Iterator[Point]:
             if loose is not None:
                 column, collation = loose
                 message = f"{table.whole}.{column} takes different texts for one row ({collation})"
-                yield ok("keys", f"{message}: a row of the log that no trigger writes must spell it as the table does")
+                yield ok("keys", f"{message}: an object is called as its row is; a delete must spell it so")
 
 
 def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:

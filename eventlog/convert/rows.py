@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from eventlog.core.errors import shorten
 from eventlog.core.model import Event, RowId, Transaction
-from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.meaning import MEANING, NOT_POSITIVE
 from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import in_utc
 from eventlog.core.schema import Catalog
@@ -293,9 +293,12 @@ def _number(column: pa.Array, name: str, problems: dict[int, str]) -> pa.Array:
         # Some value is no integer to Arrow; one by one `1.0` and ` 1 ` are, as exports write them.
         read = [_read(value, name, at, problems) for at, value in enumerate(column.to_pylist())]
         numbers = pa.array(read, pa.int64())
-    if name == "record_id" and numbers.null_count:
-        for at in pc.indices_nonzero(numbers.is_null()).to_pylist():
-            problems.setdefault(at, "record_id is NULL; it must be a number.")
+    if name == "record_id":
+        if numbers.null_count:
+            for at in pc.indices_nonzero(numbers.is_null()).to_pylist():
+                problems.setdefault(at, "record_id is NULL; it must be a number.")
+        for at in pc.indices_nonzero(pc.less_equal(numbers, 0)).to_pylist():
+            problems.setdefault(at, NOT_POSITIVE.format(numbers[at].as_py()))
     return numbers
 
 

@@ -37,6 +37,7 @@ from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, result_schema
 from eventlog.convert.to_changes import CHANGES
 from eventlog.core.errors import UsageError
 from eventlog.core.rules import Options
+from eventlog.core.rules.meaning import NOT_POSITIVE
 from eventlog.core.schema import Catalog
 from eventlog.policies.steps import Steps
 from eventlog.sql.clocks import UTC, zone_of
@@ -119,12 +120,15 @@ def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -
     if not usual or zone_of(clock) is not None:
         return chosen.mapInArrow(named(_shaped, clock), ddl(EVENTS))
     # Without a way through Python, which costs more than all else that is done to the rows here.
-    missing = F.when(F.col("record_id").isNull(), F.lit("record_id is NULL; it must be a number."))
+    number = F.col("record_id")
+    misfit = F.when(number.isNull(), F.lit("record_id is NULL; it must be a number.")).when(
+        number <= 0, F.format_string(NOT_POSITIVE.replace("{}", "%s"), number)
+    )
     typed = []
     for name in chosen.columns:
         kind = "bigint" if name in NUMBERS else "string"
         typed.append(F.col(name).cast(kind).alias(name))
-    return chosen.select(*typed, missing.alias(PROBLEM))
+    return chosen.select(*typed, misfit.alias(PROBLEM))
 
 
 def decide(

@@ -67,6 +67,16 @@ def test_rows_without_a_readable_record_id_come_last_in_the_order_of_their_reaso
     assert summary.bad == 3
 
 
+def test_a_record_id_that_is_not_positive_is_an_error_as_in_the_daemon(tmp_path: Path) -> None:
+    summary, outcomes = ended([log_row(0), log_row(-5), log_row(1)], tmp_path)
+    assert outcomes == [
+        (-5, "E", "invalid", "record_id is -5; it must be positive."),
+        (0, "E", "invalid", "record_id is 0; it must be positive."),
+        published(1),
+    ]
+    assert summary.bad == 2
+
+
 @st.composite
 def doubled_rows(draw: st.DrawFn) -> list[LogRow]:
     """Rows of which many have the same record_id: as they are, of the same object, or of another."""

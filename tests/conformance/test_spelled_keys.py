@@ -11,10 +11,14 @@ from sqlalchemy import Engine, text
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.convert.local import convert
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
 from eventlog.core.tablekey import TableKey
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.reflect import reflect
+from tests.support.converting import bare, elements_of
 from tests.support.logged import run
 
 KEYS = [
@@ -82,6 +86,12 @@ def text_cases(engine: Engine) -> list[tuple[str, list[str], list[str]]]:
     return TEXTS.get("mariadb" if name == "mysql" else name, [])
 
 
+ADDED = text(
+    "INSERT INTO event_log (event_type, table_name, table_key, column_name, new_value)"
+    " VALUES (:kind, 't', :key, :column, CASE WHEN :kind = 2 THEN 'y' END)"
+)
+
+
 def publish_rows(engine: Engine, folder: Path, rows: list[tuple[int, str, str | None]]) -> str:
     """Enter rows of the log as somebody's application would, publish them, and return what was published."""
     source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
@@ -91,17 +101,13 @@ def publish_rows(engine: Engine, folder: Path, rows: list[tuple[int, str, str | 
         output=(FilesOutput(path=str(folder)),),
     )
     before = {file.name for file in folder.glob("*.xml")}
-    added = text(
-        "INSERT INTO event_log (event_type, table_name, table_key, column_name, new_value)"
-        " VALUES (:kind, 't', :key, :column, CASE WHEN :kind = 2 THEN 'y' END)"
-    )
     with engine.begin() as connection:
         for kind, key, column in rows:
-            connection.execute(added, {"kind": kind, "key": key, "column": column})
+            connection.execute(ADDED, {"kind": kind, "key": key, "column": column})
     with Publisher(config) as publisher:
         publisher.run_once()
     files = sorted(file for file in folder.glob("*.xml") if file.name not in before)
-    return "".join(file.read_text() for file in files)
+    return "".join(bare(file.read_text()) for file in files)
 
 
 def test_texts_that_a_collation_takes_for_one_are_one_object_called_as_its_row_is(
@@ -149,3 +155,26 @@ def test_a_key_that_gets_another_spelling_goes_and_comes(engine: Engine, tmp_pat
         assert first < last, kind
         assert published[first:].index("k=Ab,") < last - first, kind
         assert f"k={TableKey.of({'k': alike[-1]}).text.partition('=')[2]},table=t" in published[last:], kind
+
+
+def test_a_conversion_calls_objects_as_the_publisher_does(engine: Engine, tmp_path: Path) -> None:
+    install(engine)
+    [(kind, alike, _), *_] = text_cases(engine)
+    run(engine, f"CREATE TABLE t (k {kind} NOT NULL PRIMARY KEY, v VARCHAR(9), w VARCHAR(9))")
+    track(engine, ["t"])
+    run(engine, f"INSERT INTO t VALUES ('{alike[0]}', 'x', 'x')", "DELETE FROM event_log")
+    url = engine.url.render_as_string(hide_password=False)
+    rows = [(2, f'k="{key}"', column) for key, column in zip(reversed(alike), ("v", "w", "v", "w"), strict=False)]
+    with engine.begin() as connection:
+        for _, key, column in rows:
+            connection.execute(ADDED, {"kind": 2, "key": key, "column": column})
+    wanted = Conversion(
+        input=LogInput(url=url, statuses="N"),
+        destination=tmp_path / "out",
+        catalog=reflect(engine, ["t"]),
+        read_back=DatabaseRows(url=url),
+    )
+    convert(wanted, jobs=1)
+    converted = elements_of(tmp_path / "out")
+    assert converted == publish_rows(engine, tmp_path / "daemon", [])
+    assert converted.count("<modify ") == converted.count("<association>k=Ab,table=t") == (len(alike) + 1) // 2

@@ -51,7 +51,7 @@ def test_files_that_differ_give_the_outcomes_of_the_local_engine(spark: SparkSes
     """In types, in what cannot be a number, in the object that a number stands at, in size, and in odd names."""
     place = tmp_path / "in"
     (place / "status=S").mkdir(parents=True)
-    write_rows(place / "a {1}[2]*.parquet", [row(1), row(2), row(3), row(4, value="one")])
+    write_rows(place / "a {1}[2]*.parquet", [row(1), row(2), row(3), row(4, value="one"), row(0), row(-3)])
     write_rows(place / "status=S" / "b%20é#?.csv", [row(1), row(3, "idu=2"), row(4, value="two"), row(5)])
     rows = [row(0), row(0), row(0, value="\n" * 10_000_000)]
     numbers = {"record_id": ["6", "x", "99999999999999999999"], "event_type": ["2", "2", None]}
