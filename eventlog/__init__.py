@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eventlog.core.schema_file import catalog_from_json
     from eventlog.core.tablekey import TableKey
     from eventlog.daemon import Publisher
-    from eventlog.policies.values import decrypted
+    from eventlog.policies.values import decrypt
     from eventlog.qlik import masks
     from eventlog.qlik.change_tables.settings import ChangeTableSettings
     from eventlog.qlik.messages.settings import MessageSettings
@@ -53,7 +53,7 @@ __all__ = [
     "__version__",
     "catalog_from_json",
     "decide",
-    "decrypted",
+    "decrypt",
     "masks",
     "xds",
 ]
@@ -73,7 +73,7 @@ _HOMES = {
     "MessageSettings": "eventlog.qlik.messages.settings",
     "Publisher": "eventlog.daemon",
     "TableKey": "eventlog.core.tablekey",
-    "decrypted": "eventlog.policies.values",
+    "decrypt": "eventlog.policies.values",
 }
 """The module of each name, and what it is called there where that is another name."""
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eventlog.care.ages import time_json, utc_json, utc_text
 from eventlog.cli.mishaps import in_words
 from eventlog.cli.show import (
-    indented,
+    indent_json,
     on_terminal,
     page,
     readable,
@@ -25,10 +25,10 @@ from eventlog.cli.show import (
     show_json_line,
     show_lines,
     show_table,
-    wrapped,
+    wrap_text,
 )
 from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
-from eventlog.cli.tables import painted, table
+from eventlog.cli.tables import paint_word, table
 from eventlog.core.errors import EX_TRY_AGAIN
 from eventlog.core.model import Reason
 
@@ -232,15 +232,15 @@ def _show_row(cells: Sequence[str]) -> None:
     letter = COLUMNS.index("status")
     begin = "  ".join([*cells[:letter], ""])
     # Painted last: to whoever breaks lines the codes of a colour would be letters.
-    rest = wrapped("  ".join(cells)).removeprefix(begin + cells[letter])
-    click.echo(begin + painted(cells[letter]) + rest)
+    rest = wrap_text("  ".join(cells)).removeprefix(begin + cells[letter])
+    click.echo(begin + paint_word(cells[letter]) + rest)
 
 
 def _show_json_list(values: Iterable[Any]) -> None:
     """Prints values as `show_json` prints a list of them, and keeps none."""
     before = "["
     for value in values:
-        inner = indented(value).replace("\n", "\n  ")
+        inner = indent_json(value).replace("\n", "\n  ")
         click.echo(f"{before}\n  {inner}", nl=False)
         before = ","
     if before == "[":
@@ -276,14 +276,14 @@ def _cells(row: LogRow, *, today: str | None) -> tuple[object, ...]:
         row.table_name,
         row.table_key,
         row.column_name,
-        _cut_value(row.old_value),
-        _cut_value(row.new_value),
+        _shorten_value(row.old_value),
+        _shorten_value(row.new_value),
         row.reason,
         row.note,
     )
 
 
-def _cut_value(value: str | None) -> str | None:
+def _shorten_value(value: str | None) -> str | None:
     most = _count_shown_characters()
     if value is None or len(value) <= most:
         return value
@@ -354,7 +354,7 @@ def _status_lines(state: Facts, *, advises: bool) -> Iterator[str]:
     rows = [[readable(cell) for cell in row] for row in state.lines()]
     yield from table(("status", "rows", "meaning"), rows, page())
     for sentence in state.sentences():
-        yield wrapped(readable(sentence))
+        yield wrap_text(readable(sentence))
     if advises:
         yield f"Next: {state.next_step()}"
 

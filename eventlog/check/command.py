@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from eventlog.cli.show import page, show_json, wrapped
+from eventlog.cli.show import page, show_json, wrap_text
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.cli.tables import painted
+from eventlog.cli.tables import paint_word
 from eventlog.core.secrets import make_readable
 
 if TYPE_CHECKING:
@@ -60,6 +60,6 @@ def _line(point: Point) -> str:
     width = page().width
     if width is None or width >= WIDE_COLUMNS:
         indent += NAME_COLUMNS + 1
-    text = wrapped(make_readable(line), begin=LEVEL_COLUMNS, indent=indent)
+    text = wrap_text(make_readable(line), begin=LEVEL_COLUMNS, indent=indent)
     # Filled up by hand: the codes of a colour would be counted as letters.
-    return painted(point.level, "level") + " " * (LEVEL_COLUMNS - len(point.level)) + text
+    return paint_word(point.level, "level") + " " * (LEVEL_COLUMNS - len(point.level)) + text

@@ -14,7 +14,7 @@ from eventlog.check.point import Point, failure, ok, points, warning
 from eventlog.check.server import local_time, server_points
 from eventlog.config.build import policies_of, source_order, step_needs_of
 from eventlog.config.settings import LOG, Config
-from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
+from eventlog.config.weak_secrets import MEND, WEAK, find_secrets
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.plural import count_words
 from eventlog.core.registry import source_named
@@ -43,7 +43,7 @@ def check(
         what = f"log {source.log}" if source.kind == LOG else f"source {source.kind}"
         # Without an output there is one: standard output.
         yield ok("configuration", f"{count_words(len(config.output) or 1, 'output')}, {what}")
-        for setting in known_secrets(config).weak:
+        for setting in find_secrets(config).weak:
             yield warning("configuration", f"{setting}: {WEAK}", MEND)
         if source.kind == LOG:
             yield from _database_points(config, clock or local_time)

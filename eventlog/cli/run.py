@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.cli.mishaps import INTERRUPTED, TERMINATED, describe_trace, in_words
 from eventlog.cli.site import Site, site_options
-from eventlog.cli.watching import RowTally, StandardError, watched, watching
+from eventlog.cli.watching import RowTally, StandardError, has_terminal, watching
 from eventlog.config.outputs import output_to
 from eventlog.config.settings import Config
 from eventlog.core.errors import UsageError
@@ -84,7 +84,7 @@ def run(
     """
     if look:
         return _look(site, out, [once, until_empty, no_policies, http is not None])
-    from eventlog.daemon.logging import log_library_warnings, recorded_in_detail
+    from eventlog.daemon.logging import log_in_detail, log_library_warnings
     from eventlog.daemon.signals import Systemd
     from eventlog.daemon.vitals import PublisherHealth
 
@@ -120,7 +120,7 @@ def run(
             ):
                 return service.run(config)
 
-    detail = recorded_in_detail(journal) if log_level == "debug" else nullcontext()
+    detail = log_in_detail(journal) if log_level == "debug" else nullcontext()
     with log_library_warnings(journal), detail:
         return _run_to_end(publish).enter(journal)
 
@@ -184,7 +184,7 @@ def _answer_signals(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
     def ask_to_stop() -> None:
         stop()
         # A thread can be started once; a second signal ends the publisher at once.
-        if watched() and hint.ident is None:
+        if has_terminal() and hint.ident is None:
             # The terminal has written ^C there.
             os.write(sys.stderr.fileno(), b"\n")
             hint.start()
@@ -197,7 +197,7 @@ def _answer_signals(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
 
 def _backlog(site: Site, config: Config) -> int | None:
     """Count waiting rows; None if there is no progress bar, or documents go to the same terminal."""
-    if not watched() or config.source.kind != "log":
+    if not has_terminal() or config.source.kind != "log":
         return None
     # Without an output documents go to standard output.
     to_stdout = not config.output or any(output.sink == "stdout" for output in config.output)
@@ -248,12 +248,12 @@ def _journal(secrets: Collection[str], style: Style, level: str) -> BoundLogger:
 
 def learning(secrets: list[str], journal: BoundLogger, *, warns: bool) -> Callable[[Config], None]:
     """Make a function hiding a configuration's secrets; with `warns` it reports weak ones once."""
-    from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
+    from eventlog.config.weak_secrets import MEND, WEAK, find_secrets
 
     warned: set[str] = set()
 
     def learn(config: Config) -> None:
-        known = known_secrets(config)
+        known = find_secrets(config)
         # The journal has this very list, so it hides them from now on.
         secrets.extend(known.words)
         for setting in known.weak:

@@ -12,7 +12,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-from eventlog.cli.tables import Page, folded, table
+from eventlog.cli.tables import Page, fold_text, table
 from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import count_words
 from eventlog.core.secrets import make_readable, mask_secrets, visible
@@ -30,10 +30,10 @@ NO_PAGER: Final = ("", "cat")
 
 
 def show_json(value: Any) -> None:
-    click.echo(indented(value))
+    click.echo(indent_json(value))
 
 
-def indented(value: Any) -> str:
+def indent_json(value: Any) -> str:
     """Format a value as indented JSON."""
     import msgspec
 
@@ -63,7 +63,7 @@ def say(sentence: str, *, err: bool = False, link: str | Path | None = None) -> 
     if err:
         line = make_readable(sentence)
         if link is not None:
-            line = line.replace(make_readable(str(link)), linked(make_readable(str(link)), link, err=True), 1)
+            line = line.replace(make_readable(str(link)), link_text(make_readable(str(link)), link, err=True), 1)
         click.echo(line, err=True)
     else:
         show_sentence(mask_secrets(sentence))
@@ -71,10 +71,10 @@ def say(sentence: str, *, err: bool = False, link: str | Path | None = None) -> 
 
 def show_sentence(sentence: str, *, indent: int = 0) -> None:
     """Prints a sentence in which a value stands, broken between words if it is too long."""
-    click.echo(wrapped(readable(sentence), indent=indent))
+    click.echo(wrap_text(readable(sentence), indent=indent))
 
 
-def wrapped(text: str, *, begin: int = 0, indent: int = 0) -> str:
+def wrap_text(text: str, *, begin: int = 0, indent: int = 0) -> str:
     """Wrap a text into lines of a report.
 
     `begin`: columns already used in the first line; `indent`: blanks before each further line.
@@ -82,7 +82,7 @@ def wrapped(text: str, *, begin: int = 0, indent: int = 0) -> str:
     width = page().width
     if width is None:
         return text
-    lines = folded(text, max(width, MIN_COLUMNS), begin=begin, indent=indent)
+    lines = fold_text(text, max(width, MIN_COLUMNS), begin=begin, indent=indent)
     return f"\n{' ' * indent}".join(lines)
 
 
@@ -156,7 +156,7 @@ def show_again(lines: Iterable[str], *, err: bool = False) -> None:
     click.echo("\n".join([*lines, ""]), err=err)
 
 
-def linked(text: str, target: str | Path, *, err: bool = False) -> str:
+def link_text(text: str, target: str | Path, *, err: bool = False) -> str:
     """Link a text to an address or file on terminals with hyperlinks (OSC 8)."""
     stream = sys.stderr if err else sys.stdout
     if not _is_terminal(stream) or os.environ.get("TERM", "dumb") in ("dumb", "linux"):

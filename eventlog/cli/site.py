@@ -80,9 +80,9 @@ class Site:
 
     def engine(self, *, may_create: bool = False) -> Engine:
         """Open the database; connections are closed when the command ends."""
-        return self._opened(self.url, may_create=may_create)
+        return self._open_engine(self.url, may_create=may_create)
 
-    def _opened(self, url: str, *, may_create: bool = False) -> Engine:
+    def _open_engine(self, url: str, *, may_create: bool = False) -> Engine:
         from eventlog.sql.connect import connect
 
         engine = connect(url, may_create=may_create)
@@ -142,7 +142,7 @@ class Site:
             engine = self.engine()
             return engine, self.names(engine)
         url, names = stream_log_of(self.config.source)
-        engine = self._opened(url)
+        engine = self._open_engine(url)
         return engine, log_columns(engine, names)
 
     def log_of_triggers(self) -> Log:

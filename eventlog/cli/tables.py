@@ -82,7 +82,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], page: Page) -> 
         yield from _blocks(columns, begin, page)
 
 
-def folded(text: str, width: int, *, begin: int = 0, indent: int = 0) -> list[str]:
+def fold_text(text: str, width: int, *, begin: int = 0, indent: int = 0) -> list[str]:
     """Fold a text between words, or within a word longer than a line.
 
     `begin`: columns used in the first line; `indent`: columns used in the others.
@@ -122,7 +122,7 @@ def size(cell: str) -> int:
     return cell_len(cell)
 
 
-def painted(word: str, column: str = "status") -> str:
+def paint_word(word: str, column: str = "status") -> str:
     """Colour a word if its column has colours; click removes them where unwanted."""
     if column not in COLOURED or word not in COLOURS:
         return word
@@ -137,7 +137,7 @@ def _rows(
 ) -> Iterator[str]:
     """Yield the lines of a table with these column widths."""
     gap = " " * GAP_COLUMNS
-    names = [_filled(name, width) for name, width in zip(columns, widths, strict=True)]
+    names = [_fill_cell(name, width) for name, width in zip(columns, widths, strict=True)]
     # No blanks at the end of a line, where an editor would show them.
     names[-1] = names[-1].rstrip()
     yield " " + gap.join(click.style(name, bold=True) for name in names)
@@ -145,7 +145,7 @@ def _rows(
     paint = [index for index, name in enumerate(columns) if page.coloured and name in COLOURED]
     for row in rows:
         *first, last = row
-        cells = [*map(_filled, first, widths[:-1]), last]
+        cells = [*map(_fill_cell, first, widths[:-1]), last]
         more: list[str] = []
         if page.width is not None:
             begin = _width([*map(size, cells[:-1]), 0])
@@ -153,10 +153,10 @@ def _rows(
                 # A later row may be wider than those that were measured.
                 yield from _blocks(columns, [row], page)
                 continue
-            cells[-1], *more = folded(last, page.width - begin)
+            cells[-1], *more = fold_text(last, page.width - begin)
         # Painted last: to whoever measures cells the codes of a colour would be letters.
         for index in paint:
-            cells[index] = cells[index].replace(row[index], painted(row[index]), 1)
+            cells[index] = cells[index].replace(row[index], paint_word(row[index]), 1)
         yield f" {gap.join(cells)}".rstrip()
         yield from (" " * begin + part for part in more)
 
@@ -167,16 +167,16 @@ def _blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], page: Page) -
     width = page.width
     label = max(map(len, columns[1:]), default=0) + 2
     for row in rows:
-        *titles, last = folded(f"─ {columns[0]} {row[0]}", width - 1)
+        *titles, last = fold_text(f"─ {columns[0]} {row[0]}", width - 1)
         titles.append(f"{last} " + "─" * (width - size(last) - 1))
         yield from (click.style(title, bold=True) for title in titles)
         for name, cell in zip(columns[1:], row[1:], strict=True):
             if not cell:
                 continue
-            first, *more = folded(cell, max(width - label, 10))
-            yield f"{name.ljust(label)}{painted(first, name)}".rstrip()
+            first, *more = fold_text(cell, max(width - label, 10))
+            yield f"{name.ljust(label)}{paint_word(first, name)}".rstrip()
             for part in more:
-                yield f"{' ' * label}{painted(part, name)}".rstrip()
+                yield f"{' ' * label}{paint_word(part, name)}".rstrip()
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -188,7 +188,7 @@ def _width(widths: Sequence[int]) -> int:
     return 1 + sum(widths) + GAP_COLUMNS * (len(widths) - 1)
 
 
-def _filled(cell: str, width: int) -> str:
+def _fill_cell(cell: str, width: int) -> str:
     if cell.isascii():
         return cell.ljust(width)
     return cell + " " * (width - size(cell))

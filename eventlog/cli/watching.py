@@ -108,13 +108,13 @@ class StandardError:
             sys.stderr.flush()
 
     def isatty(self) -> bool:
-        return watched()
+        return has_terminal()
 
 
 @contextmanager
 def watching() -> Iterator[Watching]:
     """Show progress during the block."""
-    with _shown() as shown:
+    with _show_progress() as shown:
         watch, done = Watching(shown), Event()
         # By a thread: who works only counts, and is never kept by a slow terminal.
         looker = Thread(target=_look, args=(watch, done), daemon=True)
@@ -145,15 +145,15 @@ def _look(watch: Watching, done: Event) -> None:
         watch.look()
 
 
-def watched() -> bool:
+def has_terminal() -> bool:
     """Return True if there is a terminal for a progress bar."""
     # Python has none where its descriptor was closed from the beginning.
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 @contextmanager
-def _shown() -> Iterator[ProgressLines | Bar]:
-    if not watched():
+def _show_progress() -> Iterator[ProgressLines | Bar]:
+    if not has_terminal():
         yield ProgressLines()
         return
     from rich.console import Console

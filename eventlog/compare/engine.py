@@ -93,7 +93,7 @@ class Comparison:
         """Yield every row that differs, range by range."""
         for keys in self.suspects():
             if keys:
-                yield from self.settled(keys)
+                yield from self.compare_again(keys)
 
     def suspects(self) -> Iterator[Sequence[Key]]:
         """Yield the keys of rows with different hashes, range by range, some at a time; none for an equal
@@ -109,7 +109,7 @@ class Comparison:
                     # So that whoever asks can do something else between two ranges.
                     yield ()
 
-    def settled(self, keys: Sequence[Key]) -> list[Difference]:
+    def compare_again(self, keys: Sequence[Key]) -> list[Difference]:
         """Compare these rows by their values as they are now."""
         before = self._source.rows(keys)
         there = self._target.rows(keys)

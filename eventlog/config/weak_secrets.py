@@ -42,7 +42,7 @@ class KnownSecrets(Struct, frozen=True, kw_only=True):
     weak: tuple[str, ...]
 
 
-def known_secrets(config: Config) -> KnownSecrets:
+def find_secrets(config: Config) -> KnownSecrets:
     """List the secrets of a configuration, also without the scheme of a header, and decoded."""
     secrets = [secret for name, section in config.sections() for secret in secret_paths(section, (name,))]
     ours = _ours(dict.fromkeys(secret for _, secret in secrets))

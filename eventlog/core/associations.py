@@ -171,7 +171,7 @@ class Associations:
         with self._lock:
             return dict(self._unwritten)
 
-    def entered(self, written: Mapping[str, Association]) -> None:
+    def note_entered(self, written: Mapping[str, Association]) -> None:
         """Know that the log has got this."""
         with self._lock:
             for name, association in written.items():

@@ -82,7 +82,7 @@ def _number_by_table(change: Any, former: Count, last: bool) -> tuple[Count, Any
     else:
         tables = dict(former)
     tables[change.collection] = tables.get(change.collection, 0) + 1
-    return tables, change.counted_by_table(tables, last)
+    return tables, change.count_by_table(tables, last)
 
 
 def counts_after(before: TransactionCounts, cut: Iterable[CutTransaction]) -> dict[int, Count]:

@@ -49,7 +49,7 @@ class Countable(Protocol):
     known.
 
     One that has a `collection`, as its table is called there, is counted in each table too, by
-    `counted_by_table(tables, last)`: so many changes of each table were told with it.
+    `count_by_table(tables, last)`: so many changes of each table were told with it.
     """
 
     @property
@@ -128,14 +128,14 @@ def encode(
     """Writes and binds: documents in the order of the changes, and refusals as they are met."""
     refusals: list[Refusal] = []
 
-    def written() -> Iterator[Any]:
+    def write_all() -> Iterator[Any]:
         for item in form.writer(catalog)(changes):
             if isinstance(item, Refusal):
                 refusals.append(item)
             else:
                 yield item
 
-    for document in form.bind(written(), after, whole):
+    for document in form.bind(write_all(), after, whole):
         while refusals:  # they were met on the way to this document
             yield refusals.pop(0)
         yield document

@@ -120,7 +120,7 @@ class _DetailHandler(logging.Handler):
 
 
 @contextmanager
-def recorded_in_detail(journal: BoundLogger) -> Iterator[None]:
+def log_in_detail(journal: BoundLogger) -> Iterator[None]:
     """Log each statement sent to a database and each document sent to an output, during the block.
 
     Only documents are logged with values: a statement may have values an output hides.
@@ -129,11 +129,11 @@ def recorded_in_detail(journal: BoundLogger) -> Iterator[None]:
 
     from eventlog.core.detail import DOCUMENTS
 
-    def executed(_connection: Any, _cursor: Any, sql: str, values: Any, _context: Any, many: bool) -> None:
+    def log_statement(_connection: Any, _cursor: Any, sql: str, values: Any, _context: Any, many: bool) -> None:
         journal.debug("statement", sql=" ".join(sql.split()), times=len(values) if many else 1)
 
     handler, former = _DetailHandler(journal), DOCUMENTS.level
-    event.listen(Engine, "before_cursor_execute", executed)
+    event.listen(Engine, "before_cursor_execute", log_statement)
     DOCUMENTS.addHandler(handler)
     DOCUMENTS.setLevel(logging.DEBUG)
     try:
@@ -141,24 +141,24 @@ def recorded_in_detail(journal: BoundLogger) -> Iterator[None]:
     finally:
         DOCUMENTS.setLevel(former)
         DOCUMENTS.removeHandler(handler)
-        event.remove(Engine, "before_cursor_execute", executed)
+        event.remove(Engine, "before_cursor_execute", log_statement)
 
 
 @contextmanager
 def log_library_warnings(journal: BoundLogger) -> Iterator[None]:
     """Turn Python's own prints into records: warnings, errors of threads and unraisable ones."""
 
-    def warned(message: Warning | str, category: type[Warning], *_: object) -> None:
+    def log_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
         journal.warning("library", name=category.__name__, said=" ".join(str(message).split()))
 
-    def failed(error: BaseException | None, name: str) -> None:
+    def log_failure(error: BaseException | None, name: str) -> None:
         message = f"{type(error).__name__}: {error}"
         journal.warning("library", name=name, said=" ".join(message.split()))
 
     former = warnings.showwarning, threading.excepthook, sys.unraisablehook
-    warnings.showwarning = cast("Any", warned)
-    threading.excepthook = lambda args: failed(args.exc_value, args.thread.name if args.thread else "thread")
-    sys.unraisablehook = lambda args: failed(args.exc_value, "unraisable")
+    warnings.showwarning = cast("Any", log_warning)
+    threading.excepthook = lambda args: log_failure(args.exc_value, args.thread.name if args.thread else "thread")
+    sys.unraisablehook = lambda args: log_failure(args.exc_value, "unraisable")
     try:
         yield
     finally:

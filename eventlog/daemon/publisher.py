@@ -409,7 +409,7 @@ class Publisher:
         """Lets the heart beat; whether the wait is to end, because a turn has."""
         lines = {line.name: line for line in self._lines}
 
-        def failed(name: str, error: SinkError) -> None:
+        def note_failure(name: str, error: SinkError) -> None:
             if len(lines) == 1 and not isinstance(error, OutputError):
                 raise error
             self._fail(lines[name], error)
@@ -419,7 +419,7 @@ class Publisher:
             for name, line in lines.items()
             if line.trouble is not None or line.is_paused or self._at_work.has(line)
         }
-        if lines and self._heartbeat.beat(self.post.confirm, failed, busy):
+        if lines and self._heartbeat.beat(self.post.confirm, note_failure, busy):
             self.vitals.beat()
             self.journal.info("heartbeat")
         return self._at_work.anything_finished or self._is_asked_now()

@@ -144,11 +144,11 @@ def explain(
         first=first,
         former=None if first is None else _former(parts, first, config, mask),
         policies=tuple(results(config, tables, changes, mask)),
-        sent=tuple(_sent(config, tables, changes, mask)),
+        sent=tuple(_write_texts(config, tables, changes, mask)),
     )
 
 
-def _sent(config: Config, catalog: Catalog, changes: Sequence[Change], mask: Mask | None) -> Iterator[SentText]:
+def _write_texts(config: Config, catalog: Catalog, changes: Sequence[Change], mask: Mask | None) -> Iterator[SentText]:
     """Yield the texts sent to outputs whose format shows them."""
     shown = [change if mask is None else mask.change(change) for change in changes]
     for output in config.output:

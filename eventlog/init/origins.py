@@ -19,7 +19,7 @@ from eventlog.config.environment import SEVERAL, settings_in
 from eventlog.config.outputs import table_of
 from eventlog.config.secret_values import NAMED_SECRET
 from eventlog.config.settings import Config, sections_of
-from eventlog.config.weak_secrets import known_secrets
+from eventlog.config.weak_secrets import find_secrets
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import names
 from eventlog.core.secrets import HIDDEN, SettingPath, format_path, is_secret, mask_secrets
@@ -54,7 +54,7 @@ def settings_in_force(
     """Yield every key; without `everything` only those tables of a table in which somebody wrote
     something.
     """
-    secrets = known_secrets(config).words
+    secrets = find_secrets(config).words
     leaves: list[tuple[SettingPath, Any]] = []
     for name, section in config.sections():
         leaves += _leaves(section, (name,))

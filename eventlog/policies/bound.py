@@ -243,7 +243,7 @@ class PolicyFormat:
         def write(changes: Iterable[Change]) -> Iterator[Any]:
             refusals: list[Refusal] = []
 
-            def accepted() -> Iterator[Change]:
+            def accept() -> Iterator[Change]:
                 for change in changes:
                     after = policy.tell(change)
                     if isinstance(after, Refusal):
@@ -253,7 +253,7 @@ class PolicyFormat:
 
             # The format asks for changes ahead, so refusals gather; they go out before what stands
             # behind them.
-            for written in write_all(accepted()):
+            for written in write_all(accept()):
                 if refusals:
                     yield from refusals
                     refusals.clear()

@@ -182,7 +182,7 @@ def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
     return encrypt_value
 
 
-def decrypted(secret: str, attribute: str, text: str) -> str:
+def decrypt(secret: str, attribute: str, text: str) -> str:
     """Decrypt a text of `encrypting` with the secret; raise ValueError where it is not ours."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -426,7 +426,7 @@ class Consumer:
         with step(self._span, "settle", output=self.name):
             self._books.enter_settled(self._journal.done(self.name, done))
         if known is not None:
-            known.entered(associations)
+            known.note_entered(associations)
         return not (parking.rows or gone)
 
     # --- a target that cannot be asked ------------------------------------------------------------

@@ -13,7 +13,7 @@ from eventlog.care.row_commands import resolve_letters, resolve_table
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import show_done, show_json, show_sentence
 from eventlog.cli.site import Site, json_option, site_options, table_option
-from eventlog.cli.watching import RowTally, watched, watching
+from eventlog.cli.watching import RowTally, has_terminal, watching
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import count_words
 from eventlog.sinks.store.address import is_address
@@ -88,7 +88,7 @@ def purge(
     wanted = replace(wanted, table=resolve_table(log, table))
     total = None
     # Else nobody would see the figure, and it reads all of the log.
-    if dry or not yes or watched():
+    if dry or not yes or has_terminal():
         total = deleting.count_old(log, wanted)
     would = f"{count_words(total or 0, 'row')} would be deleted."
     if dry:

@@ -92,7 +92,7 @@ class Answerer:
             yield write_status("error", asked.event_id, asked.why)
             return
         try:
-            elements = [*self._told(asked, self._look())]
+            elements = [*self._write_answer(asked, self._look())]
             self._refuse_long(elements, room)
         except DataError as error:
             yield write_status("error", asked.event_id, str(error))
@@ -109,7 +109,7 @@ class Answerer:
                 f"The answer has more than {self._settings.most_bytes} bytes, which query.most_bytes is; ask for fewer attributes."
             )
 
-    def _told(self, asked: ObjectQuery | SchemaQuery, sight: AskedTables) -> Iterator[str]:
+    def _write_answer(self, asked: ObjectQuery | SchemaQuery, sight: AskedTables) -> Iterator[str]:
         if isinstance(asked, SchemaQuery):
             yield write_schema(shape.table for shape in sight.shapes)
             return
@@ -122,10 +122,10 @@ class Answerer:
         """Return the tables as they are, or as read a moment ago."""
         with self._one_at_a_time:
             if self._sight is None or monotonic() - self._sight.since > LOOK_SECONDS:
-                self._sight = self._looked()
+                self._sight = self._read_tables()
             return self._sight
 
-    def _looked(self) -> AskedTables:
+    def _read_tables(self) -> AskedTables:
         since, config = monotonic(), self._config
         engine, names = self._where()
         output = next(
@@ -169,14 +169,14 @@ class Answerer:
     def _instances(self, asked: ObjectQuery, sight: AskedTables) -> list[Instance]:
         """Find the queried objects, each with all the output publishes of it."""
         found: list[tuple[str, str]] = []
-        for shape, searched in self._meant(asked, sight):
+        for shape, searched in self._find_classes(asked, sight):
             found += self._keys(asked, sight, shape, searched)
             if len(found) > self._settings.most_rows:
                 problem = f"More than {self._settings.most_rows} objects are meant, which query.most_rows is"
                 raise DataError(f"{problem}; say more of them with <search-attr>.")
         return [one for one in _read(sight, found) if all(_shows(one, *value) for value in asked.search)]
 
-    def _meant(self, asked: ObjectQuery, sight: AskedTables) -> Iterator[tuple[Shape, list[tuple[str, str]]]]:
+    def _find_classes(self, asked: ObjectQuery, sight: AskedTables) -> Iterator[tuple[Shape, list[tuple[str, str]]]]:
         """Yield the queried classes, with search conditions by the source's names."""
         if asked.association is not None:
             named = read_association(asked.association)
@@ -215,10 +215,10 @@ class Answerer:
         finder = Finder(dialect_of(engine), names, load, self._settings.most_rows)
         with transaction(reading, "What a query asks for", lone=True) as connection:
             if asked.association is not None:
-                keys = finder.named(connection, read_association(asked.association).key)
+                keys = finder.find_by_key(connection, read_association(asked.association).key)
             else:
                 attributes = shape.source.loggable
-                keys = finder.having(connection, [(attributes[name], value) for name, value in searched])
+                keys = finder.find_by_values(connection, [(attributes[name], value) for name, value in searched])
         return [(load.called, key) for key in keys]
 
 

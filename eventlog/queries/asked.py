@@ -78,12 +78,12 @@ def _query(element: XmlElement, event_id: str) -> ObjectQuery:
         scope=scope,
         association=None if association is None else (association.text or "").strip(),
         classes=tuple(classes),
-        search=tuple(_searched(element)),
-        read=_wanted(element),
+        search=tuple(_read_search(element)),
+        read=_read_attributes(element),
     )
 
 
-def _searched(element: XmlElement) -> list[tuple[str, str]]:
+def _read_search(element: XmlElement) -> list[tuple[str, str]]:
     """Read the attributes and values searched for; all must match."""
     found = []
     for searched in element.iterchildren("search-attr"):
@@ -94,7 +94,7 @@ def _searched(element: XmlElement) -> list[tuple[str, str]]:
     return found
 
 
-def _wanted(element: XmlElement) -> frozenset[str] | None:
+def _read_attributes(element: XmlElement) -> frozenset[str] | None:
     """Read the attributes wanted: all without a <read-attr>, none with a nameless one."""
     names = [read.get("attr-name") for read in element.iterchildren("read-attr")]
     if not names:

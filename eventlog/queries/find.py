@@ -40,13 +40,13 @@ def read_association(association: str) -> Named:
         raise DataError(problem)
     try:
         parts = parse(match["key"]).parts
-        table, schema = (_unquoted(match[name]) for name in ("table", "schema"))
+        table, schema = (_unquote(match[name]) for name in ("table", "schema"))
     except KeySyntaxError:
         raise DataError(problem) from None
     return Named(schema=schema, table=table or "", key=tuple(parts))
 
 
-def _unquoted(written: str | None) -> str | None:
+def _unquote(written: str | None) -> str | None:
     if not written:
         return None
     return parse(f"name={written}").parts[0][1]
@@ -64,15 +64,15 @@ class Finder:
         # With the condition of its triggers: rows of which no change is told are not told here.
         self._holes = fill_holes(dialect, names, load, order)
 
-    def named(self, connection: Connection, key: Sequence[tuple[str, str]]) -> list[str]:
+    def find_by_key(self, connection: Connection, key: Sequence[tuple[str, str]]) -> list[str]:
         """Return the object's key as the log writes it; empty if there is none."""
         columns = {column.name.casefold(): column for column in self._load.table.key_columns}
         if {name.casefold() for name, _ in key} != set(columns):
             return []
         attributes = [Attribute(name=name, column=columns[name.casefold()]) for name, _ in key]
-        return self.having(connection, list(zip(attributes, [value for _, value in key], strict=True)))
+        return self.find_by_values(connection, list(zip(attributes, [value for _, value in key], strict=True)))
 
-    def having(self, connection: Connection, searched: Sequence[tuple[Attribute, str]]) -> list[str]:
+    def find_by_values(self, connection: Connection, searched: Sequence[tuple[Attribute, str]]) -> list[str]:
         """Find keys of objects with all these values."""
         conditions, parameters = [], dict[str, Any]()
         for index, (attribute, value) in enumerate(searched):

@@ -60,12 +60,12 @@ class QueryDesk:
         if busy:
             return _says(503, "retry", "All slots are taken; ask again later.")
         try:
-            return await self._answered(request)
+            return await self._answer_post(request)
         finally:
             with self._lock:
                 self._at_work -= 1
 
-    async def _answered(self, request: Request) -> Response:
+    async def _answer_post(self, request: Request) -> Response:
         body = bytearray()
         try:
             async for piece in request.stream():

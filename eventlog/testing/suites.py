@@ -335,7 +335,7 @@ class SourceSuite:
                 assert described is not None, image.table
                 names = {column.name for column in described.table.columns}
                 assert names >= {*(image.before or ()), *(image.after or ())}
-        reader.settled((), 0)
+        reader.acknowledge((), 0)
         reader.close()
 
 

@@ -250,7 +250,7 @@ def behind_policy(
     side = PolicySide(table, source, shape, policy, reader, there)
     usual = KeyWriter(source.table)
 
-    def keyed(key: Key) -> tuple[str, ...]:
+    def map_key(key: Key) -> tuple[str, ...]:
         # The output has another key of it where the policy made one.
         known = side.source_key(key)
         if known is None:
@@ -258,4 +258,4 @@ def behind_policy(
         return (known,)
 
     _, _, compared = columns_of(shape.table, there)
-    return Expected(source=source, table=shape.table, compared=compared, side=side, keyed=keyed)
+    return Expected(source=source, table=shape.table, compared=compared, side=side, keyed=map_key)

@@ -214,7 +214,7 @@ class Proving:
             # What waits is asked before the target is read: who asks later may find it published.
             before = self._last(pending)
             behind = self._target.behind(self._expected.table, self._expected.compared, pending)
-            differing = comparison.settled(pending)
+            differing = comparison.compare_again(pending)
             after = self._last([difference.key for difference in differing])
             pending = []
             for difference in differing:

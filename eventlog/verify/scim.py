@@ -17,7 +17,7 @@ from eventlog.sinks.scim.client import ScimClient
 from eventlog.sinks.scim.paths import get_value
 from eventlog.sinks.scim.plugin import ScimOutput
 from eventlog.sinks.scim.server import RefusedError, read_pages
-from eventlog.sinks.scim.settings import MappedColumn, mapped_columns
+from eventlog.sinks.scim.settings import MappedColumn, list_columns
 from eventlog.sinks.scim.write import find_mapping
 
 TRUTHS = (Category.STATE, Category.INT)
@@ -35,7 +35,7 @@ class ScimTarget:
         name = self._mapping(table)
         if name is None:
             return None
-        mapped = (column.name.casefold() for column in self._compared_columns(name, table).values())
+        mapped = (column.name.casefold() for column in self._map_columns(name, table).values())
         return frozenset({*mapped, *(key.casefold() for key in table.key)})
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
@@ -52,12 +52,12 @@ class ScimTarget:
         settings = self._output.scim
         return None if settings is None else find_mapping(settings, table.schema, table.name)
 
-    def _compared_columns(self, name: str, table: Table) -> dict[str, MappedColumn]:
+    def _map_columns(self, name: str, table: Table) -> dict[str, MappedColumn]:
         """Map the columns of the table itself by name, but for those whose values cannot be told back."""
         assert self._output.scim is not None  # it has a mapping
         own = {column.name.casefold(): column for column in table.columns}
         compared: dict[str, MappedColumn] = {}
-        for mapped in mapped_columns(self._output.scim.tables[name], f"output.scim.tables.{name}"):
+        for mapped in list_columns(self._output.scim.tables[name], f"output.scim.tables.{name}"):
             column = own.get(mapped.name.casefold())
             if column is None or (mapped.type == "boolean" and column.category not in TRUTHS):
                 continue
@@ -71,7 +71,7 @@ class ScimTarget:
         begin = f"{write_name(table.schema, table.name)} "
         associations = self._associations()
         objects = {known: called for called, known in associations.items()}
-        columns = self._compared_columns(name, table)
+        columns = self._map_columns(name, table)
         wanted = [columns.get(column.casefold()) for column in compared.names]
         with closing(ScimClient(self._output)) as client:
             try:

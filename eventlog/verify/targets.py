@@ -196,10 +196,10 @@ class StreamedTarget(NamedTables):
             metadata = sa.MetaData(schema=self._schema)
             dialect = dialect_of(self._engine)
 
-            def named(_inspector: Any, _table: Any, told: Any) -> None:
+            def name_column(_inspector: Any, _table: Any, told: Any) -> None:
                 told["name"] = dialect.column_name(told["name"])
 
-            listeners = [("column_reflect", named)]
+            listeners = [("column_reflect", name_column)]
             return sa.Table(self.name(table), metadata, autoload_with=self._engine, listeners=listeners)
         except sa.exc.NoSuchTableError:
             return None

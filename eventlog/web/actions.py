@@ -120,7 +120,7 @@ def read_act(fields: Fields) -> Act:
 def _of_rows(action: RowAction, fields: Fields, why: str) -> RowsAct:
     if _one(fields, "all", 1):
         last = read_number(_one(fields, "last", 20))
-        filters = narrowed(action, read_filters(fields))
+        filters = narrow(action, read_filters(fields))
         return RowsAct(action=action, filters=filters, last=LARGEST_NUMBER if last is None else last, why=why)
     numbers = tuple(sorted({number for text in fields.get("id", ()) if (number := read_number(text)) is not None}))
     if not numbers:
@@ -147,7 +147,7 @@ def letters_for(action: RowAction, filters: Filters) -> str:
     return "".join(letter for letter in can if not filters.letters or letter in filters.letters)
 
 
-def narrowed(action: RowAction, filters: Filters) -> Filters:
+def narrow(action: RowAction, filters: Filters) -> Filters:
     """Narrow a filter to rows the action applies to; raise UsageError if there are none."""
     letters = letters_for(action, filters)
     if not letters:
@@ -176,7 +176,7 @@ def read_number(text: str | None) -> int | None:
     return None
 
 
-def done_sentence(action: str, count: int) -> str:
+def describe_result(action: str, count: int) -> str:
     """Say in a sentence how many rows were changed."""
     others = {
         "refresh": ("It is refreshed already.", "The refresh has begun."),
@@ -200,7 +200,7 @@ def read_done(text: str) -> str:
     # Anybody can write an address: what is shown comes from a list, and none of its words.
     if rows is None or action not in (*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS):
         return ""
-    return done_sentence(action, rows)
+    return describe_result(action, rows)
 
 
 def possible(row: LogRow) -> list[str]:

@@ -29,7 +29,7 @@ from eventlog.web.csv_export import write_csv
 from eventlog.web.drawing import Viewer
 from eventlog.web.guard import AccessRefused, Guard, RequestFacts, Visitor
 from eventlog.web.log_opener import LogOpener
-from eventlog.web.log_pages import known_as, read_query
+from eventlog.web.log_pages import name_visitor, read_query
 from eventlog.web.navigation import NO_STATE, PageState, page_state
 from eventlog.web.reading import range_named
 from eventlog.web.refused_logins import RefusedLogins
@@ -86,25 +86,25 @@ class App:
             name: f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}" for name, body in self._assets.items()
         }
         self.routes = [
-            Route("/", self._guarded(self._overview)),
-            Route("/events", self._guarded(self._events)),
-            Route("/state", self._guarded(self._state)),
-            Route("/find", self._guarded(self._find)),
-            Route("/rows", self._guarded(self._rows)),
-            Route("/rows.csv", self._guarded(self._export)),
-            Route("/rows/{number}", self._guarded(self._row)),
-            Route("/output", self._guarded(self._output)),
-            Route("/tables", self._guarded(self._tables)),
-            Route("/table", self._guarded(self._table)),
-            Route("/rows/{number}/document", self._guarded(self._document)),
-            Route("/confirm", self._guarded(self._confirm)),
-            Route("/act", self._guarded(self._act), methods=["POST"]),
+            Route("/", self._guard_route(self._overview)),
+            Route("/events", self._guard_route(self._events)),
+            Route("/state", self._guard_route(self._state)),
+            Route("/find", self._guard_route(self._find)),
+            Route("/rows", self._guard_route(self._rows)),
+            Route("/rows.csv", self._guard_route(self._export)),
+            Route("/rows/{number}", self._guard_route(self._row)),
+            Route("/output", self._guard_route(self._output)),
+            Route("/tables", self._guard_route(self._tables)),
+            Route("/table", self._guard_route(self._table)),
+            Route("/rows/{number}/document", self._guard_route(self._document)),
+            Route("/confirm", self._guard_route(self._confirm)),
+            Route("/act", self._guard_route(self._act), methods=["POST"]),
             # Not guarded: who comes here has not proved anything yet.
             Route("/login", self._login, methods=["GET", "POST"]),
-            Route("/logout", self._guarded(self._logout), methods=["POST"]),
+            Route("/logout", self._guard_route(self._logout), methods=["POST"]),
             Route("/static/{mark}/{name}", self._static),
             # Guarded too: who may not come learns nothing of which pages there are.
-            Route("/{anything:path}", self._guarded(_nothing)),
+            Route("/{anything:path}", self._guard_route(_nothing)),
         ]
 
     def starlette(self, *others: Route) -> Starlette:
@@ -114,9 +114,9 @@ class App:
         app.router.redirect_slashes = False
         return app
 
-    def _guarded(self, answer: Page) -> Callable[[Request], Awaitable[Response]]:
-        async def guarded(request: Request) -> Response:
-            facts = asked(request)
+    def _guard_route(self, answer: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def answer_guarded(request: Request) -> Response:
+            facts = describe_request(request)
             visitor = self.guard.visitor(facts)
             if isinstance(visitor, AccessRefused):
                 if self.guard.tries_token(facts):
@@ -124,9 +124,9 @@ class App:
                 return self._refuse(request, visitor)
             # Its connection is the last to go where too many are open.
             request.scope[PROVED] = True
-            return await self._at_most(WORKING_CONNECTIONS, lambda: proved(request, visitor))
+            return await self._at_most(WORKING_CONNECTIONS, lambda: answer_visitor(request, visitor))
 
-        async def proved(request: Request, visitor: Visitor) -> Response:
+        async def answer_visitor(request: Request, visitor: Visitor) -> Response:
             try:
                 response = await answer(request, visitor)
             except DataError as error:
@@ -143,9 +143,9 @@ class App:
                 response = self._says(visitor, 500, "This failed", blame)
             if visitor.fresh:
                 self._give_session(request, response, visitor.session)
-            return _secured(response)
+            return _add_headers(response)
 
-        return guarded
+        return answer_guarded
 
     async def _at_most(self, limit: int, answer: Callable[[], Awaitable[Response]]) -> Response:
         """Answer so many requests at once and no more.
@@ -155,7 +155,7 @@ class App:
         """
         if self._at_work >= limit:
             busy = "Too many look at this page just now. Load it again.\n"
-            return _secured(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
+            return _add_headers(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
         # No lock: all of this runs in the one thread of the event loop.
         self._at_work += 1
         try:
@@ -214,9 +214,9 @@ class App:
         log_pages = await run_in_threadpool(self._opener.pages)
         parts = write_csv(log_pages.export(query, numbers))
         headers = {"Content-Disposition": 'attachment; filename="rows.csv"'}
-        return StreamingResponse(self._exported(parts), media_type="text/csv; charset=utf-8", headers=headers)
+        return StreamingResponse(self._stream_export(parts), media_type="text/csv; charset=utf-8", headers=headers)
 
-    async def _exported(self, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    async def _stream_export(self, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Write the parts one by one, in threads, until the browser or we go."""
         self._exports += 1
         try:
@@ -238,10 +238,10 @@ class App:
 
     async def _act(self, request: Request, visitor: Visitor) -> Response:
         form = await _form(request)
-        refused = self.guard.may_act(visitor, asked(request), _single(form))
+        refused = self.guard.may_act(visitor, describe_request(request), _single(form))
         if refused is not None:
             return self._says(visitor, refused.status, "This was not done", refused.why)
-        act, by = read_act(form), known_as(visitor.name)
+        act, by = read_act(form), name_visitor(visitor.name)
         # Who reloads the page that comes then does nothing a second time.
         to, count = await run_in_threadpool(lambda: self._opener.pages().act(act, by))
         self._enter(act, visitor, count)
@@ -267,7 +267,7 @@ class App:
         span = range_named(request.query_params.get("range", ""))
         output, schema, table = (request.query_params.get(name, "") for name in ("output", "schema", "table"))
 
-        def drawn() -> str:
+        def draw() -> str:
             reading = log_pages.collector.reading()
             if table:
                 return log_pages.live_table((schema or None, table)) + pages.draw_state(self._page_state())
@@ -275,7 +275,7 @@ class App:
                 return pages.draw_live_output(reading, log_pages.output(output), span)
             return pages.draw_live_overview(reading, span, acts=self._look(visitor).acts)
 
-        stream = self._stream(log_pages.collector, drawn, visitor)
+        stream = self._stream(log_pages.collector, draw, visitor)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def _stream(
@@ -309,27 +309,27 @@ class App:
 
     async def _login(self, request: Request) -> Response:
         """Let in who has the token. No wrong one waits for its refusal: waiting takes up a place."""
-        facts, sends = asked(request), request.method == "POST"
+        facts, sends = describe_request(request), request.method == "POST"
         refused = self.guard.may_log_in(facts, sends=sends)
         if refused is not None:
             return self._refuse(request, refused)
         if self.guard.settings.token is None:
-            return _secured(RedirectResponse("/", status_code=303))
+            return _add_headers(RedirectResponse("/", status_code=303))
         if not sends:
-            return _secured(_html(pages.draw_login(self._look(None), wrong=False)))
+            return _add_headers(_html(pages.draw_login(self._look(None), wrong=False)))
         try:
             token = _single(await _form(request)).get("token", "")
         except DataError as error:
-            return _secured(Response(f"{error}\n", 400, media_type="text/plain"))
+            return _add_headers(Response(f"{error}\n", 400, media_type="text/plain"))
         if not self.guard.knows(token):
             self.refused_logins.count(facts.peer)
-            return _secured(_html(pages.draw_login(self._look(None), wrong=True), 401))
+            return _add_headers(_html(pages.draw_login(self._look(None), wrong=True), 401))
         response = RedirectResponse("/", status_code=303)
         self._give_session(request, response, self.guard.new_session("token", time()))
-        return _secured(response)
+        return _add_headers(response)
 
     async def _logout(self, request: Request, visitor: Visitor) -> Response:
-        refused = self.guard.may_leave(visitor, asked(request), _single(await _form(request)))
+        refused = self.guard.may_leave(visitor, describe_request(request), _single(await _form(request)))
         if refused is not None:
             return self._says(visitor, refused.status, "This was not done", refused.why)
         self.guard.end(visitor, time())
@@ -340,9 +340,9 @@ class App:
     async def _static(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in self._assets:
-            return _secured(Response("There is no such file.\n", 404, media_type="text/plain"))
+            return _add_headers(Response("There is no such file.\n", 404, media_type="text/plain"))
         kind = "text/css" if name.endswith(".css") else "text/javascript"
-        response = _secured(Response(self._assets[name], media_type=kind))
+        response = _add_headers(Response(self._assets[name], media_type=kind))
         # Its address has a hash of its content, so another one has another address.
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
@@ -367,8 +367,8 @@ class App:
 
     def _refuse(self, request: Request, refused: AccessRefused) -> Response:
         if refused.login and request.method == "GET" and "text/html" in request.headers.get("accept", ""):
-            return _secured(RedirectResponse("/login", status_code=303))
-        response = _secured(Response(f"{refused.why}\n", refused.status, media_type="text/plain"))
+            return _add_headers(RedirectResponse("/login", status_code=303))
+        response = _add_headers(Response(f"{refused.why}\n", refused.status, media_type="text/plain"))
         if refused.status == 401:
             response.headers["WWW-Authenticate"] = 'Bearer realm="eventlog"'
         return response
@@ -379,7 +379,9 @@ class App:
     def _give_session(self, request: Request, response: Response, session: str) -> None:
         # Anybody can send this header, so only a proxy that is believed may say so.
         forwarded = request.headers.get("x-forwarded-proto", "") == "https"
-        secure = request.scope["scheme"] == "https" or (forwarded and self.guard.settings.believes(asked(request).peer))
+        secure = request.scope["scheme"] == "https" or (
+            forwarded and self.guard.settings.believes(describe_request(request).peer)
+        )
         response.set_cookie(self.guard.cookie, session, httponly=True, samesite="strict", secure=secure)
 
 
@@ -387,7 +389,7 @@ async def _nothing(request: Request, _visitor: Visitor) -> Response:
     raise DataError(f"There is no page {shorten(request.url.path)}.", hint="The overview leads to all pages.")
 
 
-def asked(request: Request) -> RequestFacts:
+def describe_request(request: Request) -> RequestFacts:
     """Describe a request for the guard."""
     headers = {name.lower(): entry for name, entry in request.headers.items()}
     names = Counter(name.lower() for name in request.headers)
@@ -400,7 +402,7 @@ def _html(body: str, status: int = 200) -> Response:
     return Response(body, status, media_type="text/html")
 
 
-def _secured(response: Response) -> Response:
+def _add_headers(response: Response) -> Response:
     for name, entry in SECURITY.items():
         response.headers.setdefault(name, entry)
     return response

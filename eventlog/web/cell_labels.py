@@ -24,7 +24,7 @@ def with_columns(rows: Markup, columns: Sequence[str]) -> Markup:
     attributes = [f' data-column="{escape(name)}"' for name in columns]
     unused: Iterator[str] = iter(())
 
-    def opened(element: re.Match[str]) -> str:
+    def open_cell(element: re.Match[str]) -> str:
         nonlocal unused
         if element[1] == "tr":
             unused = iter(attributes)
@@ -32,4 +32,4 @@ def with_columns(rows: Markup, columns: Sequence[str]) -> Markup:
         attribute = next(unused, ' data-column=""')
         return element[0] if element[1] == "th" else element[0] + attribute
 
-    return Markup(_opening.sub(opened, rows))  # noqa: S704 - it is HTML that our own templates wrote
+    return Markup(_opening.sub(open_cell, rows))  # noqa: S704 - it is HTML that our own templates wrote

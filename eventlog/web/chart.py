@@ -128,14 +128,14 @@ def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, f
     gap = max(GAP_SECONDS, 3 * span.step)
     for at, value in points:
         if stretch and at - stretch[-1][0] > gap:
-            yield thinned(stretch)
+            yield thin_out(stretch)
             stretch = []
         stretch.append((at, value))
     if stretch:
-        yield thinned(stretch)
+        yield thin_out(stretch)
 
 
-def thinned(points: Points, most: int = MOST_VALUES) -> list[tuple[float, float]]:
+def thin_out(points: Points, most: int = MOST_VALUES) -> list[tuple[float, float]]:
     """Return as many points as a chart can show: the highest of each few, and the last one always."""
     # Rounded up, so that there are no more of them than that.
     some = -(-len(points) // most)

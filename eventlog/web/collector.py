@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 Said = TypeVar("Said")
 
 
-def named_outputs(config: Config) -> tuple[OutputView, ...]:
+def name_outputs(config: Config) -> tuple[OutputView, ...]:
     """Describe each output, with the name used in its notes."""
     return tuple(
         OutputView(
@@ -201,7 +201,7 @@ class Collector:
         self.log = Log(engine, names)
         self._names = names
         self._vitals = vitals
-        self._outputs = named_outputs(config)
+        self._outputs = name_outputs(config)
         self._config = config
         self._settings = config.publisher
         self._lock = Lock()
@@ -402,7 +402,7 @@ class Collector:
         time_of_row = None if row is None else row.event_time
         return UnreadTable(reason=table.reason, note=mask_secrets(table.note), row=table.first, time=time_of_row)
 
-    def _shown(self, error: LastError | None) -> LastError | None:
+    def _mask_error(self, error: LastError | None) -> LastError | None:
         if error is None or (mask := self.mask()) is None:
             return error
         row = one_row(self.log, error.record_id)
@@ -413,7 +413,7 @@ class Collector:
 
         began = monotonic()
         counted = facts(self.log.engine, self._names, self._settings)
-        counted = replace(counted, last_error=self._shown(counted.last_error))
+        counted = replace(counted, last_error=self._mask_error(counted.last_error))
         triggers = tuple(trigger_states(self.log.engine, self._names))
         with self.log.transaction() as connection:
             rows = self._ask(connection, "count_reasons")

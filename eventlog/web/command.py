@@ -9,7 +9,7 @@ import click
 from eventlog.cli.run import learning
 from eventlog.cli.show import say
 from eventlog.cli.site import Site, site_options
-from eventlog.cli.watching import StandardError, watched
+from eventlog.cli.watching import StandardError, has_terminal
 from eventlog.config.settings import Config
 from eventlog.core.errors import UsageError
 
@@ -42,10 +42,10 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     from eventlog.core.errors import ConfigError
     from eventlog.daemon.logging import journal
     from eventlog.daemon.signals import requests_by_signal
-    from eventlog.web.open_page import open_page, watched_only
+    from eventlog.web.open_page import make_read_only, open_page
 
-    def shown(config: Config) -> Config:
-        return watched_only(config) if read_only else config
+    def restrict(config: Config) -> Config:
+        return make_read_only(config) if read_only else config
 
     # Both at once could name two places.
     if address is not None and port is not None:
@@ -53,11 +53,11 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     where = address or str(8080 if port is None else port)
     site.where_logged()  # says what is missing before anything listens
     secrets: list[str] = []
-    style: Style = "console" if watched() else "json"
+    style: Style = "console" if has_terminal() else "json"
     page_journal = journal(style, secrets=secrets, stream=cast("TextIO", StandardError()))
     learn = learning(secrets, page_journal, warns=False)
     learn(site.config)
-    page = open_page(where, shown(site.log_config), page_journal)
+    page = open_page(where, restrict(site.log_config), page_journal)
 
     def reload() -> None:
         try:
@@ -67,7 +67,7 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
             page_journal.error("reload_failed", error=str(error))
             return
         learn(config)
-        page.adopt(shown(config))
+        page.adopt(restrict(config))
         page_journal.info("reloaded")
 
     asked: list[bool] = []

@@ -27,7 +27,7 @@ from eventlog.web.cell_labels import with_columns
 from eventlog.web.life_line import BUTTONS
 from eventlog.web.navigation import NO_STATE, PageState
 from eventlog.web.reading import RANGES
-from eventlog.web.texts import ident, linked, moment, short, shown, value, value_if
+from eventlog.web.texts import ident, link_sentence, make_visible, moment, short, value, value_if
 from eventlog.web.words import letter_word, output_state, trigger_state, word_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def environment() -> Environment:
         loader=PackageLoader("eventlog.web"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=shown,
+        finalize=make_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -97,7 +97,7 @@ def environment() -> Environment:
         "duration": duration,
         "grouped": "{:,}".format,
         "ident": ident,
-        "linked": linked,
+        "linked": link_sentence,
         "moment": moment,
         "kind_name": kind_name,
         "letter_word": letter_word,

@@ -186,7 +186,7 @@ class Guard:
         """Ends a session; it is remembered until it would have ended by itself."""
         self._ended = {session: until for session, until in self._ended.items() if until > now}
         if visitor.session:
-            self._ended[_begun(visitor.session)] = _end_of(visitor.session)
+            self._ended[_signed_part(visitor.session)] = _end_of(visitor.session)
 
     def lives(self, visitor: Visitor, now: float) -> bool:
         """Return True if the visitor's session is still valid."""
@@ -197,7 +197,7 @@ class Guard:
         until = _end_of(session)
         # With another token all sessions that were begun before have ended.
         is_of_token = until - SESSION_SECONDS >= self._since
-        return until > now and is_of_token and _begun(session) not in self._ended
+        return until > now and is_of_token and _signed_part(session) not in self._ended
 
     def _with_session(self, asked: RequestFacts, name: str) -> Visitor:
         session = self._session(asked, name)
@@ -233,7 +233,7 @@ def _bearer_token(asked: RequestFacts) -> str:
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-def _begun(session: str) -> str:
+def _signed_part(session: str) -> str:
     """Return the signed part of a session.
 
     A signature has several spellings, so it does not identify the session.
@@ -243,7 +243,7 @@ def _begun(session: str) -> str:
 
 def _form_of(visitor: Visitor) -> str:
     """Return the content a form's proof signs."""
-    return f"{visitor.name} {_begun(visitor.session)}"
+    return f"{visitor.name} {_signed_part(visitor.session)}"
 
 
 def _end_of(session: str) -> int:

@@ -48,14 +48,14 @@ def life_line(
     """Follow a row from being written to each output, or to its letter."""
     written = LifeStep(name="written", kind="good", word=row.event_time or "")
     if row.status == Status.NEW:
-        return (written, _taken(row, stages), *_of_outputs(stages, outputs))
+        return (written, _draw_taken(row, stages), *_of_outputs(stages, outputs))
     if row.status not in set(Status):
         return (written, LifeStep(name="ignored", kind="", word=f"its status is {row.status}"))
     taken = LifeStep(name="taken", kind="good")
-    return (written, taken, *_delivered(row, outputs), _ended(row, settled_at))
+    return (written, taken, *_draw_delivered(row, outputs), _draw_end(row, settled_at))
 
 
-def _taken(row: LogRow, stages: Sequence[RowStage]) -> LifeStep:
+def _draw_taken(row: LogRow, stages: Sequence[RowStage]) -> LifeStep:
     if row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE):
         actions = (("release", _of_row("release", row)),)
         sentence = f"It is {row.note or 'held'}"
@@ -119,7 +119,7 @@ def _waiting(stage: RowStage, output: OutputView) -> LifeStep:
     return LifeStep(name=name, kind="calm", word="waits", to=to)
 
 
-def _delivered(row: LogRow, outputs: Sequence[OutputView]) -> list[LifeStep]:
+def _draw_delivered(row: LogRow, outputs: Sequence[OutputView]) -> list[LifeStep]:
     """List the outputs that have the row: all of them, once it is published."""
     if row.status != Status.SUCCESS or row.reason not in (None, Reason.PUBLISHED):
         return []
@@ -129,7 +129,7 @@ def _delivered(row: LogRow, outputs: Sequence[OutputView]) -> list[LifeStep]:
     ]
 
 
-def _ended(row: LogRow, settled_at: str | None) -> LifeStep:
+def _draw_end(row: LogRow, settled_at: str | None) -> LifeStep:
     """Say how a row has ended; what is an error can be tried again."""
     word = letter_word(row.status)
     name = f"{row.status} {row.reason or word.text}"

@@ -37,7 +37,7 @@ LOADED_TABLES: Final = 2
 """Tables that are loaded at the same time."""
 
 
-def logged_as(place: TablePlace, log_schema: str | None) -> str:
+def write_log_name(place: TablePlace, log_schema: str | None) -> str:
     """Write what the log calls a table: by its bare name where it stands in the log's own schema."""
     schema, name = place
     return name if schema in (None, log_schema) else write_name(schema, name)
@@ -93,7 +93,7 @@ class Loading:
         """
         with self._lock:
             view = self._views.get(place)
-        return view or self._left(place)
+        return view or self._find_interrupted(place)
 
     def begin(self, place: TablePlace, by: str) -> bool:
         """Begins the load of a table, or goes on with one that was broken off; whether it was not
@@ -177,13 +177,13 @@ class Loading:
         all_done = all(stand.done for stand in stands.values())
         self._now(place, state="ended" if all_done else "stopped")
 
-    def _left(self, place: TablePlace) -> LoadView | None:
+    def _find_interrupted(self, place: TablePlace) -> LoadView | None:
         log = Log(self._engine, self._names)
         with log.transaction() as connection:
             marks = Marks(log).all(connection)
         with self._engine.connect() as connection:
             # Its mark has the name that the log has for it: without the schema where that is the log's own.
-            called = logged_as(place, locate_log(connection, self._names).schema)
+            called = write_log_name(place, locate_log(connection, self._names).schema)
         stands = read(called, marks)
         if stands is None:
             return None

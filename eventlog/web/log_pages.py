@@ -42,7 +42,7 @@ from eventlog.web.differences import DocumentDifference, compare_documents
 from eventlog.web.drawing import Viewer
 from eventlog.web.finding import Sought, read_sought
 from eventlog.web.life_line import LifeStep, life_line
-from eventlog.web.loading import Loading, LoadView, logged_as
+from eventlog.web.loading import Loading, LoadView, write_log_name
 from eventlog.web.pages import (
     ask_output,
     ask_rows,
@@ -109,7 +109,7 @@ class LogPages:
         listed = listing(log, filters, cursor, numbered=self._numbered)
         mask = self.collector.mask()
         if mask is not None:
-            listed = replace(listed, rows=_shown_rows(mask, listed.rows, filters))
+            listed = replace(listed, rows=_mask_rows(mask, listed.rows, filters))
         total = None if mask is not None else self.collector.reading().count_rows(filters)
         return draw_rows(
             listed, filters, look, first=is_first and near is None, total=total, around=near, done=read_done(done)
@@ -120,14 +120,14 @@ class LogPages:
         log, mask = self.collector.log, self.collector.mask()
         if numbers:
             found = [row for number in numbers[:ACT_ROWS] if (row := one_row(log, number)) is not None]
-            yield found if mask is None else _shown_rows(mask, found, Filters())
+            yield found if mask is None else _mask_rows(mask, found, Filters())
             return
         cursor: Cursor | None = query.cursor
         while cursor is not None:
             part = listing(
                 log, query.filters, cursor, numbered=self._numbered, limit=EXPORTED_ROWS, width=WHOLE_CHARACTERS
             )
-            yield part.rows if mask is None else _shown_rows(mask, part.rows, query.filters)
+            yield part.rows if mask is None else _mask_rows(mask, part.rows, query.filters)
             cursor = part.further
 
     def find(self, text: str) -> str:
@@ -150,7 +150,7 @@ class LogPages:
         meant = [place for place in places if name.casefold() in (place[1].casefold(), write_name(*place).casefold())]
         if len(meant) != 1:
             return sought.filters
-        return replace(sought.filters, table=logged_as(meant[0], schemas))
+        return replace(sought.filters, table=write_log_name(meant[0], schemas))
 
     def _log_schema(self) -> str | None:
         with self._engine.connect() as connection:
@@ -231,7 +231,7 @@ class LogPages:
                 message = f"There are {len(places)} tables with the name {shorten(name, 80)}."
             raise DataError(message, hint="The page Tables lists those that are tracked.")
         [place] = places
-        called = logged_as(place, self._log_schema())
+        called = write_log_name(place, self._log_schema())
         return draw_table(
             place,
             tables[place],
@@ -269,7 +269,7 @@ class LogPages:
             output = self.output(act.output)
             return ask_output(act, output.name, look)
         if isinstance(act, TableAct):
-            return ask_table(self._known(act), look)
+            return ask_table(self._require_tracked(act), look)
         numbers = self._numbers(act)
         if act.filters is None:
             log, width = self.collector.log, len(HELD_SINCE)
@@ -299,7 +299,7 @@ class LogPages:
             self.collector.hurry()
             return address("output", name=output.noted, done=f"{act.action} {int(new)}"), int(new)
         if isinstance(act, TableAct):
-            place = self._known(act).place
+            place = self._require_tracked(act).place
             new = self.loading.begin(place, by) if act.action == "refresh" else self.loading.stop(place)
             return table_address(place, done=f"{act.action} {int(new)}"), int(new)
         numbers = self._numbers(act)
@@ -318,7 +318,7 @@ class LogPages:
             ), count
         return address("rows", numbers[0], done=done), count
 
-    def _known(self, act: TableAct) -> TableAct:
+    def _require_tracked(self, act: TableAct) -> TableAct:
         """Return the action; raise DataError if its table is not tracked."""
         if act.place not in self._owners():
             message = f"{shorten(write_name(*act.place), 80)} is not tracked."
@@ -367,7 +367,7 @@ class LogPages:
         return rows if mask is None else tuple([mask.row(row) for row in rows])
 
 
-def _shown_rows(mask: Mask, rows: Sequence[LogRow], filters: Filters) -> tuple[LogRow, ...]:
+def _mask_rows(mask: Mask, rows: Sequence[LogRow], filters: Filters) -> tuple[LogRow, ...]:
     """Hide what policies hide, and leave out what only that would have found: a search must not tell it."""
     return tuple([row for row in map(mask.row, rows) if matches(row, filters)])
 
@@ -388,6 +388,6 @@ def read_query(asked: Fields) -> Query:
     return Query(filters=read_filters(asked), cursor=Cursor(before=before or BEYOND, block=block), near=near)
 
 
-def known_as(visitor: str) -> str:
+def name_visitor(visitor: str) -> str:
     """Return the name to note for an action: a proxy's user, else the page."""
     return PAGE if visitor in NOBODY else f"{visitor} on {PAGE}"

@@ -196,18 +196,18 @@ def _histogram(name: str, meaning: str, figures: Mapping[str, Histogram], label:
 
 
 def _counter(name: str, meaning: str, figures: Figures, label: str = "") -> Metric:
-    return _filled(CounterMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label)), figures)
+    return _fill_metric(CounterMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label)), figures)
 
 
 def _gauge(name: str, meaning: str, figures: Figures, label: str = "") -> Metric:
-    return _filled(GaugeMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label)), figures)
+    return _fill_metric(GaugeMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label)), figures)
 
 
 def _labels(label: str) -> list[str]:
     return [label] if label else []
 
 
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, figures: Figures) -> Metric:
+def _fill_metric(family: CounterMetricFamily | GaugeMetricFamily, figures: Figures) -> Metric:
     if isinstance(figures, Mapping):
         for value, figure in figures.items():
             family.add_metric([value], figure)

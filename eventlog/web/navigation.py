@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from eventlog.web.addresses import address
-from eventlog.web.chart import ceiling, short, thinned
+from eventlog.web.chart import ceiling, short, thin_out
 from eventlog.web.reading import RANGES, OutputView, PageReading
 from eventlog.web.verdict import headline
 from eventlog.web.words import Kind, StateWord, output_state, word_of
@@ -93,7 +93,7 @@ def _spark(rates: list[tuple[float, float]], now: float, top: float) -> str:
     """Write the points of a small curve."""
     seconds = RANGES[0].seconds
     recent = [(at, rate) for at, rate in rates if now - seconds <= at <= now]
-    points = thinned(recent, SPARK_VALUES)
+    points = thin_out(recent, SPARK_VALUES)
     places = [
         (
             round(SPARK_WIDTH_PIXELS * (1 + (at - now) / seconds), 1),

@@ -41,7 +41,7 @@ def open_page(
     return PageServer(address, LogOpener(config, vitals), journal, vitals)
 
 
-def watched_only(config: Config) -> Config:
+def make_read_only(config: Config) -> Config:
     """Return the configuration with a read-only page."""
     return replace(config, tables={**config.tables, "web": replace(settings_of(config), read_only=True)})
 

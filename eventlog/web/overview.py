@@ -44,7 +44,7 @@ def overview_facts(reading: PageReading, span: ChartRange, *, acts: bool) -> dic
         "unknown": {name: lag for name, lag in reading.lags.items() if name not in known},
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
         "reasons": sorted(reading.reasons, key=lambda count: (count.status or "", count.reason or "")),
-        "measured": measured(reading),
+        "measured": describe_age(reading),
     }
 
 
@@ -66,11 +66,11 @@ def output_facts(reading: PageReading, output: OutputView, span: ChartRange) -> 
             curve("Documents", "a second", [(at, measure.rate) for at, measure in seen], reading.now, span),
             curve("Rows behind", "rows", [(at, float(measure.behind)) for at, measure in seen], reading.now, span),
         ],
-        "measured": measured(reading),
+        "measured": describe_age(reading),
     }
 
 
-def measured(reading: PageReading) -> str:
+def describe_age(reading: PageReading) -> str:
     """Say how old the figures are: what takes long to measure is measured seldom."""
     if reading.latest is None:
         return "Nothing has been measured yet."

@@ -63,9 +63,9 @@ def draw_state(state: PageState, noted: str = "") -> str:
 
 def draw_tables(reading: PageReading, look: Viewer) -> str:
     """Draw the list of tables."""
-    from eventlog.web.tracked import tracked_tables  # which another part of the page needs first
+    from eventlog.web.tracked import tabulate_tables  # which another part of the page needs first
 
-    tables = tracked_tables(reading.triggers)
+    tables = tabulate_tables(reading.triggers)
     return draw_page("tables.html", "Tables", look, here="Tables", reading=reading, tables=tables)
 
 

@@ -103,10 +103,10 @@ class History(Struct, frozen=True, kw_only=True):
     def with_sample(self, new: Sample) -> History:
         """Return the history with a sample added; a clock set back starts it again."""
         levels = zip(RANGES, self.levels, strict=True)
-        return History(levels=tuple(_kept(span, samples, new) for span, samples in levels))
+        return History(levels=tuple(_keep_samples(span, samples, new) for span, samples in levels))
 
 
-def _kept(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
+def _keep_samples(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
     former = [sample for sample in samples if new.at - span.seconds <= sample.at < new.at]
     # Of a longer range all samples of a step are one.
     if former and span.step and former[-1].at // span.step == new.at // span.step:

@@ -243,11 +243,11 @@ def _watching(vitals: PublisherHealth | None, logins: RefusedLogins) -> list[Rou
     if vitals is None:
         return [Route("/health", watches)]
 
-    async def checked(request: Request) -> Response:
+    async def answer_check(request: Request) -> Response:
         answer = (health if request.url.path == "/health" else ready)(vitals.reading())
         return Response(answer.body, answer.status, media_type="application/json")
 
-    async def measured(_request: Request) -> Response:
+    async def answer_metrics(_request: Request) -> Response:
         return Response(metrics(vitals.reading(), logins.total), headers={"Content-Type": CONTENT_TYPE})
 
-    return [Route("/health", checked), Route("/ready", checked), Route("/metrics", measured)]
+    return [Route("/health", answer_check), Route("/ready", answer_check), Route("/metrics", answer_metrics)]

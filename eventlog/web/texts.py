@@ -23,7 +23,7 @@ END_CHARACTERS: Final = 8
 _visible = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: "\u2421"}
 
 
-def shown(content: Any) -> Any:
+def make_visible(content: Any) -> Any:
     """Convert content for a template: control characters to pictures, no half characters.
 
     Markup is returned as it is: it was made of such texts. None is empty.
@@ -43,7 +43,7 @@ def value(text: str | int | None) -> Markup:
 
     if text is None:
         return Markup('<i class="null">NULL</i>')
-    return Markup(f"<bdi>{escape(shown(text))}</bdi>")  # noqa: S704 - the text is escaped
+    return Markup(f"<bdi>{escape(make_visible(text))}</bdi>")  # noqa: S704 - the text is escaped
 
 
 def value_if(text: str | int | None) -> Markup | str:
@@ -64,7 +64,7 @@ def ident(number: str | int) -> Markup:
 
     end = short_id(number)
     if end == str(number):
-        return escape(shown(number))
+        return escape(make_visible(number))
     return Markup('<span class="word" title="{}">{}</span>').format(number, end)
 
 
@@ -93,10 +93,10 @@ def moment(text: str | None) -> Markup | str:
     short_text = _fraction.sub(r"\1", text)
     if short_text == text:
         return value(text)
-    return Markup('<bdi title="{}">{}</bdi>').format(shown(text), shown(short_text))
+    return Markup('<bdi title="{}">{}</bdi>').format(make_visible(text), make_visible(short_text))
 
 
-def linked(text: str | None) -> Markup | str:
+def link_sentence(text: str | None) -> Markup | str:
     """Write a sentence with links to the rows and pages that it names, commands as such, and times to the
     second.
 
@@ -106,7 +106,7 @@ def linked(text: str | None) -> Markup | str:
 
     if text is None:
         return ""
-    parts, at, whole = [], 0, _fraction.sub(r"\1", shown(text))
+    parts, at, whole = [], 0, _fraction.sub(r"\1", make_visible(text))
     for found in _links.finditer(whole):
         parts += [escape(whole[at : found.start()]), _link(found)]
         at = found.end()

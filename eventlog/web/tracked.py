@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WORST_FIRST: Final[tuple[Literal["bad", "warn", "good", ""], ...]] = ("bad", "warn", "good", "")
 
 
-def tracked_tables(triggers: Sequence[TriggerState], empty: str = "No table is tracked.") -> PageTable:
+def tabulate_tables(triggers: Sequence[TriggerState], empty: str = "No table is tracked.") -> PageTable:
     """Tabulate the tables: how their triggers capture them, and in which state."""
     rows = []
     for place, its_triggers in tables_of(triggers).items():
@@ -48,8 +48,8 @@ def tracked_tables(triggers: Sequence[TriggerState], empty: str = "No table is t
 
 def _part(order: PageOrder) -> PageTable:
     if order.config.source.kind == LOG:
-        return tracked_tables(order.triggers)
-    return tracked_tables(order.triggers, "The source is a stream: its tables have no triggers.")
+        return tabulate_tables(order.triggers)
+    return tabulate_tables(order.triggers, "The source is a stream: its tables have no triggers.")
 
 
 TABLES = PagePlugin(title="Tables", part=_part)

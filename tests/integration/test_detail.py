@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.core.detail import DOCUMENTS
-from eventlog.daemon.logging import journal, recorded_in_detail
+from eventlog.daemon.logging import journal, log_in_detail
 from tests.integration.publishing import config_of, publish_all, site
 
 SECRET = "swordfish-of-1984"
@@ -28,7 +28,7 @@ def test_each_statement_and_each_document_is_told(sqlite: Engine, tmp_path: Path
         )
     said = io.StringIO()
     records = journal("json", level=level, secrets=[SECRET], stream=said)
-    with recorded_in_detail(records) if level == "debug" else nullcontext():
+    with log_in_detail(records) if level == "debug" else nullcontext():
         publish_all(config_of(sqlite, tmp_path / "out"), journal=records)
     lines = [json.loads(line) for line in said.getvalue().splitlines()]
     documents = [line for line in lines if line["action"] == "document"]

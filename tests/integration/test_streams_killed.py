@@ -81,7 +81,7 @@ class GrowingStream:
                     images=images[start : start + 2], catalog=TABLES, commit=end, begin=end + 1 if last else None
                 )
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         """A server keeps its logs."""
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Points:
 @pytest.fixture
 def points(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Points:
     made = Points(random.Random(request.node.name))
-    for cls, name in ((LogLock, "mark"), (Journal, "plan"), (Journal, "done"), (GrowingStream, "settled")):
+    for cls, name in ((LogLock, "mark"), (Journal, "plan"), (Journal, "done"), (GrowingStream, "acknowledge")):
         monkeypatch.setattr(cls, name, made.around(getattr(cls, name), name))
     return made
 

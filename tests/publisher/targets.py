@@ -361,7 +361,7 @@ class WrittenTableRow(WrittenRow, frozen=True):
     collection: str = ""
     tables: Mapping[str, int] = {}
 
-    def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenTableRow:
+    def count_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenTableRow:
         return replace(self, place=sum(tables.values()), tables=tables, last=last)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.web.chart import HEIGHT_PIXELS, MOST_VALUES, WIDTH_PIXELS, beside_axis, ceiling, short, thinned
+from eventlog.web.chart import HEIGHT_PIXELS, MOST_VALUES, WIDTH_PIXELS, beside_axis, ceiling, short, thin_out
 from eventlog.web.chart import curve as curve_of
 from eventlog.web.drawing import environment
 from eventlog.web.reading import RANGES, History, OutputSample, Sample
@@ -156,7 +156,7 @@ def test_a_chart_of_a_day_says_so() -> None:
 @given(st.lists(values, max_size=2 * MOST_VALUES + 7))
 def test_of_many_points_the_highest_are_shown_and_the_last(heights: list[float]) -> None:
     points = [(float(at), value) for at, value in enumerate(heights)]
-    found = thinned(points)
+    found = thin_out(points)
     assert len(found) <= MOST_VALUES + 1
     assert found == sorted(set(found) & set(points))
     if points:
@@ -168,4 +168,4 @@ def test_of_many_points_the_last_one_is_there_once_whether_or_not_it_is_the_high
     rising = [(float(number), float(number)) for number in range(MOST_VALUES * 3)]
     falling = [(at, -value) for at, value in rising]
     for points in (rising, falling):
-        assert thinned(points).count(points[-1]) == 1
+        assert thin_out(points).count(points[-1]) == 1

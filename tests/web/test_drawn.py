@@ -13,7 +13,7 @@ from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
 from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.sources.log.flow import Flow, WaitingParts
-from eventlog.web.actions import done_sentence, possible
+from eventlog.web.actions import describe_result, possible
 from eventlog.web.collector import parts_of
 from eventlog.web.drawing import kind_name
 from eventlog.web.pages import (
@@ -165,7 +165,7 @@ def test_what_can_be_done_depends_on_the_row(changes: dict[str, Any], acts: list
     ],
 )
 def test_what_was_done_is_said(act: str, rows: int, said: str) -> None:
-    assert done_sentence(act, rows) == said
+    assert describe_result(act, rows) == said
 
 
 @pytest.mark.parametrize("number, said", [("8", "8 update field back"), ("9", "9 unknown"), (None, "None unknown")])

@@ -18,7 +18,7 @@ from eventlog.core.plural import count_words
 from eventlog.web.addresses import address
 from eventlog.web.drawing import environment
 from eventlog.web.pages import draw_live_overview, draw_message, draw_row, draw_rows
-from eventlog.web.texts import short_id, shown
+from eventlog.web.texts import make_visible, short_id
 from tests.support.examples import examples
 from tests.web.states import LOOK, READING, ROW, explained
 from tests.web.visiting import HOSTILE, bare
@@ -73,7 +73,7 @@ def test_a_text_of_the_database_is_shown_with_pictures_of_its_control_characters
     read = Reader(environment().from_string(f"{{{{ text | {look} }}}}").render(text=text))
     assert {tag for tag, _ in read.tags} <= {"bdi", "span"}
     cut = text if len(text) <= 100 else f"{text[:100]}…"
-    assert read.text == shown({"short": cut, "ident": short_id(text)}.get(look, text))
+    assert read.text == make_visible({"short": cut, "ident": short_id(text)}.get(look, text))
 
 
 @pytest.mark.parametrize("field", ROW.__struct_fields__[1:-3])
@@ -126,7 +126,7 @@ def test_markup_is_not_escaped_again_and_null_is_no_text() -> None:
     )
     assert drawn("{{ none | value }}{{ 'NULL' | value }}") == '<i class="null">NULL</i><bdi>NULL</bdi>'
     assert drawn('<a href="{{ to }}">a</a>', to="/b?c=1&d=2") == '<a href="/b?c=1&amp;d=2">a</a>'
-    assert shown(Markup("<b>\0</b>")) == "<b>\0</b>"
+    assert make_visible(Markup("<b>\0</b>")) == "<b>\0</b>"
     assert (count_words(1), count_words(1000), count_words(0, "trigger")) == ("1 row", "1,000 rows", "0 triggers")
 
 

@@ -14,12 +14,12 @@ from eventlog.explain.states import OutputPlace
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
-from eventlog.web.collector import named_outputs, with_standings
+from eventlog.web.collector import name_outputs, with_standings
 from eventlog.web.reading import OutputView
 
 
 def names(*outputs: OutputConfig) -> list[str]:
-    return [place.name for place in named_outputs(Config(output=outputs))]
+    return [place.name for place in name_outputs(Config(output=outputs))]
 
 
 def test_names_are_those_of_the_notes(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_names_are_those_of_the_notes(tmp_path: Path) -> None:
     made = outputs_of(Config(output=outputs))
     try:
         assert names(*outputs) == [output.name for output in made]
-        assert [place.noted for place in named_outputs(Config(output=outputs))] == [output.name for output in made]
+        assert [place.noted for place in name_outputs(Config(output=outputs))] == [output.name for output in made]
     finally:
         for output in made:
             output.sink.close()
@@ -40,7 +40,7 @@ def test_names_are_those_of_the_notes(tmp_path: Path) -> None:
 
 def test_a_long_name_is_that_of_its_notes(tmp_path: Path) -> None:
     output = FilesOutput(path=str(tmp_path / ("long" * 50)))
-    [place], [made] = named_outputs(Config(output=(output,))), outputs_of(Config(output=(output,)))
+    [place], [made] = name_outputs(Config(output=(output,))), outputs_of(Config(output=(output,)))
     made.sink.close()
     assert len(place.noted) <= NAME_CHARACTERS < len(place.name)
     assert place.noted == made.name
@@ -74,7 +74,7 @@ def test_names_have_no_secrets(output: OutputConfig) -> None:
 def test_an_output_is_shown_by_its_name_and_with_what_it_took_under_a_former_one(tmp_path: Path) -> None:
     output = FilesOutput(path=str(tmp_path), name="hr-feed")
     former = {f"files {tmp_path}": OutputState(document="0007", position=(7,), at=1.0)}
-    [shown] = with_standings(named_outputs(Config(output=(output,))), former, {})
+    [shown] = with_standings(name_outputs(Config(output=(output,))), former, {})
     assert (shown.name, shown.noted, shown.standing.document) == ("hr-feed", "hr-feed", "0007")
     [now] = with_standings([shown], {**former, "hr-feed": OutputState(document="0008")}, {})
     assert now.standing.document == "0008"

@@ -50,7 +50,8 @@ class SqliteLookup:
         if not left:
             return answers
         texts = [
-            [_written(column)(keys[number][index]) for number in left] for index, column in enumerate(question.matched)
+            [_choose_binding(column)(keys[number][index]) for number in left]
+            for index, column in enumerate(question.matched)
         ]
         by_text = {**holes, "match": _as_text(dialect, question)}
         answers += _list_answers(connection, dialect, by_text, left, texts)
@@ -144,7 +145,7 @@ def _is_untyped(column: Column) -> bool:
     return column.type.strip().lower() in ("", "null")
 
 
-def _written(column: Column) -> Callable[[str], Any]:
+def _choose_binding(column: Column) -> Callable[[str], Any]:
     """Choose how to bind a key not found at first: as text, or as its bytes."""
     return octets_of if column.category is Category.OCTET else str
 

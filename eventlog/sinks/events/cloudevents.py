@@ -34,7 +34,7 @@ class CloudEventsTable:
         self._who = who
         self._type = settings.type_template()
 
-    def written(self, change: Change, event: RowEvent) -> EventBytes:
+    def write(self, change: Change, event: RowEvent) -> EventBytes:
         key = None if event.key is None else encode(event.key)  # a table without a key has none
         attributes, data = self._attributes(change, event), record(change, event, who=self._who)
         whole = encode({**attributes, "data": data})

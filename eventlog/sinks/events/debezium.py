@@ -119,7 +119,7 @@ class DebeziumTable:
                 field["field"]: field.get("default", kind.empty) for field, kind in both if not field["optional"]
             }
 
-    def written(self, change: Change, event: RowEvent) -> EventBytes:
+    def write(self, change: Change, event: RowEvent) -> EventBytes:
         before, after = event.before, event.after
         if self._required:
             after = self._fill(after)

@@ -30,11 +30,11 @@ def make_number(settings: DebeziumSettings, kind: QlikType) -> FieldType:
         return replace(_VARIABLE, write=_variable)
     precision, scale = stated
     parameters = {"scale": str(scale), CONNECT_DIGITS: str(precision or UNSIGNED_DIGITS)}
-    write = partial(_scaled, scale)
+    write = partial(_write_scaled, scale)
     return FieldType(type="bytes", write=write, name=CONNECT_DECIMAL, parameters=parameters, empty=b"\0")
 
 
-def _scaled(scale: int, value: Decimal | int) -> bytes:
+def _write_scaled(scale: int, value: Decimal | int) -> bytes:
     """Write a number of fixed scale as bytes."""
     return big_endian(_digits(Decimal(value), scale))
 

@@ -333,11 +333,11 @@ def _check_values(settings: DebeziumSettings, field: FieldType) -> FieldType:
     if check is None:
         return field
     if field.way is not None:
-        return replace(field, way=partial(_checked, check, field.way))
-    return replace(field, write=partial(_checked, check, field.write))
+        return replace(field, way=partial(_write_checked, check, field.way))
+    return replace(field, write=partial(_write_checked, check, field.write))
 
 
-def _checked(check: Callable[[Any], Any], write: Callable[[Any], Any], value: Any) -> Any:
+def _write_checked(check: Callable[[Any], Any], write: Callable[[Any], Any], value: Any) -> Any:
     written = write(value)
     return None if written is None else check(written)
 

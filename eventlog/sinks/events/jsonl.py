@@ -20,7 +20,7 @@ class JsonLinesTable:
         self.rows = TableRows(table, json_field)
         self._who = who
 
-    def written(self, change: Change, event: RowEvent) -> EventBytes:
+    def write(self, change: Change, event: RowEvent) -> EventBytes:
         key = None if event.key is None else encode(event.key)  # a table without a key has none
         return EventBytes(key=key, value=encode(record(change, event, who=self._who)))
 

@@ -82,7 +82,7 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
             return ""
         return self.part.table
 
-    def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
+    def count_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
         """Return the event with counts of each table, its own included."""
         if self.part is None:
             return self
@@ -134,7 +134,7 @@ class EventTable(Protocol):
     def rows(self) -> TableRows:
         """Return the reader of the table's changes."""
 
-    def written(self, change: Change, event: RowEvent) -> EventBytes:
+    def write(self, change: Change, event: RowEvent) -> EventBytes:
         """Write the event of a change."""
 
 
@@ -190,12 +190,12 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                 placed = None
                 try:
                     placed = table_of(change.row)
-                    written = placed.written(change)
+                    written = placed.write(change)
                 except DataError as error:
                     if placed is None:
                         yield refuse(change, error)
                         continue
-                    write_anew = placed.written
+                    write_anew = placed.write
                     refusal, written = write_otherwise(
                         change, error, placed.table.rows.sayer, self.on_value, write_anew
                     )
@@ -300,13 +300,13 @@ class EventPlace:
         self._topic = topic
         self._route = route
 
-    def written(self, change: Change) -> WrittenEvent | None:
+    def write(self, change: Change) -> WrittenEvent | None:
         """Write the event of a change; None if it has no content."""
         row_event = self.table.rows.event_of(change)
         if row_event is None:
             return None
         try:
-            event = self.table.written(change, row_event)
+            event = self.table.write(change, row_event)
         except UnicodeEncodeError:
             problem = "a value, or the key, holds half a character, which UTF-8 cannot carry"
             raise ExpressionError(problem) from None

@@ -18,7 +18,7 @@ class Pause:
 
     def ask(self, retry_after: str) -> None:
         """Begins a pause, where the receiver says how long."""
-        seconds = wanted_seconds(retry_after, time.time())
+        seconds = read_retry_after(retry_after, time.time())
         if seconds:
             self._until = max(self._until, time.monotonic() + min(seconds, MOST_WAIT_SECONDS))
 
@@ -27,7 +27,7 @@ class Pause:
         return max(0.0, self._until - time.monotonic())
 
 
-def wanted_seconds(retry_after: str, now: float) -> float:
+def read_retry_after(retry_after: str, now: float) -> float:
     """Return the seconds of a `Retry-After` header, a number or a time; 0 if neither."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():

@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from eventlog.core.associations import Associations, Awaiting
 from eventlog.sinks.scim.client import ScimAnswer, ScimClient
-from eventlog.sinks.scim.merge import apply_operations, apply_whole, changed, rendered
+from eventlog.sinks.scim.merge import apply_operations, apply_whole, list_changes, write_operations
 from eventlog.sinks.scim.paths import Path, get_value, read_path, set_value
-from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, filled, referred
+from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, fill_ids, list_references
 from eventlog.sinks.scim.server import Abilities, RefusedError, find_resources, read_abilities, resource_path
-from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings, mapped_columns
+from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings, list_columns
 from eventlog.sql.names import NAME_CHARACTERS
 
 LOCK_SLOTS: Final = 256
@@ -85,7 +85,7 @@ class ScimReceiver:
 
 
 def _paths_of(table: ResourceSettings, name: str) -> list[Path]:
-    paths = [column.path for column in mapped_columns(table, name)]
+    paths = [column.path for column in list_columns(table, name)]
     if table.delete == "disable" and all(str(path).lower() != "active" for path in paths):
         paths.append(Path("active"))
     return paths
@@ -106,7 +106,7 @@ class ScimCarrier:
         """
         notes: list[str] = []
         with self._receiver.turn_of(request.object):
-            self._known.read([request.object, *referred(request.body)])
+            self._known.read([request.object, *list_references(request.body)])
             self._stop_waiting(request)
             if request.ends:
                 notes += self._end(request)
@@ -141,7 +141,7 @@ class ScimCarrier:
 
     def _make(self, request: ScimRequest) -> str | None:
         """Make a resource; return the id of one that is there already, and is to be told."""
-        body = filled(request.body, self._known.find)
+        body = fill_ids(request.body, self._known.find)
         # Some servers take members by PATCH alone.
         by_patch = "members" in body and self._receiver.abilities(self._client).patches
         members = body.pop("members") if by_patch else []
@@ -231,7 +231,7 @@ class ScimCarrier:
 
     def _update(self, request: ScimRequest, found: str) -> bool:
         """Update a resource to the whole object; return True if it exists."""
-        body, paths = filled(request.body, self._known.find), self._receiver.paths[request.mapping]
+        body, paths = fill_ids(request.body, self._known.find), self._receiver.paths[request.mapping]
         return self._change(request, found, lambda resource: apply_whole(resource, body, paths))
 
     def _patch(self, request: ScimRequest, found: str, operations: Sequence[Mapping[str, Any]]) -> bool:
@@ -241,7 +241,7 @@ class ScimCarrier:
         # Not every server lets members go by it; who they are is read, and told one by one.
         is_all = any(operation["op"] == "replace" and operation["path"] == "members" for operation in operations)
         if self._receiver.abilities(self._client).patches and not is_all:
-            body = {"schemas": [PATCH_OP], "Operations": rendered(operations)}
+            body = {"schemas": [PATCH_OP], "Operations": write_operations(operations)}
             answer = self._client.ask("PATCH", self._path(request, found), body)
             if answer.is_taken:
                 return True
@@ -267,7 +267,7 @@ class ScimCarrier:
             if not read.is_taken:
                 raise RefusedError(read)
             after = change(read.content)
-            operations = changed(read.content, after)
+            operations = list_changes(read.content, after)
             if not operations:
                 return True
             answer = self._give_back(path, read, after, operations)
@@ -288,7 +288,7 @@ class ScimCarrier:
             tag = read.tag or str((meta or {}).get("version") or "")
         if abilities.patches:
             answer = self._client.ask(
-                "PATCH", path, {"schemas": [PATCH_OP], "Operations": rendered(operations)}, tag=tag
+                "PATCH", path, {"schemas": [PATCH_OP], "Operations": write_operations(operations)}, tag=tag
             )
             if answer.status not in CANNOT:
                 return answer
@@ -303,7 +303,7 @@ class ScimCarrier:
     def _await(self, request: ScimRequest) -> list[str]:
         """Keep references to unknown objects until these appear; return their names."""
         names: list[str] = []
-        for name, place, operation in self._unresolved(request):
+        for name, place, operation in self._find_unresolved(request):
             told = msgspec.json.encode(Told(request.mapping, operation)).decode()
             found = self._known.find_or_await(name, Awaiting(request.object, place, told))
             if found is None and name not in self._receiver.expected:
@@ -314,7 +314,7 @@ class ScimCarrier:
             f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet; the reference is sent as soon as it has"
         ]
 
-    def _unresolved(self, request: ScimRequest) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    def _find_unresolved(self, request: ScimRequest) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the parts of a request with references to unknown objects, each as an operation."""
         body = request.body or {}
         for operation in body["Operations"] if request.method == "PATCH" else self._as_operations(request):
@@ -331,7 +331,7 @@ class ScimCarrier:
 
     def _as_operations(self, request: ScimRequest) -> Iterator[dict[str, Any]]:
         """Yield the references of a whole resource as operations."""
-        for column in mapped_columns(self._mapping(request), request.mapping):
+        for column in list_columns(self._mapping(request), request.mapping):
             path = column.path
             value = _referring(request.body or {}, path)
             if isinstance(value, list):
@@ -340,7 +340,7 @@ class ScimCarrier:
                 yield {"op": "replace", "path": str(path), "value": value}
 
     def _unknown(self, value: Any) -> list[str]:
-        return [name for name in referred(value) if self._known.find(name) is None]
+        return [name for name in list_references(value) if self._known.find(name) is None]
 
     def _stop_waiting(self, request: ScimRequest) -> None:
         """Drop waiting references this request makes out of date."""
@@ -386,7 +386,7 @@ class ScimCarrier:
         """Fill a PATCH's operations with ids; leave out those with nothing left."""
         operations: list[dict[str, Any]] = []
         for operation in (request.body or {}).get("Operations", ()):
-            value = filled(operation.get("value"), self._known.find)
+            value = fill_ids(operation.get("value"), self._known.find)
             if operation["op"] == "remove":
                 if "value" not in operation or value:
                     operations.append(operation | ({"value": value} if value else {}))
@@ -408,9 +408,9 @@ def _referring(body: Mapping[str, Any], path: Path) -> Any:
     """Return the references at a path, one value or a list; None if there are none."""
     held = get_value(body, Path(path.attribute, "", (), path.urn))
     if isinstance(held, list):
-        return [element for element in held if any(referred(element))] or None
+        return [element for element in held if any(list_references(element))] or None
     value = get_value(body, path)
-    return value if any(referred(value)) else None
+    return value if any(list_references(value)) else None
 
 
 def _is_past(awaiting: Awaiting, name: str, operations: Sequence[Mapping[str, Any]]) -> bool:
@@ -421,6 +421,6 @@ def _is_past(awaiting: Awaiting, name: str, operations: Sequence[Mapping[str, An
             return True
         if awaiting.place == f"{path} {name}":
             is_all = operation["op"] == "replace" or "value" not in operation
-            if is_all or name in referred(operation["value"]):
+            if is_all or name in list_references(operation["value"]):
                 return True
     return False

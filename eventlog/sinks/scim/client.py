@@ -127,7 +127,7 @@ class ScimClient(Poster):
             if ERROR.lower() in str(failure.content.get("schemas", "")).lower():
                 raise FailedError(f"{self.address} answered {failure.said}.", failure.note)
         if passes or answer.status == HTTPStatus.UNAUTHORIZED or 300 <= answer.status < 400:
-            raise self._refused(answer, passes=passes)
+            raise self._explain_refusal(answer, passes=passes)
         return self._read(answer)
 
     def wrong_address(self, answer: ScimAnswer) -> SinkError:
@@ -149,7 +149,7 @@ class ScimClient(Poster):
         self._asked, self._method = asked, asked.method
         return self.post(Document(id="", body=asked.body, covers={}))
 
-    def _refused(self, answer: HttpAnswer, *, passes: bool) -> SinkError:
+    def _explain_refusal(self, answer: HttpAnswer, *, passes: bool) -> SinkError:
         hint = "It is tried again." if passes else HINTS.get(answer.status, "Check the output's `url`.")
         return SinkError(f"{self.address} answered {self.discreet(answer.summary)}.", hint=hint, may_pass=passes)
 

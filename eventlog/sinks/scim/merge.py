@@ -55,11 +55,11 @@ def apply_whole(resource: Mapping[str, Any], body: Mapping[str, Any], paths: Ite
                 set_value(after, path, get_value(body, path))
             continue
         subs = {path.sub or "value" for path in members} | {name for name, _ in group.filter}
-        set_value(after, top, [*_merged(_elements(told), _elements(there), group, subs)] or None)
+        set_value(after, top, [*_merge_values(_elements(told), _elements(there), group, subs)] or None)
     return after
 
 
-def _merged(
+def _merge_values(
     told: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]], group: Path, subs: set[str]
 ) -> Iterator[dict[str, Any]]:
     """Merge an attribute's values: those the filter selects as given, others as they are."""
@@ -85,7 +85,7 @@ def _fits(element: Mapping[str, Any], terms: Sequence[tuple[str, Any]]) -> bool:
     return all(element.get(find_key(element, name)) == value for name, value in terms)
 
 
-def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """List what PATCH has to do to make one resource of the other: whole attributes."""
     operations: list[dict[str, Any]] = []
     for key in dict.fromkeys([*before, *after]):
@@ -93,21 +93,21 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[st
         if old == new or key in ("schemas", "meta", "id"):
             continue
         if key.lower().startswith("urn:"):
-            parts = changed(old or {}, new or {})
+            parts = list_changes(old or {}, new or {})
             operations += [{**part, "path": f"{key}:{part['path']}"} for part in parts]
         elif key.lower() == "members":
-            operations += _changed_members(key, old or [], new or [])
+            operations += _list_changed_members(key, old or [], new or [])
         elif new is None:
             operations.append({"op": "remove", "path": key})
         elif isinstance(old, Mapping) and isinstance(new, Mapping):
-            parts = changed(old, new)
+            parts = list_changes(old, new)
             operations += [{**part, "path": f"{key}.{part['path']}"} for part in parts]
         else:
             operations.append({"op": "replace", "path": key, "value": new})
     return operations
 
 
-def _changed_members(
+def _list_changed_members(
     key: str, old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """List who comes and who goes: a group may have very many members."""
@@ -120,7 +120,7 @@ def _changed_members(
     return operations
 
 
-def rendered(operations: Sequence[Operation]) -> list[dict[str, Any]]:
+def write_operations(operations: Sequence[Operation]) -> list[dict[str, Any]]:
     """Write operations as RFC 7644 has them: what is removed is found by a filter."""
     written: list[dict[str, Any]] = []
     for operation in operations:

@@ -62,25 +62,25 @@ def refer_to(row: RowId) -> dict[str, str]:
     return {ID_OF: name_object(row)}
 
 
-def referred(value: Any) -> Iterator[str]:
+def list_references(value: Any) -> Iterator[str]:
     """List the objects that a part of a request refers to."""
     if isinstance(value, Mapping):
         if value.keys() == {ID_OF}:
             yield value[ID_OF]
         else:
             for part in value.values():
-                yield from referred(part)
+                yield from list_references(part)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from referred(part)
+            yield from list_references(part)
 
 
-def filled(value: Any, find: Callable[[str], str | None]) -> Any:
+def fill_ids(value: Any, find: Callable[[str], str | None]) -> Any:
     """Fill ids in for references; what refers to something that has none is left out, and so is what is empty then."""
     if isinstance(value, Mapping):
         if value.keys() == {ID_OF}:
             return find(value[ID_OF])
-        parts = {key: filled(part, find) for key, part in value.items()}
+        parts = {key: fill_ids(part, find) for key, part in value.items()}
         kept = {key: part for key, part in parts.items() if part is not None or value[key] is None}
         # Of a value that refers to nothing the rest says nothing either.
         is_lost = any(
@@ -89,7 +89,7 @@ def filled(value: Any, find: Callable[[str], str | None]) -> Any:
         )
         return None if is_lost else kept
     if isinstance(value, list | tuple):
-        parts_of = [filled(part, find) for part in value]
+        parts_of = [fill_ids(part, find) for part in value]
         kept_parts = [part for part in parts_of if part is not None]
         return kept_parts if kept_parts or not value else None
     return value

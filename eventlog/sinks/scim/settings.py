@@ -100,7 +100,7 @@ class ScimSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             unique = self.unique_path(table)
             if read_path(unique, f"{where}.unique").attribute.lower() == "externalid" and self.mode != "entra":
                 raise ConfigError(f"{where}.unique is externalId, and servers find nothing by it; name another path.")
-            columns = mapped_columns(table, where)
+            columns = list_columns(table, where)
             if not columns:
                 raise ConfigError(f"{where}.columns is empty; name the columns that go to SCIM.")
             paths = [str(column.path).lower() for column in columns]
@@ -129,7 +129,7 @@ def _refuse_for_entra(table: ResourceSettings, where: str) -> None:
         raise ConfigError(f'{where}.delete is delete, and bulkUpload deletes nobody; write delete = "disable".')
 
 
-def mapped_columns(table: ResourceSettings, where: str) -> list[MappedColumn]:
+def list_columns(table: ResourceSettings, where: str) -> list[MappedColumn]:
     """List the columns of a table that go to SCIM."""
     columns: list[MappedColumn] = []
     for name, column in table.columns.items():

@@ -19,7 +19,7 @@ from eventlog.sinks.http.post import UnreadableAnswer
 from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later
 from eventlog.sinks.scim.carry import ScimCarrier, ScimReceiver
 from eventlog.sinks.scim.client import FailedError, ScimClient
-from eventlog.sinks.scim.requests import ScimRequest, read_requests, referred
+from eventlog.sinks.scim.requests import ScimRequest, list_references, read_requests
 from eventlog.sinks.scim.server import RefusedError
 
 
@@ -121,5 +121,5 @@ class ScimSink(ScimLane, HttpSink):
         self._receiver.expected = frozenset(request.object for request in requests if not request.ends)
         names: dict[str, None] = {}
         for request in requests:
-            names |= dict.fromkeys([request.object, *referred(request.body)])
+            names |= dict.fromkeys([request.object, *list_references(request.body)])
         self._receiver.associations.read([*names])

@@ -24,7 +24,7 @@ from eventlog.qlik.typemap import qlik_type
 from eventlog.sinks.events.rows import json_field
 from eventlog.sinks.scim.paths import ENTERPRISE_USER, Path, add_elements, read_path, set_value
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, encode, refer_to
-from eventlog.sinks.scim.settings import MappedColumn, ResourceSettings, ScimSettings, ValueType, mapped_columns
+from eventlog.sinks.scim.settings import MappedColumn, ResourceSettings, ScimSettings, ValueType, list_columns
 from eventlog.xds.references import find_referenced
 from eventlog.xds.write import document_id
 
@@ -76,12 +76,12 @@ class ScimFormat:
                         note = f"{change.row.table} has no mapping in output.scim.tables."
                         yield Refusal(positions=change.positions, note=note, filtered=True)
                         continue
-                    written = table.written(change)
+                    written = table.write(change)
                 except DataError as error:
                     if table is None:
                         yield refuse(change, error)
                         continue
-                    refusal, written = write_otherwise(change, error, table.sayer, self._on_value, table.written)
+                    refusal, written = write_otherwise(change, error, table.sayer, self._on_value, table.write)
                     yield refusal
                 if written is not None:
                     yield written
@@ -139,7 +139,7 @@ class ScimTable:
         self.fields: dict[str, ScimField] = {}
         known = {attribute.lower(): attribute for attribute in table.loggable}
         columns: list[Column] = []
-        for mapped in mapped_columns(settings, f"output.scim.tables.{name}"):
+        for mapped in list_columns(settings, f"output.scim.tables.{name}"):
             found = known.get(mapped.name.lower())
             if found is None:
                 problem = f"output.scim.tables.{name}.columns names {mapped.name}"
@@ -159,7 +159,7 @@ class ScimTable:
         self, mapped: MappedColumn, found: str, table: Table, catalog: Catalog, mappings: ScimSettings
     ) -> ScimField:
         attribute = table.loggable[found]
-        other = _referred_table(mapped, table, attribute.column, catalog, mappings)
+        other = _find_referred_table(mapped, table, attribute.column, catalog, mappings)
         if other is not None:
             write = self._refer(other, mappings)
         else:
@@ -170,7 +170,7 @@ class ScimTable:
         """Make what names an object of another table."""
         return _refer(other)
 
-    def written(self, change: Change) -> Written | None:
+    def write(self, change: Change) -> Written | None:
         """Write a change; None where it says nothing that is mapped."""
         request = self._request(change)
         if request is None:
@@ -187,7 +187,7 @@ class ScimTable:
                 "SCIM has no request that empties a table; `eventlog verify --repair` tells what is gone"
             )
         if change.op is Op.DELETE:
-            return self._gone(change)
+            return self._write_delete(change)
         if self._is_whole(change):
             return self._whole(change)
         operations = [operation for edit in change.edits for operation in self._operations(edit)]
@@ -228,7 +228,7 @@ class ScimTable:
             body=body,
         )
 
-    def _gone(self, change: Change) -> ScimRequest:
+    def _write_delete(self, change: Change) -> ScimRequest:
         if self._settings.delete == "delete":
             return self._make("DELETE", change, None, ends=True)
         operations = [{"op": "replace", "path": "active", "value": False}]
@@ -404,7 +404,7 @@ def _object_of(row: RowId) -> str:
     return next(iter(refer_to(row).values()))
 
 
-def _referred_table(
+def _find_referred_table(
     mapped: MappedColumn, table: Table, column: Column, catalog: Catalog, mappings: ScimSettings
 ) -> Table | None:
     """Return the table a column references; only a mapped one, unless the settings name it."""

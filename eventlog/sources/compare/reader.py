@@ -135,7 +135,7 @@ class CompareReader:
                     yield StreamPiece(images=(), catalog=self._catalog, commit=served, begin=served)
             yield None
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         """Remove acknowledged images from the queue."""
         self._state.forget(begin)
 

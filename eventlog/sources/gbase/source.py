@@ -154,7 +154,7 @@ class GBaseReader:
             if not chunk or (self._feed.live and records.met[CdcRecord.TIMEOUT] > beats):
                 yield None
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         """Do nothing: a server keeps its logs regardless."""
 
     def close(self) -> None:

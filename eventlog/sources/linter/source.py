@@ -73,7 +73,7 @@ class LinterReader:
             yield self._piece((), reached, complete=True)
             most = max(1, most // 2) if count > LARGE_IMAGES else min(ENDING_ROWS, most * 2)
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         """Takes off transactions of which everything was captured, also those that did nothing."""
         empty = {number: end for number, end in self._committed.empty.items() if end < begin}
         for number in empty:

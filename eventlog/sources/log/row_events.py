@@ -76,7 +76,7 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log, *, who: bool = Fals
         for position, row, transaction, stream in zip(positions, rows, transactions, streams, strict=True)
     ]
     if positions and min(positions)[0] <= 0:
-        events = [_refused_number(event) for event in events]
+        events = [_refuse_number(event) for event in events]
     if who:
         events = with_who(events, rows)
     if log.zone is None:
@@ -97,7 +97,7 @@ def with_who(events: Sequence[Event], rows: Rows) -> list[Event]:
     return told
 
 
-def _refused_number(event: Event) -> Event:
+def _refuse_number(event: Event) -> Event:
     number = event.position[0]
     return event if number > 0 else replace(event, fault=NOT_POSITIVE.format(number))
 

@@ -246,7 +246,7 @@ class StreamCapture:
                     is_amid = rest.begin is None
         self._place = writing.place
         # After the rows are durable, for the reader may take off what is settled.
-        self._reader.settled(writing.captured, self._place.begin)
+        self._reader.acknowledge(writing.captured, self._place.begin)
         if failed:
             self._pieces = None
         return goes_on

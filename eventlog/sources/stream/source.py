@@ -51,7 +51,7 @@ class StreamReader(Protocol):
         Place 0 is the beginning, or now if the stream has none. After an error it is called again.
         """
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         """Acknowledge: these images, and all transactions ended before `begin`, are durable in the
         log.
         """

@@ -52,7 +52,7 @@ class CsvReader:
         except ValueError as error:
             raise DataError(f"{self._settings.path} is damaged: {error}.") from error
 
-    def settled(self, images: Sequence[object], begin: int) -> None:
+    def acknowledge(self, images: Sequence[object], begin: int) -> None:
         """The file stays as it is."""
 
     def close(self) -> None:

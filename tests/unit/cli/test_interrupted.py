@@ -30,7 +30,7 @@ def test_a_publisher_says_that_it_finishes_its_batch(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, at_terminal: bool
 ) -> None:
     asked = []
-    monkeypatch.setattr("eventlog.cli.run.watched", lambda: at_terminal)
+    monkeypatch.setattr("eventlog.cli.run.has_terminal", lambda: at_terminal)
     monkeypatch.setattr("eventlog.cli.run.HINT_SECONDS", 0.01)
     with _answer_signals(lambda: asked.append("end")) as stop:
         stop()

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from eventlog.cli.tables import PADDED_COLUMNS, Page, folded, table
+from eventlog.cli.tables import PADDED_COLUMNS, Page, fold_text, table
 
 NAMES = ("id", "status", "table", "key", "value", "note")
 LETTERS = "ab -é语\u0301🙂"
@@ -70,7 +70,7 @@ def test_every_word_is_there(rows: list[tuple[str, ...]], width: int) -> None:
 @given(text=TEXTS, width=st.integers(2, 80), begin=st.integers(0, 20), indent=st.integers(0, 20))
 def test_a_folded_text_has_all_its_words(text: str, width: int, begin: int, indent: int) -> None:
     width += max(begin, indent)
-    first, *more = folded(text, width, begin=begin, indent=indent)
+    first, *more = fold_text(text, width, begin=begin, indent=indent)
     assert cell_len(first) <= width - begin
     assert [part for part in more if not part or cell_len(part) > width - indent] == []
     assert "".join([first, *more]).replace(" ", "") == text.replace(" ", "")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog.config.settings import Config, from_settings, load
-from eventlog.config.weak_secrets import known_secrets
+from eventlog.config.weak_secrets import find_secrets
 from eventlog.core.errors import ConfigError
 from eventlog.init.editors import schema_text
 from eventlog.init.origins import settings_in_force, what_was_written
@@ -60,7 +60,7 @@ def test_variables_and_secrets_work_in_it(tmp_path: Path) -> None:
     environment = {"EVENTLOG_TIDE__HEIGHT": "3.5", "SECRET": "s3cret-words"}
     config = load(file, environment)
     assert (config.table("tide").height, config.table("tide").token) == (3.5, "s3cret-words")
-    assert known_secrets(config).words == ("s3cret-words",)
+    assert find_secrets(config).words == ("s3cret-words",)
     written = what_was_written(file, environment, {})
     shown = {one.key: (one.value, one.origin, one.where) for one in settings_in_force(config, written)}
     assert shown["tide.height"] == (3.5, "environment", "EVENTLOG_TIDE__HEIGHT")

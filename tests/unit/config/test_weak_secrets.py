@@ -15,7 +15,7 @@ import eventlog
 from eventlog.check.examine import check
 from eventlog.check.point import PointLevel
 from eventlog.config.settings import from_settings
-from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
+from eventlog.config.weak_secrets import MEND, WEAK, find_secrets
 from eventlog.core.secrets import mask_secrets
 from eventlog.daemon.logging import journal
 
@@ -35,7 +35,7 @@ def configured(secret: str) -> dict[str, object]:
 @pytest.mark.parametrize("secret", ["pub", "1", "published", "Output", "output_paused", "eventlog", "rows"])
 def test_a_short_secret_and_a_word_of_ours_is_weak(secret: str) -> None:
     config = from_settings(configured(secret), {}, origin="the test")
-    known = known_secrets(config)
+    known = find_secrets(config)
     assert known.weak == ("source.linter.connect.password",)
     assert secret not in known.words
     (point,) = [one for one in check(lambda: config) if "source.linter.connect.password" in one.said]
@@ -45,7 +45,7 @@ def test_a_short_secret_and_a_word_of_ours_is_weak(secret: str) -> None:
 
 @pytest.mark.parametrize("secret", ["lished", "p4ss", "tr0ub4dor&3", "correct horse", "gehe im"])
 def test_others_are_hidden_wherever_they_stand_as_words(secret: str) -> None:
-    known = known_secrets(from_settings(configured(secret), {}, origin="the test"))
+    known = find_secrets(from_settings(configured(secret), {}, origin="the test"))
     assert known.weak == ()
     assert set(known.words) == {secret, f"Bearer {secret}x-{secret}", f"{secret}x-{secret}"}
 

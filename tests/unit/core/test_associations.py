@@ -38,7 +38,7 @@ def write(known: Associations, table: Kept) -> None:
         table.rows.pop(name, None)
         if not row.is_empty:
             table.rows[name] = row
-    known.entered(unwritten)
+    known.note_entered(unwritten)
 
 
 def test_objects_are_read_once_and_together() -> None:
@@ -66,7 +66,7 @@ def test_what_was_kept_while_it_was_written_is_written_again() -> None:
     known.keep("a", "1")
     unwritten = known.unwritten()
     known.keep("a", "2")
-    known.entered(unwritten)
+    known.note_entered(unwritten)
     assert known.unwritten() == {"a": Association("2")}
 
 

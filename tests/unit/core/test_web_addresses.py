@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventlog.config.build import name_of
 from eventlog.config.settings import Config, from_settings, load
-from eventlog.config.weak_secrets import known_secrets
+from eventlog.config.weak_secrets import find_secrets
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.secrets import bare_address, mask_secrets
 from eventlog.daemon.logging import journal
@@ -161,7 +161,7 @@ def test_config_says_how_it_was_written_unless_that_tells_one(tmp_path: Path) ->
 
 def test_what_a_library_repeats_of_a_query_is_hidden_too() -> None:
     config = from_settings(configured("https://h/in?k=geheim%2Dlang+1&v=2", "http://p"), {}, origin="the test")
-    known = known_secrets(config)
+    known = find_secrets(config)
     for said in ("url: /in?k=geheim%2Dlang+1", "geheim-lang 1 is no key", "key 'geheim%2Dlang+1'"):
         assert MARK not in mask_secrets(said, known.words)
     assert "2" not in known.words, "a short value is hidden in addresses alone"

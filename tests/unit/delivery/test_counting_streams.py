@@ -57,7 +57,7 @@ class Committed:
         while True:
             yield None
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         """Nobody has to know."""
 
     def close(self) -> None:

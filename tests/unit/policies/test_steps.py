@@ -16,7 +16,7 @@ from eventlog.core.sql_types import Category
 from eventlog.policies import steps
 from eventlog.policies.bound import Policy
 from eventlog.policies.steps import Step
-from eventlog.policies.values import decrypted, hashing
+from eventlog.policies.values import decrypt, hashing
 
 SECRET = "a secret of tests only"
 USR = Table(
@@ -236,12 +236,12 @@ def test_other_key_columns_stay_and_a_key_that_cannot_be_read_is_refused() -> No
 def test_what_is_encrypted_can_be_read_by_who_has_the_secret() -> None:
     step = steps.Encrypt(attributes=("salary", "fname"), secret=SECRET)
     found = told(change(salary=["1.50", "2"], fname=["x", "x"]), step)
-    assert [decrypted(SECRET, "salary", text) for text in found["salary"]] == ["1.5", "2"]
+    assert [decrypt(SECRET, "salary", text) for text in found["salary"]] == ["1.5", "2"]
     assert found["fname"][0] == found["fname"][1]
     assert found == told(change(salary=["1.50", "2"], fname=["x", "x"]), step)
     for secret, attribute in (("another secret of tests", "salary"), (SECRET, "fname")):
         with pytest.raises(ValueError, match="not encrypted with this secret"):
-            decrypted(secret, attribute, found["salary"][0])
+            decrypt(secret, attribute, found["salary"][0])
 
 
 LEAVING = steps.Where(condition="new.fname == 'a'", when_leaving="delete")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError
-from eventlog.sinks.scim.merge import apply_operations, apply_whole, changed, rendered
+from eventlog.sinks.scim.merge import apply_operations, apply_whole, list_changes, write_operations
 from eventlog.sinks.scim.paths import ENTERPRISE_USER, Path, get_value, read_path, set_value
 
 READ = {
@@ -79,7 +79,7 @@ def plain(resource: Any) -> Any:
 
 @given(resources(), resources())
 def test_the_changes_between_two_resources_make_one_of_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
-    assert plain(apply_operations(before, changed(before, after))) == plain(after)
+    assert plain(apply_operations(before, list_changes(before, after))) == plain(after)
 
 
 @given(resources(), resources())
@@ -104,7 +104,7 @@ def test_others_values_of_an_attribute_stay_and_what_a_server_adds_to_ours() -> 
 
 def test_what_is_removed_is_found_by_a_filter() -> None:
     removed = {"op": "remove", "path": "members", "value": [{"value": 'a"b'}, {"value": "c", "type": "User"}]}
-    assert rendered([removed]) == [
+    assert write_operations([removed]) == [
         {"op": "remove", "path": 'members[value eq "a\\"b"]'},
         {"op": "remove", "path": 'members[value eq "c" and type eq "User"]'},
     ]

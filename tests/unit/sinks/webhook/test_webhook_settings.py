@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.sinks.http.pause import wanted_seconds
+from eventlog.sinks.http.pause import read_retry_after
 from eventlog.sinks.webhook.plugin import WebhookOutput, content_type
 from eventlog.sinks.webhook.settings import secret_bytes
 from eventlog.sinks.webhook.signing import message_id, signatures
@@ -50,7 +50,7 @@ def test_an_id_has_no_dot(plan: str, document: str, told: str) -> None:
     "text, seconds", [("7", 7), (" 90 ", 90), ("", 0), ("soon", 0), ("-1", 0), ("Thu, 01 Jan 1970 00:02:00 GMT", 20)]
 )
 def test_a_receiver_says_how_long_to_wait(text: str, seconds: float) -> None:
-    assert wanted_seconds(text, now=100.0) == seconds
+    assert read_retry_after(text, now=100.0) == seconds
 
 
 LOGIN = {"oauth_url": "https://id/", "oauth_client_id": "me", "oauth_client_secret": "plain"}

@@ -67,7 +67,7 @@ class Reader:
                 images = found[start : start + size]
                 yield StreamPiece(images=images, catalog=known, commit=end, begin=end + 1 if last else None)
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         if self.dies:
             raise KilledError
         self.told += [image.position for image in images]

@@ -69,7 +69,7 @@ class Given:
         while True:
             yield None
 
-    def settled(self, images: Sequence[Captured], begin: int) -> None:
+    def acknowledge(self, images: Sequence[Captured], begin: int) -> None:
         """Nobody has to know."""
 
     def close(self) -> None:
