@@ -105,7 +105,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
         )
 
     def _log_facts(self, source: str, rows: Iterable[Mapping[str, str]]) -> str:
-        """Write one statement that logs every fact of every row of a source, or hands them to the next
+        """Write one statement logging all facts of all rows of a source, or hand them to the next
         trigger.
         """
         facts = [statement(self.dialect, "fact", **holes) for holes in rows]
@@ -148,7 +148,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
         return SEPARATOR.join(statements)
 
     def by_event(self) -> str:
-        """Write the body of one trigger that fires for every event."""
+        """Write the body of one trigger for all events."""
         clauses = self._clauses(*self.dialect.row_names)
         return statement(
             self.dialect,

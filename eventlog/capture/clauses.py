@@ -62,7 +62,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return {"key": key, "condition": condition, **self._values(fact)}
 
     def is_written(self, fact: Fact) -> bool:
-        """Tell whether a fact is one here: what stands beside an image is what the image lacks."""
+        """Return True if a fact is written here; facts beside an image are those it lacks."""
         return not fact.beside or not self._is_seen(fact.watched[0].column)
 
     def _values(self, fact: Fact) -> dict[str, str]:
@@ -117,7 +117,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
-        """List the table's own columns that hold the key."""
+        """List the table's own columns in the key."""
         if self.child is None:
             return self.plan.key
         by_name = {column.name: column for column in self.child.child.columns}
@@ -164,7 +164,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return any_of([self._differs(column) for column in self.key_columns])
 
     def missing(self, side: Side) -> str:
-        """Write the condition that an outer join found no row on this side."""
+        """Write the condition of an outer join that found no row on this side."""
         return absent(self.dialect, self.row(side).value(self.key_columns[0]))
 
     def has_changed(self, fact: Fact) -> str:
@@ -173,7 +173,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return any_of([self._differs(watched.column) for watched in fact.watched])
 
     def rows_differ(self) -> str:
-        """Write the condition that anything in a row changed; the database must offer it."""
+        """Write the condition of any change in a row; the database must offer it."""
         # With .* a row is meant also where the table has a column of that name.
         before, after = f"{self.old.alias}.*", f"{self.new.alias}.*"
         return statement(self.dialect, "row_differs", before=before, after=after)
@@ -187,8 +187,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return whole and offers(self.dialect, "row_differs")
 
     def fill_written_row(self) -> dict[str, str]:
-        """Fill the holes of a look at an update's row: columns of which triggers see the new value in any case
-        do not tell.
+        """Fill the holes of a look at an update's row.
+
+        Columns whose new value triggers see in any case cannot tell, so they are left out.
         """
         columns, table = self.new.columns, self.plan.table
         name = table.name if self.child is None else self.child.child.name
@@ -208,7 +209,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return self.question(side)
 
     def question(self, side: Side) -> str:
-        """Write the query about one side that `when` makes necessary."""
+        """Write the query about one side required by `when`."""
         if self.child is not None:
             return self._stands(side, "parent_stands")
         asked_of = self.plan.table.columns
@@ -229,13 +230,15 @@ class Clauses(Struct, frozen=True, kw_only=True):
         )
 
     def parent_stands(self, side: Side) -> str:
-        """Write the condition that the parent of a child's row is there, and that `when` is about it."""
+        """Write the condition of an existing parent to which `when` applies."""
         if self.dialect.procedural_triggers:
             return f"{_variable(side, 'holds')} > 0"
         return self._stands(side, "parent_stands")
 
     def _stands(self, side: Side, query: str) -> str:
-        """Write the condition that the class has a row with this key, and that `when` is about it."""
+        """Write the condition of an existing row of the class with this key, to which `when`
+        applies.
+        """
         # `when` speaks of the parent by its own name, unless a row of the child is called so.
         name = self.plan.table.name
         if name.casefold() in {self.old.alias.casefold(), self.new.alias.casefold(), "old", "new"}:
@@ -301,12 +304,12 @@ class Clauses(Struct, frozen=True, kw_only=True):
                 return [any_of([self.has_changed(fact), self.has_moved()])]
 
     def may_stand(self, fact: Fact) -> bool:
-        """Return True if something may always be under the fact's key, so that no look is needed."""
+        """Return True if something may always be under the fact's key; then no look is needed."""
         return not self._find_left_rows(fact.side)
 
     def _find_left_rows(self, side: Side) -> list[str]:
-        """Write the conditions that something may be under the key: a row for which `when` holds, or child
-        rows that wait for one.
+        """Write the conditions of something under the key: a row `when` applies to, or child rows
+        waiting for one.
         """
         asked = self.plan.options
         if asked.when is not None:
@@ -333,7 +336,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         )
 
     def all_empty(self, fact: Fact) -> list[str]:
-        """Write the conditions that none of the fact's columns has a value."""
+        """Write the condition of NULL in all columns of the fact."""
         row = self.row(fact.side)
         return [absent(self.dialect, row.value(watched.column)) for watched in fact.watched]
 
@@ -352,7 +355,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return not is_unseen(self.dialect, column)
 
     def _leave_to_read_back(self, fact: Fact) -> Fact:
-        """Drop values that a trigger cannot read: the publisher reads them."""
+        """Drop values a trigger cannot read: the publisher reads them back."""
         # A value that a trigger cannot read, as of a long column in Oracle, is read by the
         # publisher.
         if fact.column is None or self._is_seen(fact.watched[0].column):
@@ -367,7 +370,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
 
 def image_attributes(dialect: Dialect, plan: TriggerPlan) -> list[Attribute]:
-    """Find what an image of a class has, in its order: what is watched, and a trigger can read."""
+    """List the attributes of an image in order: those watched and readable by a trigger."""
     return [attribute for attribute in plan.watched if not is_unseen(dialect, attribute.column)]
 
 
@@ -408,7 +411,7 @@ FEW_CHARACTERS: Final = 4000
 
 
 def may_be_long(dialect: Dialect, column: Column) -> bool:
-    """Tell whether a value may be so long that no writer should pay for an image of it."""
+    """Return True if a value may be too long for an image: no writer should pay for it."""
     # Where values have types of their own, whatever a column says, any may be.
     if not dialect.typed_columns:
         return True
@@ -449,9 +452,7 @@ def qualify_table(dialect: Dialect, schema: str | None, name: str) -> str:
 
 
 def name_in_log(plan: TriggerPlan, names: LogNames) -> str:
-    """Name the class as the log does; with its schema where that is not the log's, for bare names may be
-    ambiguous.
-    """
+    """Name the class as the log does; with its schema if that is not the log's, for clarity."""
     table = plan.table
     if table.schema is None or names.schema is None or table.schema == names.schema:
         return table.name

@@ -39,7 +39,7 @@ class Followed(Struct, frozen=True, kw_only=True):
 
 
 def behind(states: Iterable[TriggerState]) -> list[str]:
-    """List the classes that tracking anew would mend."""
+    """List the classes whose triggers tracking again would correct."""
     disabled: set[str] = set()
     waiting: dict[str, None] = {}
     for trigger in states:
@@ -53,7 +53,7 @@ def behind(states: Iterable[TriggerState]) -> list[str]:
 
 
 def follow(engine: Engine, names: LogNames, owner: str, since: int | None = None) -> Followed:
-    """Track a class anew; what it meets is no reason to leave another one behind.
+    """Track a class again; an error here does not stop others.
 
     `since` is the newest row of the log when somebody saw the table as its triggers know it.
     """
@@ -74,8 +74,8 @@ def retrack(
     owner: str,
     since: int | None = None,
 ) -> list[TriggerState]:
-    """Makes the triggers of one class current, with what it was tracked with: never with a column
-    that was excluded.
+    """Make the triggers of one class current with its former options; excluded columns stay
+    excluded.
     """
     with engine.connect() as connection:
         log = locate_log(connection, names)

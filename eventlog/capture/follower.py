@@ -41,7 +41,7 @@ class Follower(Struct, frozen=True, kw_only=True):
 
 
 def read_follower(connection: Connection, names: LogNames) -> Follower | None:
-    """Read how the follower of a log stands, which must carry its schema; None where there is none."""
+    """Read the state of a log's follower; None if there is none. `names` need the schema."""
     dialect = dialect_of(connection)
     altered, dropped = _trigger_names(dialect, names)
     asked = {"altered": altered, "dropped": dropped, "follow": f"{_function_name(dialect, names)}_follow"}
@@ -63,9 +63,7 @@ def read_follower(connection: Connection, names: LogNames) -> Follower | None:
 
 
 def write_follower(connection: Connection, names: LogNames, *, followed: bool) -> Iterator[str]:
-    """Write what has to run so that the follower of a log stands where a table wants it, and nowhere
-    else.
-    """
+    """Write the statements that make or remove a log's follower, as its tables require."""
     if not followed:
         yield from drop_follower(connection, names)
         return
@@ -90,7 +88,7 @@ def write_follower(connection: Connection, names: LogNames, *, followed: bool) -
 
 
 def drop_follower(connection: Connection, names: LogNames) -> list[str]:
-    """Write what takes the follower of a log off; nothing where none stands."""
+    """Write the statements removing a log's follower; none if there is none."""
     if read_follower(connection, names) is None:
         return []
     dialect, holes = dialect_of(connection), _holes(dialect_of(connection), names)
@@ -104,8 +102,9 @@ def _drop_event_triggers(dialect: Dialect, names: LogNames) -> Iterator[str]:
 
 
 def refuse_unsafe_owner(connection: Connection, names: LogNames) -> None:
-    """Refuse to follow DDL where somebody who can log in, and is no superuser, owns the log's registry:
-    what everybody's DDL runs with a superuser's rights reads it.
+    """Refuse to follow DDL if the log's registry belongs to a login without superuser's rights.
+
+    The follower runs in everybody's DDL with a superuser's rights, and reads the registry.
     """
     place = {"place": registry_place(dialect_of(connection), names)}
     for (role,) in answers(connection, "unsafe_owner", place):
@@ -117,7 +116,7 @@ def refuse_unsafe_owner(connection: Connection, names: LogNames) -> None:
 
 
 def explain_refusal(dialect: Dialect, sql: str, error: BaseException | None) -> InstallError | None:
-    """Say what to do where the follower itself is what somebody may not make."""
+    """Explain a refusal to make the follower itself, with a remedy."""
     is_follower = sql.startswith(("CREATE EVENT TRIGGER", "CREATE SCHEMA IF NOT EXISTS eventlog_ddl"))
     if not (is_follower and is_denied(dialect, error)):
         return None
@@ -151,7 +150,7 @@ def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
 
 
 def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
-    """Write the function that event triggers run, and the one that it calls for a class."""
+    """Write the functions run by event triggers: the common one and the one for a class."""
     if not offers(dialect, "follower_function"):
         return "", ""
     log, own = log_holes(dialect, names), _holes(dialect, names)

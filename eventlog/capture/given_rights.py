@@ -64,7 +64,7 @@ _on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
 
 
 def taking_back(grant: str) -> str | None:
-    """Write the statement that revokes a grant; None for a statement that gave nothing."""
+    """Write the statement to revoke a grant; None if it granted nothing."""
     parts = _grant(grant)
     if parts is None:
         return None
@@ -72,7 +72,7 @@ def taking_back(grant: str) -> str | None:
 
 
 def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
-    """Runs statements, and keeps those that gave something new."""
+    """Run statements; keep those that granted something new."""
     kept, dialect = has_setup(connection, names), dialect_of(connection)
     # What the role of the statement before had after it, so that each is asked once and not twice.
     known: tuple[str, list[tuple[object, ...]]] | None = None
@@ -110,9 +110,7 @@ def list_kept_grants(connection: Connection, names: LogNames) -> list[str]:
 
 
 def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
-    """Takes rights back, and returns those that could not be; rights on what is gone have gone with
-    it.
-    """
+    """Revoke rights; return those not revoked. Rights on dropped objects are gone already."""
     transactional = dialect_of(connection).transactional_ddl
     left = []
     for grant in grants:
@@ -175,12 +173,12 @@ def _note_name(grant: str) -> str:
 
 
 def _in_setup(connection: Connection, names: LogNames, query: str) -> TextClause:
-    """Make a query about marks one about the notes of who installed the log."""
+    """Turn a query on marks into one on the notes of the installation."""
     dialect = dialect_of(connection)
     holes = dict(log_holes(dialect, names))
     return text(statement(dialect, query, **holes | {"marks": holes["setup"]}))
 
 
 def has_setup(connection: Connection, names: LogNames) -> bool:
-    """Tell whether the log has a registry."""
+    """Return True if the log has a registry."""
     return inspect(connection).has_table(names.registry["setup"], schema=names.schema)

@@ -53,10 +53,10 @@ def install(
     columns: str | Sequence[str] = "auto",
     storage: Storage = UNSAID,
 ) -> bool:
-    """Makes what is missing, and returns whether the log itself was; twice is once.
+    """Create missing parts of a log; return True if the log itself was created. Repeatable.
 
-    A log that somebody else made gets companions and is not altered. `columns` is how those of a
-    log that is there already are found.
+    Somebody else's log gets state tables and is not altered. `columns` says how to find the columns
+    of an existing log.
     """
     names = names or LogNames()
     writing(dialect_of(engine), storage)
@@ -100,10 +100,9 @@ def upgrade(
     *,
     agree: Callable[[MigrationPlan], None] = lambda _plan: None,
 ) -> None:
-    """Brings an installed log to the newest migration, or `to` another one, which may be a former
-    one.
+    """Migrate an installed log to the newest migration, or `to` another, perhaps a former one.
 
-    `agree` gets from where to where before anything is done, and may raise.
+    `agree` gets the plan before anything is done, and may raise.
     """
     names = names or LogNames()
     with engine.connect() as connection:
@@ -118,7 +117,7 @@ def upgrade(
 
 
 def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
-    """Write the statements that `upgrade` would run now; none when the log is there already."""
+    """Write the statements `upgrade` would run now; none if the log is there already."""
     names = names or LogNames()
     with engine.connect() as connection:
         way = f"{_revision(connection, names)}:{_goal(to)}"
@@ -180,7 +179,7 @@ def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving
 
 
 def _is_own(leaving: Leaving, grant: str) -> bool:
-    """Return True if a grant was about a table that is gone now."""
+    """Return True if a grant was on a dropped table."""
     # Databases show the grant with other blanks than it was written with.
     written = " ".join(grant.split())
     return any(f" ON {table} TO " in written for table in leaving.tables)
@@ -192,8 +191,8 @@ def uninstall_sql(
     *,
     purge: bool = False,
 ) -> str:
-    """Write the statements that `uninstall` would run now; with nothing but a dialect's URL, those for a
-    log made as asked for.
+    """Write the statements `uninstall` would run now; with only a dialect's URL, those for a log as
+    requested.
 
     Only the database knows its triggers, and if somebody else made the log.
     """
@@ -218,7 +217,7 @@ def uninstall_sql(
 
 
 def find_migration(engine: Engine, names: LogNames) -> str | None:
-    """Find the migration that this log is at; None for one without companions."""
+    """Find the log's migration; None without state tables."""
     with engine.connect() as connection:
         return _check_revision(connection, names)
 
@@ -236,9 +235,7 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
 
 
 def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
-    """Read what was noted about the log when it was installed; of one without a registry nobody can
-    say that it is ours.
-    """
+    """Read the notes of the installation; without a registry a log counts as somebody else's."""
     if not has_setup(connection, names):
         return {ADOPTED: names.table}
     setup = table(names.registry["setup"], column("name"), column("value"), schema=names.schema)

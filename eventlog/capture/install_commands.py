@@ -171,12 +171,12 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
 
 
 def note_aside(text: str) -> None:
-    """Say something beside what was asked for."""
+    """Print a remark beside the command's result."""
     say(text, err=True)
 
 
 def _say_done(what: str, site: Site, state: str, *, as_json: bool) -> None:
-    """Reports what was done with the log: a sentence, or the log's name in JSON."""
+    """Report the result for the log: a sentence, or the log's name in JSON."""
     log = site.config.source.log
     show_done(what, log, make_readable(f"The event log {log} {state}."), as_json=as_json)
 
@@ -190,9 +190,7 @@ def _standing(site: Site, engine: Engine) -> LogNames:
 
 
 def _agree_to_leave(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
-    """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report
-    itself.
-    """
+    """Show the parts to remove, and ask for consent. With --dry-run that is the report itself."""
     # With --dry-run the list is what was asked for, and a pipe gets it; else it is talk.
     on_stderr = not dry or as_json
     say("This would be removed:" if dry else "This is removed:", err=on_stderr)

@@ -60,9 +60,7 @@ class Installed(Struct, frozen=True, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """Return True if it fires for all events it should. 30 Describe the uninstall to the person
-        who decides, a line each.
-        """
+        """Return True if it fires for all events it should."""
         if self.owner.options.always:
             return self.fires == "A"
         return self.fires in "OA"
@@ -79,13 +77,15 @@ class RegistryState(Struct, frozen=True, kw_only=True):
         return [trigger for trigger in self.triggers if trigger.owner.whole == owner]
 
     def part(self, owners: Collection[str]) -> RegistryState:
-        """Return what there is of some classes."""
+        """Return the state of some classes."""
         classes = {owner: tracked for owner, tracked in self.classes.items() if owner in owners}
         return RegistryState(classes=classes, triggers=[own for own in self.triggers if own.owner.whole in classes])
 
     def table_today(self, owner: str) -> tuple[str | None, str] | None:
-        """Return schema and name of the table on which a class's triggers stand, which go along where
-        it gets another name; child tables, which keep theirs, bear triggers of the class too.
+        """Return schema and name of the table with the class's triggers.
+
+        They move along when it is renamed; child tables keep their names and have triggers of the
+        class too.
         """
         children = {read_name(child)[1] for child in self.classes[owner].options.children}
         tables = {(trigger.schema, trigger.table) for trigger in self.of(owner) if trigger.table not in children}
@@ -114,8 +114,8 @@ class TriggerState(Struct, frozen=True, kw_only=True):
 
 
 def read_capture(connection: Connection, names: LogNames) -> RegistryState:
-    """Read the registry and the triggers that it names; names must carry the log's schema where the
-    database has schemas.
+    """Read the registry and its triggers; names need the log's schema if the database has schemas.
+    127 Find triggers similar to ours but missing from the registry: a hundred at most.
     """
     dialect = dialect_of(connection)
     classes = read_registry(connection, names)
@@ -171,9 +171,7 @@ def compare(
     owner: str,
     options: TriggerOptions,
 ) -> list[TriggerState]:
-    """Compare the triggers that are wanted of one class, tracked with these options, with those
-    that are there.
-    """
+    """Compare a class's planned triggers with those there."""
     there = {(trigger.table, trigger.entered): trigger for trigger in standing}
     states = []
     for trigger in wanted:
@@ -214,15 +212,13 @@ def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerSt
 
 
 def _sees(connection: Connection, tracked: TrackedClass) -> bool:
-    """Tell whether triggers of a class that are not seen are not there; some databases hide those
-    of others' tables.
-    """
+    """Return True if missing triggers of a class are really missing: some databases hide others'."""
     asked = {"schema": tracked.schema, "table": tracked.table}
     return all(seen for (seen,) in answers(connection, "sees_triggers", asked))
 
 
 def find_unseen(connection: Connection, names: LogNames) -> set[str]:
-    """Find the classes whose triggers the database does not show to the connected user."""
+    """Find classes whose triggers the database hides from the connected user."""
     capture = read_capture(connection, names)
     return {
         owner for owner, tracked in capture.classes.items() if not capture.of(owner) and not _sees(connection, tracked)
@@ -230,12 +226,12 @@ def find_unseen(connection: Connection, names: LogNames) -> set[str]:
 
 
 def list_tracked(connection: Connection, names: LogNames) -> list[Table]:
-    """Return the tracked classes with the columns that are captured; what `eventlog catalog` shows."""
+    """Return the tracked classes with captured columns; shown by `eventlog catalog`."""
     return [table for table, _ in list_tracked_tables(connection, names)]
 
 
 def list_tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table, TrackedClass]]:
-    """Return the tracked classes that are there, each with what the registry says of it."""
+    """Return the tracked classes still there, each with its registry entry."""
     capture = read_capture(connection, names)
     classes = Classes(connection)
     tables = []
@@ -254,10 +250,10 @@ def list_tracked_tables(connection: Connection, names: LogNames) -> list[tuple[T
 
 
 def _is_confirmed(connection: Connection, tracked: TrackedClass, standing: Sequence[Installed]) -> bool:
-    """Tell whether the table of a class's name is the one that was tracked.
+    """Return True if the table with a class's name is the tracked one.
 
-    It has its number; or, in a restored database, its triggers stand on it with the texts that were
-    kept. A table that was dropped and made again under its name has neither.
+    It has its number; or, in a restored database, its triggers with the kept texts. A table dropped
+    and created again has neither.
     """
     if tracked.relation is None:
         return True
@@ -268,8 +264,9 @@ def _is_confirmed(connection: Connection, tracked: TrackedClass, standing: Seque
 
 
 def _readable(connection: Connection, classes: Classes, owners: Iterable[str]) -> list[str]:
-    """Read the columns of classes at once, and return those that the connected user may see; some
-    databases tell nobody of a table who may not read it.
+    """Read the columns of classes at once; return the classes visible to the connected user.
+
+    Some databases hide a table from users who may not read it.
     """
     owners = list(owners)
     try:
@@ -287,7 +284,7 @@ def _readable(connection: Connection, classes: Classes, owners: Iterable[str]) -
 
 
 def _present(classes: Classes, name: str, children: Sequence[str], key: Sequence[str] = ()) -> Table:
-    """Return a class by its name, with those of these children that it still has."""
+    """Return a class by name, with those of these children still there."""
     try:
         return classes.one(name, children, key)
     except InstallError:
@@ -340,7 +337,7 @@ def _note_rename(state: TriggerState) -> TriggerState:
 
 
 def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
-    """Add to the state the columns that the trigger's text reads and the table no longer has."""
+    """Add to the state the columns read by the trigger's text but gone from the table."""
     if state.state is not TriggerCondition.OUTDATED:
         return state
     columns = {child.name: child.columns for child in table.children} | {table.name: table.columns}
@@ -356,7 +353,7 @@ def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect)
 
 
 def find_gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[str]:
-    """Find the columns of its own row that a trigger's text reads, and that are not among these."""
+    """Find the columns of its own row a trigger's text reads, other than these."""
     exact = set(columns)
     known = {name.casefold() for name in exact}
     rows = "|".join((*dialect.row_names, "o", "n"))
@@ -406,7 +403,7 @@ def _state(
 
 
 def is_current(trigger: Trigger, standing: Installed) -> bool:
-    """Tell whether a trigger was planned as it would be now, and stands as it was made."""
+    """Return True if a trigger was planned as it would be now and is unchanged."""
     entered = standing.owner.triggers[standing.entered]
     return standing.enabled and standing.unchanged and entered.digest == trigger.hash
 
@@ -443,5 +440,5 @@ def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list
 
 
 def _list_spellings(table: str) -> set[str]:
-    """List the names by which people may ask for a table: with its schema, or without."""
+    """List the names people may use for a table: with its schema, or without."""
     return {table.casefold(), read_name(table)[1].casefold()}

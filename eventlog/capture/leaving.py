@@ -50,7 +50,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
 
 def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
-    """List the parts of a log that are there, as the database shows them now."""
+    """List the existing parts of a log."""
     dialect = dialect_of(connection)
     log = with_schema(connection, names)
     capture = read_capture(connection, log)

@@ -58,9 +58,7 @@ def order_wanted(wanted: str | Sequence[str], option: str | None = None) -> tupl
 
 
 def refuse_sorted(wanted: str | Sequence[str]) -> None:
-    """Refuses to make a log whose columns would be found by sorting their names: ours do not sort
-    so.
-    """
+    """Refuse to create a log whose columns would be found by sorted names: ours do not sort so."""
     if isinstance(wanted, str) and wanted in BY_PLACE and wanted not in ("new", "old"):
         problem = f"source.columns = {wanted!r} finds the columns of a log that is there already"
         message = f"{problem}; there is none."
@@ -92,8 +90,8 @@ UNSAID: Final = Storage()
 
 
 def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
-    """Make a function that adds storage to each statement; raise ConfigError where the database has no
-    such storage.
+    """Make a function adding storage to statements; raise ConfigError if the database has none
+    such.
     """
     if storage == UNSAID:
         return lambda statement: statement
@@ -128,7 +126,7 @@ def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[Non
 
 
 def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
-    """Define the tables beside the log with their indexes, in the order in which they are made.
+    """Define the tables beside the log with their indexes, in order of creation.
 
     In the journal's nothing is ever an empty text, because Oracle would read it back as NULL.
     """
@@ -206,7 +204,7 @@ def log_domains(names: LogNames, dialect: Dialect) -> dict[str, str]:
 
 
 def log_sequence(name: str, names: LogNames, dialect: Dialect) -> sa.Sequence:
-    """Define what numbers a log whose table does not."""
+    """Define the sequence that numbers a log without an identity column."""
     return sa.Sequence(name, schema=names.schema, **dialect.types.number_options)
 
 
@@ -255,13 +253,11 @@ def _types_of_log(types: ColumnTypes) -> dict[str, tuple[ColumnType, bool]]:
 
 
 def _meanings(name: Mapping[str, str]) -> dict[str, str]:
-    """Write CHECKs that refuse values no writer of the format writes.
+    """Write CHECKs refusing values no writer of the format writes.
 
-    A parked row's letter is its owner's choice, so any capital passes.
-
-    What a bulk statement pays for is the text functions, so the letter that every trigger writes is
-    let through before them. Where domains take the place of CHECKs, "id" and "column" are left to
-    the publisher, which refuses such rows.
+    A parked row's status is its owner's choice, so any capital passes. Text functions are the cost
+    of a bulk statement, so the status written by triggers is tested before them. With domains
+    instead of CHECKs, "id" and "column" are left to the publisher, which refuses such rows.
     """
     status, kind = name["status"], name["event_type"]
     letter = f"LENGTH({status}) = 1 AND {status} <> ' ' AND {status} = UPPER({status})"
@@ -274,8 +270,8 @@ def _meanings(name: Mapping[str, str]) -> dict[str, str]:
 
 
 def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
-    """Define the indexes of polling, of waiting rows alone where the database can have that: inserting and
-    marking pay for each index.
+    """Define the indexes for polling, partial ones if the database has them: each index costs
+    writers.
     """
     status, record_id = names.column("status"), names.column("record_id")
     new = dialect.shorten_name(f"{names.table}_new")
@@ -299,7 +295,7 @@ def _key(column: str, kind: ColumnType) -> sa.Column[Any]:
 
 
 def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
-    """Define the columns of the tables that go with the log's rows and the captured tables."""
+    """Define the columns of the tables for the log's rows and captured tables."""
     number, value = types.log_number, types.log_value
     return {
         "marks": [sa.Column("name", sa.String(200), primary_key=True), sa.Column("value", value)],
@@ -333,8 +329,8 @@ def _of_versions(types: ColumnTypes) -> list[sa.Column[Any]]:
 
 
 def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
-    """Define the columns of the tables that only the log's owner writes: how the log was installed, and
-    the tracked tables with their triggers.
+    """Define the columns of tables written only by the log's owner: installation, tracked tables,
+    triggers.
 
     A table on which triggers depend is known by its number where tables have numbers, because its
     name changes, and else by its name.

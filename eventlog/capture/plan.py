@@ -106,14 +106,14 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[Column, ...]:
-        """List the columns of the key that the table has."""
+        """List the columns of the table's own key."""
         if self.table.whole_row:
             return ()
         return self.table.key_columns
 
     @property
     def looks_back(self) -> bool:
-        """Return True if a key that a row left may still mean something that its delete does not tell."""
+        """Return True if a key left by a row may still mean something its delete does not tell."""
         if self.table.view or self.table.whole_row:
             return False
         # Nobody could say whether the condition holds for a row there: a foreign owner's table is
@@ -227,7 +227,7 @@ def _choose_columns(table: Table, options: TriggerOptions) -> list[Attribute]:
 
 
 def _divide(table: Table, wanted: Collection[str], excluded: Iterable[str]) -> tuple[list[Attribute], list[Attribute]]:
-    """Divide attributes into those that are chosen, all where none is wanted, and those left out."""
+    """Divide attributes into chosen ones, all if none is named, and those left out."""
     known = attribute_names(table)
     only, never = ({known.get(name.casefold()) for name in names} for names in (wanted, excluded))
     chosen: list[Attribute] = []
@@ -239,8 +239,8 @@ def _divide(table: Table, wanted: Collection[str], excluded: Iterable[str]) -> t
 
 
 def attribute_names(table: Table) -> dict[str, str]:
-    """Map the names that people write to attributes: `fname`, `usr_phone.phoneno`, or a view's column with
-    its prefix.
+    """Map names people write to attributes: `fname`, `usr_phone.phoneno`, or a view's prefixed
+    column.
     """
     known = {name.casefold(): name for name in table.attributes}
     for name, attribute in table.attributes.items():
@@ -340,7 +340,7 @@ _updated = {
 
 
 def facts(plan: TriggerPlan, when: When) -> list[Fact]:
-    """List the facts that a statement on the class's own table writes for each of its rows."""
+    """List the facts a statement on the class's own table logs for each row."""
     if when is When.UPDATE and plan.table.whole_row:  # a row that has another text is another one
         return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME)]
     if when is When.INSERT:
@@ -361,7 +361,7 @@ def _end(plan: TriggerPlan, fate: Fate) -> Fact:
 
 
 def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """Read back the key that a row left, for another row may be there."""
+    """Read back the key a row left, for another row may be there."""
     if not plan.looks_back:
         return []
     # As an insert, for the end of the key was logged just before: readers of change tables see no
@@ -370,7 +370,7 @@ def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
 
 
 def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """List one row for each value that is there.
+    """List one row for each value.
 
     An object without any must not be lost: then its first column speaks.
     """
@@ -410,13 +410,13 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
 
 
 def _beside(image: Fact, kind: Kind) -> list[Fact]:
-    """List the facts beside an image for columns that no trigger can read: they are read back."""
+    """List the facts beside an image: columns no trigger can read, to be read back."""
     field = replace(image, kind=kind, image=False, old=False, new=False, beside=True)
     return [replace(field, watched=(attribute,), column=attribute.name) for attribute in image.watched]
 
 
 def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
-    """List the facts that a statement on a child table writes, all of them under the parent's key."""
+    """List the facts a statement on a child table logs, all under the parent's key."""
     style = plan.options.style
     if style == Style.ROW_BACK:
         fact = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched)
@@ -447,7 +447,7 @@ def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
 
 
 def _child_read_back(fact: Fact, when: When) -> list[Fact]:
-    """Read back the parent that has the child row now, and on a move the one that had it."""
+    """Read back the parent of the child row, and on a move the former parent."""
     if when is When.INSERT:
         return [fact]
     left = replace(fact, side=Side.OLD)

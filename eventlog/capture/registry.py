@@ -63,9 +63,9 @@ class TrackedClass(Struct, frozen=True, kw_only=True):
 
 
 def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedClass]:
-    """Read every tracked class, by its name; none of a log that has no registry.
+    """Read every tracked class by name; none if the log has no registry.
 
-    Raises what the database raises for who may not read the registry: without it nobody knows what
+    A database error for users who may not read the registry is raised: without it nobody knows what
     is left out.
     """
     dialect = dialect_of(connection)
@@ -131,7 +131,7 @@ def _decode(
 
 
 def _rename_columns(tracked: TrackedClass, names: Mapping[str, str], key: tuple[str, ...] | None) -> TrackedClass:
-    """Put today's names of columns, and a key that is no primary one any more, into a class's options."""
+    """Put present names of columns, and a non-primary key, into a class's options."""
     in_any_case = {name.casefold(): now for name, now in names.items()}
 
     def now(asked: Sequence[str]) -> tuple[str, ...]:
@@ -148,8 +148,9 @@ def _rename_columns(tracked: TrackedClass, names: Mapping[str, str], key: tuple[
 
 
 def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None, bool]:
-    """Read who owns the log's registry, and whether that is the connected user; None and True where
-    tables have no owners.
+    """Read the owner of the log's registry, and True if it is the connected user.
+
+    None and True if tables have no owners.
     """
     dialect = dialect_of(connection)
     if not offers(dialect, "log_owner"):
@@ -169,15 +170,16 @@ def read_relation(connection: Connection, schema: str | None, table: str) -> int
 
 
 def require_registry(connection: Connection, names: LogNames) -> None:
-    """Refuse to go on with a log that has no registry."""
+    """Refuse to continue with a log without a registry."""
     if not inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
         message = f"The log {names.whole} has no registry, which says what is tracked."
         raise InstallError(message, hint="`eventlog install` makes it beside a log that is there.")
 
 
 def refuse_condition(connection: Connection, names: LogNames, called: str) -> None:
-    """Refuse to ask a kept condition (--when) with the rights of anybody but the log's owner, whose
-    code it is; superusers first, for it could do all that they may.
+    """Refuse to run a kept condition (--when) for anybody but the log's owner, whose code it is.
+
+    Superusers first: the code could do all they may.
     """
     owner, is_owner = read_log_owner(connection, names)
     if is_owner:
@@ -211,7 +213,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         return self._statement("class_number", schema=self._schema(), table=self._text(self.table))
 
     def enter_class(self, asked: TriggerOptions, plan: TriggerPlan) -> Iterator[str]:
-        """Enter the class with the options that were asked for, and what the follower reads of its plan."""
+        """Enter the class with its options and the follower's part of its plan."""
         holes = {
             "schema": self._schema(),
             "table": self._text(self.table),
@@ -230,7 +232,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             yield self._statement("class_change", id=str(self.known.id), **holes)
 
     def enter_trigger(self, trigger: EnteredTrigger) -> str:
-        """Enter a trigger that is made next."""
+        """Enter a trigger about to be made."""
         known = self.known is not None and trigger.name in self.known.triggers
         return self._statement(
             "trigger_change" if known else "trigger_add",
@@ -244,7 +246,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         )
 
     def settle_trigger(self, trigger: EnteredTrigger, called: str) -> str:
-        """Keep the text of a trigger that was made; `called` is its function as SQL names it."""
+        """Keep the text of a new trigger; `called` is its function's name in SQL."""
         name = self._text(self.dialect.report_name(trigger.name))
         function = self._text(trigger.function or trigger.name)
         holes = {"schema": self._schema(), "name": name, "function": function, "called": self._text(f"{called}()")}
@@ -252,11 +254,11 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         return self._statement("trigger_settle", **{"class": self.number}, name=name, fingerprint=fingerprint)
 
     def remove_trigger(self, name: str) -> str:
-        """Take a trigger off that is gone."""
+        """Remove a dropped trigger."""
         return self._statement("trigger_remove", **{"class": self.number}, name=self._text(name))
 
     def enter_relations(self, tables: Mapping[str, str]) -> Iterator[str]:
-        """Enter the tables that the triggers depend on, by name with the role of each."""
+        """Enter the tables the triggers depend on, each with its role."""
         yield self._statement("relations_remove", **{"class": self.number})
         for table, role in tables.items():
             yield self._statement(
@@ -271,7 +273,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             yield self._statement("ancestors_add", **{"class": self.number})
 
     def enter_columns(self, plan: TriggerPlan) -> Iterator[str]:
-        """Enter the columns of the class's tables by their numbers, by which the follower knows them."""
+        """Enter the columns' numbers, by which the follower knows them."""
         keys = {plan.table.name: plan.table.key} | {child.child.name: child.child.parent_key for child in plan.children}
         own = [watched.column.name for watched in plan.watched if watched.column.name not in plan.table.key]
         yield self._statement("columns_remove", **{"class": self.number})
@@ -282,7 +284,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             yield self._statement("columns_add", **{"class": self.number}, **listed, place=place)
 
     def remove_class(self) -> Iterator[str]:
-        """Take the class off, with all that belongs to it."""
+        """Remove the class, with all its parts."""
         yield self._statement("relations_remove", **{"class": self.number})
         yield self._statement("columns_remove", **{"class": self.number})
         yield self._statement("triggers_remove", id=self.number)
@@ -311,7 +313,7 @@ def _statement(dialect: Dialect, names: LogNames, query: str, **holes: str) -> s
 
 
 def refuse_fault(tracked: TrackedClass) -> None:
-    """Refuse to go by what the registry says of a class where it is damaged."""
+    """Refuse a damaged registry entry."""
     if tracked.fault is not None:
         message = f"What {tracked.whole} is tracked with cannot be read: {tracked.fault}."
         raise InstallError(message, hint="Say the options again, together with --reset.")

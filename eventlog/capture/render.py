@@ -62,7 +62,7 @@ class Trigger(Struct, frozen=True, kw_only=True):
 
 
 def hash_texts(texts: Iterable[str]) -> str:
-    """Return sixteen digits that change when any of the texts does."""
+    """Return sixteen digits of a hash over the texts."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
@@ -196,9 +196,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         }
 
     def _guard(self, child: ChildPlan | None, when: When) -> str:
-        """Looks whether the columns still have types of the database, where somebody else may
-        change them.
-        """
+        """Check that columns still have built-in types, where somebody else may change them."""
         style = self.plan.options.style
         # An event that speaks of no column but the key.
         key_only = when is When.DELETE and style != Style.IMAGE
@@ -242,7 +240,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         }
 
     def _log(self) -> dict[str, str]:
-        """Fill the holes that are the same for all rows of the log."""
+        """Fill the holes common to all rows of the log."""
         table = self.dialect.literal(name_in_log(self.plan, self.names))
         log = self.names
         if not self.dialect.qualified_in_triggers:
@@ -252,7 +250,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return log_holes(self.dialect, log) | own | numbers
 
     def _transaction(self) -> dict[str, str]:
-        """Write the transaction of a row, where the log has a column for it that no default fills."""
+        """Write the transaction of a row, if the log has a column for it without a default."""
         column = self.names.transaction
         if column is None or not offers(self.dialect, "transaction_declared"):
             return {"transaction_declared": "", "transaction_name": "", "transaction_value": ""}
@@ -281,7 +279,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return bodies.body(events[0])
 
     def _reading(self, child: ChildPlan | None, when: When, log: Mapping[str, str]) -> str:
-        """Write the part of a trigger that runs with the writer's rights."""
+        """Write the part of a trigger run with the writer's rights."""
         # The constants have the types of the log's columns, which are not for a writer to name.
         dialect = replace(self.dialect, declared_constants=False)
         kind_of_bodies = StatementBodies if self._by_statement(when) else RowBodies
@@ -336,7 +334,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return self.plan.key + tuple(attribute.column for attribute in self.plan.watched)
 
     def _program(self, name: str, digest: str) -> str | None:
-        """Return the bare name of what the trigger runs, as the catalog has it."""
+        """Return the bare name of the trigger's function, as in the catalog."""
         if self.dialect.procedural_triggers:
             return self.dialect.report_name(package_name(self.dialect, name, digest))
         return name if offers(self.dialect, "drop_function") else None
@@ -375,9 +373,7 @@ def function_name(
     trigger: str,
     digest: str = "",
 ) -> str:
-    """Name the function of a trigger: beside the log, or beside the trigger where that is what has rights
-    on the log.
-    """
+    """Name the function of a trigger: beside the log, or beside the trigger if that has the rights."""
     if dialect.procedural_triggers:
         # Its name changes with its text. So a trigger that is replaced goes from one to the other
         # in one step, and nobody who writes meanwhile meets a trigger with another one's procedure.
@@ -390,5 +386,5 @@ def package_name(dialect: Dialect, trigger: str, digest: str) -> str:
 
 
 def dropping(dialect: Dialect, function: str) -> dict[str, str]:
-    """Fill the holes of the statement that drops a function."""
+    """Fill the holes of DROP FUNCTION."""
     return {"function": function, "dropped": dialect.literal(f"DROP PACKAGE {function}")}

@@ -28,8 +28,8 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
     reset: bool = False
 
     def over(self, kept: TriggerOptions) -> TriggerOptions:
-        """Return the options of a class that has been tracked with others; an empty condition takes
-        the condition away.
+        """Return a class's former options with these changes; an empty condition removes the
+        condition.
         """
         options = {name: getattr(self, name) for name in OPTIONS}
         options = {name: getattr(kept, name) if asked is None else asked for name, asked in options.items()}

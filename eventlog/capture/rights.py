@@ -102,10 +102,10 @@ def plan_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """Plan the statements that `give_rights` would run, also those that need a log still to come.
+    """Plan the statements of `give_rights`, including those for a log still to be created.
 
-    Tables are names or patterns, by default the tracked ones; `read_apart` means a reader at work whom
-    nobody names.
+    Tables are names or patterns, by default the tracked ones; `read_apart` is for a separate reader
+    at work whom nobody names.
     """
     with engine.connect() as connection:
         site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
@@ -133,7 +133,7 @@ def give_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """Gives the roles what they need, and returns the statements; InstallError when the writer
+    """Grant the roles their rights and return the statements; raise InstallError if the writer
     still reaches the log.
     """
     with engine.begin() as connection:
@@ -164,7 +164,7 @@ def give_rights(
 
 
 def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleStatement]:
-    """Yield the statements that give these roles the least that they need."""
+    """Yield the statements for the least rights these roles need."""
     if dialect.embedded:
         message = f"{dialect.name} has no roles: a user who can write the file can do everything."
         raise UsageError(message, hint="Set the file's owner and mode.")
@@ -184,9 +184,7 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleSt
 
 
 def _refuse_names(dialect: Dialect, roles: Roles) -> None:
-    """Refuses a name that would mean everybody, and one that is to have what another part must not
-    have.
-    """
+    """Refuse a name that means everybody, or a role with another part's forbidden rights."""
     for part in Roles.__struct_fields__:
         role = getattr(roles, part)
         if role is None:
@@ -333,8 +331,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
                 yield sql
 
     def _former(self, wanted: str) -> Iterator[str]:
-        """Take back what was given before of the same table to the same role: with it the role
-        could read columns that are left out now.
+        """Revoke former grants on the same table to the same role: they may cover columns now left
+        out.
         """
         _, _, place = wanted.partition(" ON ")
         for grant in sorted(self.site.given):
@@ -355,9 +353,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._text(query, role, table=qualified, **holes)
 
     def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
-        """Grant the sequence that numbers the log, if there is one: writers of rows need it beside the log
-        itself.
-        """
+        """Grant the sequence of the log's numbers, if any: writers of rows need it beside the log."""
         names = self.site.names
         if names.sequence is not None:
             sequence = self.dialect.qualify(names.schema, names.sequence)
@@ -426,7 +422,7 @@ def _find_named_tables(
     log: LogNames,
     known: Mapping[str, Table],
 ) -> Iterator[Table]:
-    """Find the classes that names and patterns mean, tracked ones with all of their child tables."""
+    """Find the classes for names and patterns, tracked ones with all their child tables."""
     children = {child.name for table in known.values() for child in table.children}
     for table in classes.find_named(resolve_table_names(classes, asked, log, children, lambda _note: None)):
         yield known.get(table.whole, table)
@@ -437,7 +433,7 @@ def _list_captured_tables(
     table: Table,
     powers: dict[str, str | None],
 ) -> Iterator[CapturedTable]:
-    """Return a class's tables; `powers` keeps what was found about their owners."""
+    """Return a class's tables; `powers` caches facts about their owners."""
     # Where columns are left out, no other may be read: the server keeps them back too.
     limited = {attribute.child for attribute in table.left_out}
     own = tuple(column.name for column in table.columns if not column.formula) if None in limited else ()
@@ -452,7 +448,7 @@ def _add_owner(
     captured: CapturedTable,
     powers: dict[str, str | None],
 ) -> CapturedTable:
-    """Add to a table who owns it, and what that role may do besides."""
+    """Add to a table its owner and that role's other powers."""
     owner = _owner(connection, captured)
     if owner is None:
         return captured

@@ -138,7 +138,7 @@ class SchemaWatch:
         }
 
     def _report(self, triggers: Iterable[TriggerState], followed: Iterable[Followed]) -> None:
-        """Logs what was followed, and once what was not; keeps that for `eventlog check`."""
+        """Log followed tables, and once those not followed; keep these for `eventlog check`."""
         errors = {table.owner: table.error for table in followed if table.error is not None}
         for table in followed:
             if table.error is None:

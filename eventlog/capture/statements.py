@@ -30,10 +30,10 @@ def write_needed(
     wanted: Sequence[WantedClass],
     names: LogNames,
 ) -> Iterator[str]:
-    """Write what has to run so that the classes are tracked as planned.
+    """Write the statements for tracking the classes as planned.
 
-    Each trigger is entered before it is made and settled afterwards, so that none stands which the
-    registry does not name, wherever it ends between two statements.
+    Each trigger is entered before it is made and confirmed afterwards, so that the registry names
+    all of them, wherever it ends between two statements.
     """
     capture = read_capture(connection, names)
     similar = {(state.table, state.name): state for state in similar_triggers(connection, names)}
@@ -57,7 +57,7 @@ def _class_needed(
     capture: RegistryState,
     similar: Mapping[tuple[str, str], TriggerState],
 ) -> Iterator[str]:
-    """Write what has to run for one class; nothing where all of it stands."""
+    """Write the statements for one class; none if it is complete."""
     known = capture.classes.get(planned.former or planned.owner)
     table = planned.plan.table
     # A trigger that went along with its renamed table still belongs to the class's former name.
@@ -129,7 +129,7 @@ def _make_trigger(
 
 
 def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -> bool:
-    """Tell whether the registry says all of a class that it would say now."""
+    """Return True if the registry has the class exactly as planned."""
     options = known.fault is None and known.options == planned.asked
     return (
         options
@@ -144,7 +144,7 @@ def _stands(trigger: Trigger, there: Installed | None) -> bool:
 
 
 def name_trial(dialect: Dialect, trigger: Trigger) -> str:
-    """Name the trigger that is made and taken off first, where a trigger is replaced in two steps."""
+    """Name the trigger made and dropped first, if replacing takes two steps."""
     return dialect.shorten_name(f"{trigger.name}_tried")
 
 
@@ -155,9 +155,7 @@ def _replace(
     there: Installed | None,
     target: str,
 ) -> Iterator[str]:
-    """Put a trigger in the place of one that stands: what is in the way goes before what is new
-    comes.
-    """
+    """Replace a trigger; a conflicting one is dropped before the new one is made."""
     # Keeps writers from the table while its trigger is replaced, where that is not one transaction.
     held = statement(dialect, "hold_table", target=target)
     if held:
@@ -180,7 +178,7 @@ def _replace(
 
 
 def drop_triggers(dialect: Dialect, names: LogNames, capture: RegistryState) -> Iterator[str]:
-    """Write what takes triggers off, and the functions of those that went with their tables."""
+    """Write statements dropping triggers, and functions left behind by dropped tables."""
     for trigger in capture.triggers:
         yield from drop_trigger(dialect, names, trigger)
     for function in name_left_functions(dialect, names, capture):
@@ -188,7 +186,7 @@ def drop_triggers(dialect: Dialect, names: LogNames, capture: RegistryState) -> 
 
 
 def name_left_functions(dialect: Dialect, names: LogNames, capture: RegistryState) -> Iterator[str]:
-    """Name the functions of the registry that no trigger runs any more, as SQL does."""
+    """Name the registry's functions no trigger runs any more, as in SQL."""
     standing = {(trigger.owner.id, trigger.entered) for trigger in capture.triggers}
     for tracked in capture.classes.values():
         for entered in tracked.triggers.values():
@@ -208,7 +206,7 @@ def drop_trigger(dialect: Dialect, names: LogNames, trigger: Installed) -> Itera
 
 
 def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
-    """Name what a trigger that stands runs, as SQL does."""
+    """Name the function of an existing trigger, as in SQL."""
     return _qualify(dialect, names, trigger.schema, trigger.owner.triggers[trigger.entered].function or trigger.name)
 
 

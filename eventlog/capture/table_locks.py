@@ -36,7 +36,7 @@ class TableInUseError(SourceError):
 
 
 def raise_if_in_use(dialect: Dialect, error: DBAPIError, seconds: float) -> None:
-    """Raise TableInUseError for an error that says that a lock did not come within `seconds`."""
+    """Raise TableInUseError if the error means a lock timed out after `seconds`."""
     if is_held_up(dialect, error) and not dialect.embedded:
         raised = _in_use(dialect, seconds)
         raised.statement = error.statement or ""
@@ -44,7 +44,7 @@ def raise_if_in_use(dialect: Dialect, error: DBAPIError, seconds: float) -> None
 
 
 def try_while_in_use(work: Callable[[], Done], engine: Engine, note: Callable[[str], object]) -> Done:
-    """Do the work again while others have a table that it needs; `note` hears who has it.
+    """Repeat the work while others use a table it needs; `note` hears their names.
 
     TableInUseError when it is in use for WAIT_SECONDS.
     """
@@ -62,7 +62,7 @@ def try_while_in_use(work: Callable[[], Done], engine: Engine, note: Callable[[s
 
 
 def say_once(note: Callable[[Said], object]) -> Callable[[Said], None]:
-    """Return what says each thing once, however often the work is done again."""
+    """Return a function passing on each message once, however often the work is repeated."""
     said: list[Said] = []
 
     def say(words: Said) -> None:
@@ -74,9 +74,7 @@ def say_once(note: Callable[[Said], object]) -> Callable[[Said], None]:
 
 
 def find_holders(engine: Engine, needing: str) -> list[str]:
-    """Find who keeps others from the tables that a statement names, in words; none where nobody may
-    know it.
-    """
+    """Describe the sessions using a statement's tables; none if nobody may know it."""
     dialect = dialect_of(engine)
     if not offers(dialect, "table_holders"):
         return []

@@ -68,8 +68,8 @@ class TableNeeds:
         )
 
     def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
-        """Yield remarks for the person who tracks a class: choices made for them, and changes that no trigger
-        will see.
+        """Yield remarks for the person tracking a class: choices made for them, and changes
+        invisible to triggers.
         """
         if not options.rows:
             yield from self._why_rows(table)
@@ -142,7 +142,7 @@ class TableNeeds:
                 )
 
     def _find_repeatable_attributes(self, table: Table) -> Iterator[str]:
-        """Find the attributes of child tables of which several rows under one parent may have the same value."""
+        """Find attributes of child tables with perhaps equal values under one parent."""
         for child in table.children:
             unique = self._unique_columns(table.schema, child.name)
             for name, attribute in table.attributes.items():
@@ -157,9 +157,7 @@ class TableNeeds:
         return not _holds(self._unique_columns(table.schema, table.name), table.key)
 
     def _unique_columns(self, schema: str | None, table: str) -> list[frozenset[str]]:
-        """Sets of columns of which no two rows of a table have the same at any time, not even while
-        a transaction is open.
-        """
+        """Return sets of columns unique in a table at any time, even within a transaction."""
         if not offers(self._dialect, "always_unique"):
             indexes = unique_indexes(self._connection, schema, table)
             asked = self._dialect.normalise_name(table)
@@ -184,7 +182,7 @@ class TableNeeds:
 
     @cached_property
     def references(self) -> list[Reference]:
-        """Read all foreign keys that delete or change rows."""
+        """Read all foreign keys with actions on rows."""
         return list(_gather_references(answers(self._connection, "acting_references")))
 
     def _ask_each_table(self, table: Table, query: str) -> list[Any]:
@@ -207,7 +205,7 @@ def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:
 
 
 def _may_be_null(table: Table) -> str:
-    """Write the columns of the key that may hold NULL; none of a key that the table has."""
+    """Write the nullable columns of the key; none for a key the table itself has."""
     if table.whole_row:
         return ""
     return ", ".join(column.name for column in table.key_columns if column.nullable)
@@ -271,13 +269,13 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 
 def acting(table: Name, references: Iterable[Reference]) -> list[Reference]:
-    """Find the foreign keys of a table that delete or change its rows."""
+    """Find the foreign keys of a table with actions on its rows."""
     own = [key for key in references if key.table == table]
     return [key for key in own if key.deletes or key.clears or key.follows]
 
 
 def find_table_changed_twice(table: Name, references: Sequence[Reference]) -> Name | None:
-    """Find a table of which one statement may change or delete rows, and so change a row of this one
+    """Find a table where one statement can change or delete rows, and so change a row of this one
     twice.
     """
     own = acting(table, references)
@@ -291,7 +289,7 @@ def find_table_changed_twice(table: Name, references: Sequence[Reference]) -> Na
 
 
 def _above(table: Name, references: Sequence[Reference]) -> tuple[list[Name], list[Reference]]:
-    """Find every table from which actions lead to this one, and all references that take part."""
+    """Find all tables with actions leading to this one, and the references taking part."""
     above, taking_part = [table], []
     for name in above:  # grows while it is walked
         for reference in acting(name, references):
@@ -302,9 +300,7 @@ def _above(table: Name, references: Sequence[Reference]) -> tuple[list[Name], li
 
 
 def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> bool:
-    """Return True if a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row
-    of the table twice.
-    """
+    """Return True if one statement on `root`, as a MERGE, reaches a row of the table twice."""
     deleted = _find_tables_deleted_from(root, references)
     # How often each reference may update one row. One leads to another, so it is asked until
     # nothing changes; more than twice is twice, else a circle of them would never end.
@@ -329,7 +325,7 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
 
 
 def _find_tables_deleted_from(root: Name, references: list[Reference]) -> set[Name]:
-    """Find the tables of which foreign keys delete rows when some of `root` are deleted."""
+    """Find the tables whose rows foreign keys delete with rows of `root`."""
     deleted: set[Name] = set()
     deleting = [key for key in references if key.deletes]
     grown = True

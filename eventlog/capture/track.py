@@ -66,12 +66,12 @@ def track(
     leave: Note | None = None,
     since: int | None = None,
 ) -> list[TriggerState]:
-    """Make or replace the triggers of these classes, all or none; what is current is left alone.
+    """Make or replace the triggers of these classes, all or none; leave current ones alone.
 
-    A request is put over what a class was tracked with before, None asks for just that; options are
-    all that is wanted. `note` hears what is kept and what is changed, `leave` why a table of a
-    pattern cannot be tracked: an error without it. `since` is the newest row of the log while
-    tables still looked as their triggers know them, where these follow later.
+    A request changes a class's former options, None keeps them; options replace them all. `note`
+    hears about kept and changed options, `leave` why a table of a pattern cannot be tracked: an
+    error without it. `since` is the newest row of the log while tables still looked as their
+    triggers know them, if these follow later.
     """
     with ddl_transaction(engine) as connection:
         log = locate_log(connection, names)
@@ -115,7 +115,7 @@ def track_sql(
     note: Note = lambda _text: None,
     leave: Note | None = None,
 ) -> str:
-    """Write the statements that `track` would run now, as a script."""
+    """Write the statements `track` would run now, as a script."""
     with engine.connect() as connection:
         log = locate_log(connection, names)
         require_registry(connection, log)
@@ -212,7 +212,7 @@ def _lock_as_planned(
 
 
 def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
-    """List the tables named by triggers; a view that others replace keeps its columns."""
+    """List the tables named by triggers; a view replaced by others keeps its columns."""
     tables = set()
     for planned in wanted:
         table = planned.plan.table
@@ -229,7 +229,7 @@ def _owners_meant(
     tables: Sequence[str],
     schema: str | None,
 ) -> list[str]:
-    """Find the tracked classes that are named, as they were tracked."""
+    """Find the tracked classes named, as they were tracked."""
     classes = Classes(connection, schema)
     class_of_table = {}
     for trigger in capture.triggers:
@@ -253,7 +253,7 @@ def trigger_states(engine: Engine, names: LogNames | None = None) -> list[Trigge
 
 
 def all_drops(connection: Connection, names: LogNames) -> list[str]:
-    """Write the statements that drop every trigger of a log."""
+    """Write the statements dropping every trigger of a log."""
     log = with_schema(connection, names)
     # The event trigger first, which would follow what is dropped.
     return [*drop_follower(connection, log), *drop_triggers(dialect_of(connection), log, read_capture(connection, log))]
@@ -284,8 +284,9 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
 def _definitions(
     connection: Connection, wanted: Sequence[WantedClass]
 ) -> tuple[list[Table], dict[str, str], dict[str, tuple[int, tuple[str, ...]]]]:
-    """Find how classes look for which triggers are made, what they were called, and their images: what
-    the triggers write from now on is read so.
+    """Find the shapes of tracked classes, their former names, and their images' columns.
+
+    Rows written by the triggers from now on are read by these.
     """
     tables: list[Table] = []
     former: dict[str, str] = {}
@@ -301,8 +302,8 @@ def _definitions(
 
 
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
-    """Lets a publisher look at the tables again; who may make triggers, and not write marks,
-    restarts it.
+    """Tell a publisher to look at the tables again; an installer who may not write marks restarts
+    it.
     """
     log = Log(engine, names)
     with suppress(SQLAlchemyError), connection.begin_nested():
@@ -318,10 +319,10 @@ def _owners(
     children: Mapping[str, str],
     log: str,
 ) -> list[str]:
-    """Find the tracked classes that a name or a pattern means, in the case in which it is written, else in
-    any; raise InstallError when there is none.
+    """Find the tracked classes a name or pattern means, in its case, else in any; raise
+    InstallError if there is none.
 
-    `children` maps tables with triggers to the class that they belong to.
+    `children` maps tables with triggers to their class.
     """
     first, last = read_name(name)
     schema = classes.schema(first or classes.default)

@@ -37,7 +37,7 @@ def _names_option(flag: str, metavar: str, text: str, *names: str) -> Callable[[
 
 
 def _add_kept_flag(flag: str, text: str, *names: str) -> Callable[[Command], Command]:
-    """Make a flag that is None where nobody says it: then a table keeps what it has."""
+    """Make a flag that is None unless given: then a table keeps its option."""
     return click.option(flag, *names, is_flag=True, default=None, help=text)
 
 
@@ -132,7 +132,7 @@ def track(
 
 
 def _advise(site: Site, made: Sequence[TriggerState], *, as_json: bool) -> None:
-    """Says what style an output asks for, and whose changes the publisher will not publish."""
+    """Print the style an output asks for, and users whose changes will not be published."""
     from eventlog.sql.connect import read_url
     from eventlog.sql.dialect import dialect_of
 

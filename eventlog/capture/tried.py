@@ -30,9 +30,7 @@ def try_triggers(connection: Connection) -> None:
 
 
 def try_log(connection: Connection, names: LogNames) -> None:
-    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets
-    no number.
-    """
+    """Write one row and undo it; raise InstallError if it cannot be written or gets no number."""
     try:
         with connection.begin_nested() as attempt:
             unnumbered = _count_written(connection, names)
@@ -65,8 +63,8 @@ def _count_written(connection: Connection, names: LogNames) -> int:
 def refuse_unfit(
     connection: Connection, wanted: TriggerPlan, names: LogNames, kept: TriggerOptions | None = None
 ) -> None:
-    """Refuse what would only fail when somebody writes to the table. `kept` is what the registry says
-    already.
+    """Refuse a plan whose triggers would fail only when somebody writes; `kept` is the registry's
+    entry.
     """
     table, dialect = wanted.table, dialect_of(connection)
     if table.view and not dialect.instead_of_triggers:
@@ -112,9 +110,7 @@ def refuse_unfit(
 
 
 def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
-    """Refuses columns whose characters a trigger would lose, where the database has two character
-    sets.
-    """
+    """Refuse columns with characters a trigger would lose, if the database has two character sets."""
     table = wanted.table
     columns = {table.name: {column.name for column in wanted.key}}
     columns[table.name] |= {watched.column.name for watched in wanted.watched}
@@ -133,7 +129,7 @@ def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
 
 
 def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
-    """Refuses what an event trigger cannot follow."""
+    """Refuse a plan an event trigger cannot follow."""
     dialect = dialect_of(connection)
     if not offers(dialect, "follower_function"):
         message = f"{dialect.name} has no triggers on DDL that could follow an ALTER TABLE."
@@ -151,7 +147,7 @@ def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
 
 
 def _try_condition(connection: Connection, table: Table, condition: str) -> None:
-    """Asks the condition once, in the names that a trigger sees."""
+    """Run the condition once, with the names a trigger sees."""
     # A mistake in it would fail every writer.
     dialect = dialect_of(connection)
     holes = {

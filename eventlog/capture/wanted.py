@@ -109,7 +109,7 @@ def plan_wanted_classes(
 
 
 def _refuse_tables(tables: Sequence[str], request: TrackRequest) -> None:
-    """Refuse names that do not fit what is asked of them."""
+    """Refuse names unfit for the request."""
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` needs the names of tables or views.")
     if request.key == (WHOLE_ROW,):
@@ -124,9 +124,7 @@ def former_name(
     table: Table,
     capture: RegistryState,
 ) -> str | None:
-    """Find what the class was called for which triggers stand on this table, where no table has
-    that name any more.
-    """
+    """Find the former name of the class whose triggers are on this table, if no table has it now."""
     for owner in capture.classes:
         stands = capture.table_today(owner) == (table.schema, table.name)
         if stands and owner != table.whole and not classes.has(owner):
@@ -160,10 +158,9 @@ def resolve_table_names(
     note: Note,
     keyed: Collection[str] = (),
 ) -> list[str]:
-    """Find the tables that names and patterns mean.
+    """Find the tables for names and patterns.
 
-    `children` are known to belong to others; of the `keyed` ones somebody has said before what tells
-    their rows apart.
+    `children` are known to belong to others; `keyed` tables have a key somebody named before.
     """
     # A table may be called like a pattern; then its name means that table.
     patterns = [name for name in asked if is_pattern(name) and not classes.has(name)]
@@ -180,7 +177,7 @@ def _plan_class(
     request: TrackRequest,
     asked: TriggerOptions,
 ) -> WantedClass:
-    """Plan a class; children that were named for several classes are noted where they belong."""
+    """Plan a class; children named for several classes go where they belong."""
     if asked.key or (request.children is None and asked.children):
         children = asked.children or [write_name(table.schema, child.name) for child in table.children]
         try:
@@ -211,7 +208,7 @@ def _plan_class(
 
 
 def _note_shared_children(classes: Classes, table: Table) -> Iterator[str]:
-    """Yield remarks on child tables that refer to others too, as a relation of two tables does."""
+    """Yield remarks on child tables with other parents too, as a relation of two tables has."""
     for child in table.children:
         referred = classes.schema(table.schema).list_referred(child.name)
         others = [name for name in referred if name != table.name]
@@ -228,7 +225,7 @@ def _tell(
     former: TriggerOptions | None,
     request: TrackRequest,
 ) -> None:
-    """Says what is kept of earlier options without being said again, and what is changed."""
+    """Report earlier options kept without being repeated, and changed ones."""
     if former is None:
         return
     now = words(wanted.asked)
@@ -247,10 +244,7 @@ def _matching(
     note: Note,
     keyed: Collection[str],
 ) -> list[str]:
-    """Find the tables that a pattern means: those with a key that are neither a log's own nor children.
-
-    Views are left out.
-    """
+    """Find the tables of a pattern: with a key, not a log's own, no children, no views."""
     first, _, last = pattern.rpartition(".")
     schema = classes.schema(first or classes.default)
     # What has companions is a log, whether this one or another.

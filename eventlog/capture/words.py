@@ -33,7 +33,7 @@ def common_holes(dialect: Dialect) -> dict[str, str]:
 
 
 def context_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
-    """Fill the holes of who the session says is behind a row: nothing, unless the log has a column for it."""
+    """Fill the holes for the session's context: empty unless the log has a column for it."""
     if names.context is None:
         return {"context_name": "", "context_value": ""}
     value = PREFIX + "session"
@@ -43,7 +43,7 @@ def context_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
 
 
 def context_value(dialect: Dialect, names: LogNames) -> str:
-    """Write what reads the session's word on who is behind its changes."""
+    """Write SQL for the session's word on who is behind its changes."""
     return dialect.context.format(sessions=dialect.qualify(names.schema, names.sessions))
 
 
@@ -53,10 +53,9 @@ def kind_text(dialect: Dialect, kind: Kind) -> str:
 
 
 def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
-    """Declares the constants that a trigger's body speaks of, in the types of the log's columns.
+    """Declare the constants of a trigger's body, in the types of the log's columns.
 
-    So they are worked out, and judged by the domains of the log, once a statement instead of once a
-    row.
+    So they are computed, and checked by the log's domains, once a statement instead of once a row.
     """
     if not dialect.declared_constants:
         return ""
@@ -91,7 +90,7 @@ def join_texts(dialect: Dialect, parts: Iterable[str]) -> str:
 
 
 def on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
-    """Put parts on one line, or on one each where that line would be too long for the shell."""
+    """Put parts on one line, or one a line if that would be too long for the shell."""
     line = between.join(parts := list(parts))
     if dialect.line_characters is None or len(line) < dialect.line_characters // 4:
         return line
@@ -99,7 +98,7 @@ def on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
 
 
 def is_unseen(dialect: Dialect, column: Column) -> bool:
-    """Tell whether a trigger cannot read values of the column's type, or not of its length."""
+    """Return True if a trigger cannot read values of the column's type or length."""
     name = bare_type(column.type)
     limit = dialect.unseen_lengths.get(name)
     return name in dialect.unseen_types or (limit is not None and (longest(column.type) or 0) > limit)
@@ -114,17 +113,17 @@ def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Write the condition that a value's text changed; NULL is a value like others."""
+    """Write the condition of a changed text; NULL is a value like others."""
     return _compare_texts(dialect, "differs", column, before, after)
 
 
 def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Write the condition that two rows have the same value in a key column."""
+    """Write the condition of equal values in a key column."""
     return _compare_texts(dialect, "same_key", column, before, after)
 
 
 def present(dialect: Dialect, value: str) -> str:
-    """Write the condition that there is a value; one made of parts is there even if some are NULL."""
+    """Write the condition of a value; a composite one counts even if some parts are NULL."""
     return statement(dialect, "present", value=value)
 
 

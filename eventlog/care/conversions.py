@@ -78,7 +78,7 @@ def conversion_name(target: str) -> str:
 
 
 def read_kept(journal: JournalReader) -> Kept:
-    """Read the rows that a conversion does not take now."""
+    """Read the rows a conversion must leave out now."""
     with journal.reading() as view:
         return _read_kept(view.memory, view.ask)
 
@@ -107,7 +107,7 @@ def _gets_all(memory: Memory, row: JournalRow) -> bool:
 
 
 def conversions(connection: Connection, log: Log) -> dict[str, int]:
-    """Count the rows of each conversion that has not marked them."""
+    """Count the rows of each unfinished conversion."""
     memory = read_memory(connection, log, "", seen=False)
     rows = [row for row in memory.outputs.values() if row.is_conversion]
     return {row.name: len(lacking(memory, row.name)) for row in rows}
@@ -117,7 +117,7 @@ class FreeingJournal(Journal):
     """The journal for whoever gives the rows of a conversion back."""
 
     def _free(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
-        """Forgets a conversion. Rows that it has not marked wait as if nobody had taken them."""
+        """Forget a conversion; its unmarked rows wait again."""
         unmarked = [number for number in memory.batches if row.position < number <= row.plans]
         for number in unmarked:
             parts = memory.batches.pop(number).records.parts
@@ -182,14 +182,14 @@ class ConversionJournal(FreeingJournal):
             return row is not None and row.plan == self._plan and row.has == WHOLE
 
     def give_back(self) -> None:
-        """Gives back what a conversion into this folder has reserved: nothing of it has appeared."""
+        """Release the rows reserved by a conversion into this folder: it has shown no output."""
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None and row.is_conversion:
                 self._free(connection, memory, row)
 
     def park_lagging(self) -> None:
-        """Parks what outputs lack that are not paused. They can be passed then."""
+        """Park the rows lagging outputs lack, so that they can be passed."""
         # Batch by batch: a transaction that parked a million rows would outlast the lock.
         moved = True
         while moved:
@@ -207,9 +207,9 @@ class ConversionJournal(FreeingJournal):
         return False
 
     def reserve(self, batches: Sequence[Sealed], kept: Kept) -> None:
-        """Makes it durable that these rows are the conversion's, or that none is.
+        """Reserve these rows for the conversion, durably, all or none.
 
-        HoldsChangedError where one of them has been kept back since, or is behind one that has.
+        HoldsChangedError if one has been held since, or is behind a held one.
         """
         try:
             for start in range(0, len(batches), RESERVED_BATCHES):
@@ -270,7 +270,7 @@ class ConversionJournal(FreeingJournal):
     # --- when everything is there -----------------------------------------------------------------
 
     def list_reserved(self) -> Mapping[int, Stretches]:
-        """Return the batches that are still to be marked, in their order."""
+        """Return the batches still to be marked, in order."""
         with self.reading() as view:
             memory, row = view.memory, view.memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
@@ -317,8 +317,8 @@ class ConversionJournal(FreeingJournal):
             return len(final)
 
     def finish(self) -> tuple[list[str], list[str]]:
-        """Ends the conversion's place in the journal; the outputs that still get what it has done,
-        and the others.
+        """End the conversion's place in the journal; return the outputs still to get its rows, and
+        the others.
         """
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
@@ -330,7 +330,7 @@ class ConversionJournal(FreeingJournal):
             return kept, sorted(memory.outputs.keys() - set(kept))
 
     def _over(self, connection: Connection, memory: Memory, number: int, records: Stretches) -> Stretches:
-        """Find the rows of a batch that no other output lacks."""
+        """Find the rows of a batch no other output lacks."""
         others = [row for row in memory.outputs.values() if row.name != self.name]
         if any(row.position < number for row in others):
             return Stretches()

@@ -63,7 +63,7 @@ def rate_of(flow: Flow) -> Rate:
 
 
 def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
-    """Map tables that the publisher cannot read to the database's messages."""
+    """Map unreadable tables to the database's messages."""
     return {name: table.note for name, table in read_unread_tables(connection, log).items()}
 
 
@@ -81,9 +81,9 @@ def has_recovered(state: OutputState) -> bool:
 
 
 def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
-    """Find the rows waiting for an output: those by which it is behind the others.
+    """Find the rows an output lacks and others have.
 
-    One that fails and has no others ahead of it keeps all of them from being published.
+    A failing output without others ahead of it keeps all of them from being published.
     """
     lag = flow.lags.get(output)
     rows = flow.parts.ready + flow.parts.retrying

@@ -34,8 +34,9 @@ NOBODY: Final = "-"
 
 
 def hold(connection: Connection, log: Log, runs: Sequence[Run], note: str) -> tuple[int, set[str]]:
-    """Keeps waiting rows from outputs that have not planned them; how many are held, and the
-    outputs for which that is too late, because they are being given one of them now.
+    """Hold waiting rows not yet planned.
+
+    Returns how many are held, and the outputs already getting one of them.
     """
     note_change(connection, log)  # first: whoever plans rows meanwhile is waited for
     held = 0
@@ -57,7 +58,7 @@ def hold(connection: Connection, log: Log, runs: Sequence[Run], note: str) -> tu
 
 
 def release(connection: Connection, log: Log, runs: Sequence[Run]) -> int:
-    """Lets held rows go; how many. What waits for them follows by itself."""
+    """Release held rows; return how many. Rows waiting behind them follow by themselves."""
     note_change(connection, log)
     released = 0
     for first, last in runs:
@@ -88,8 +89,9 @@ class CaredJournal(Journal):
         JournalReader.__init__(self, log, settings or LogSettings())
 
     def name_objects(self, connection: Connection, rows: Sequence[int]) -> Mapping[int, str]:
-        """Find rows that still wait. Who does not know the tables names no object: until a publisher
-        has taken the rows, and does, none behind them goes.
+        """Find rows still waiting, with objects if the tables are known.
+
+        Unknown ones block all rows behind them until a publisher has taken them.
         """
         return dict.fromkeys(super().name_objects(connection, rows), EVERY_ROW)
 
@@ -101,7 +103,9 @@ class CaredJournal(Journal):
             yield connection, self.join_transaction(connection)
 
     def join_transaction(self, connection: Connection) -> Memory:
-        """Joins a transaction of the caller, as its first: what the tables hold, while no publisher writes them."""
+        """Join the caller's transaction, as its first step; no publisher writes these tables
+        meanwhile.
+        """
         note_change(connection, self.log)
         return read_memory(connection, self.log, "", seen=False)
 
@@ -145,7 +149,7 @@ class CaredJournal(Journal):
     # --- outputs ----------------------------------------------------------------------------------
 
     def find_kept_for(self, name: str) -> Stretches | None:
-        """Find the rows that an output lacks and that may still be given up; None for an unknown output."""
+        """Find rows an output lacks and may still give up; None for an unknown output."""
         with self.log.transaction() as connection:
             memory = read_memory(connection, self.log, "", seen=False)
             if name not in memory.outputs:
@@ -157,14 +161,13 @@ class CaredJournal(Journal):
             return Stretches.union([*ahead, *alone, parked])
 
     def give_up(self, name: str, numbers: Stretches | None, note: str, why: Reason = Reason.SKIPPED) -> int:
-        """Gives up rows that an output lacks, or all that there are now; how many. Once no other
-        output lacks them, those end with a warning that were skipped, and of those of an output
-        that is FORGOTTEN what no other one got.
+        """Give up rows an output lacks, or all of them; return how many.
 
-        A batch is passed as a whole: rows of it that are not given up are parked, so that few rows
-        far behind the first one take as many transactions as there are batches before them. Of
-        documents that may be on their way only those are skipped that a receiver would get again
-        as they are, and only whole.
+        Once no other output lacks them, skipped rows end with a warning, and rows of a FORGOTTEN
+        output if no other got them. A batch is passed as a whole: its other rows are parked, so
+        that a few rows far back take as many transactions as there are batches before them.
+        Documents perhaps on their way are skipped only if a receiver would get them again
+        unchanged, and only whole.
         """
         with self.log.transaction() as connection:
             documents = self._documents(connection, name, alone=why is Reason.SKIPPED)
@@ -200,7 +203,7 @@ class CaredJournal(Journal):
         return [document for document in documents if document.body is not None or not alone]
 
     def forget(self, name: str, note: str) -> None:
-        """Ends the place of an output, with what is left of what it lacks.
+        """End the place of an output, with the rows it lacks.
 
         The rows of the last one wait for whoever publishes next.
         """
@@ -241,7 +244,7 @@ class CaredJournal(Journal):
             return len(over)
 
     def _give_up_parked(self, name: str, run: Run, end: End) -> list[int]:
-        """Gives up the last rows of a run that are parked: the first ones go last, because others wait for those."""
+        """Give up the last parked rows of a run; the first go last, because others wait for them."""
         with self.transaction() as (connection, memory):
             bounds = {"first": run[0], "last": run[1], "limit": PIECE_ROWS}
             rows = self.ask(connection, "parked_last", output=name, **bounds)
@@ -260,5 +263,5 @@ End = Callable[[Iterable[int]], Mapping[int, Outcome]]
 
 
 def warn_of_given_up(records: Iterable[int], why: Reason, note: str) -> dict[int, Outcome]:
-    """Warn of rows that somebody gives up for an output."""
+    """Make warnings for rows given up for an output."""
     return {row: Outcome(position=(row,), status=Status.WARNING, reason=why, note=note) for row in records}

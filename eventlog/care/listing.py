@@ -94,7 +94,7 @@ class Filters(Choice, frozen=True, kw_only=True):
 
 
 def _contains(words: str) -> str:
-    """Write the pattern of LIKE for what has these words, in small letters."""
+    """Write the LIKE pattern for these words, in lower case."""
     escaped = words.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
     return f"%{escaped}%"
 
@@ -138,7 +138,7 @@ def listing(
     limit: int = PAGE_ROWS,
     width: int = WIDTH_CHARACTERS,
 ) -> Listing:
-    """Read a page of the filtered rows; `numbered` means that the log has an index of its numbers."""
+    """Read a page of filtered rows; `numbered`: the log has an index of its numbers."""
     by_block = not (numbered or filters.waiting) and reads_by_block(log)
     page: list[LogRow] = []
     end = monotonic() + PATIENCE_SECONDS
@@ -240,11 +240,10 @@ def follow(
     width: int,
     pause: Callable[[float], object],
 ) -> Iterator[LogRow]:
-    """Yield the newest rows, then every row that comes or changes, for ever; `pause` is given the seconds
-    until the next look.
+    """Yield the newest rows, then all new or changed rows, for ever; `pause` waits for the next
+    look.
 
-    A look reads the log's newest rows, which may take long where there is no index; nine tenths of
-    the time are pauses.
+    A look reads the log's newest rows, slow without an index; nine tenths of the time are pauses.
     """
     seen: dict[int, LogRow] = {}
     rows = newest(log, filters, limit=limit, width=width)

@@ -58,7 +58,7 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
 
 
 def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
-    """List the outputs with their state: those of the configuration, and others that keep rows waiting."""
+    """List outputs with their state: configured ones, and others keeping rows."""
     with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow = read_flow(connection, log, settings)
@@ -99,7 +99,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
 
 
 def _unread(connection: Connection, log: Log) -> dict[str, dict[str, int]]:
-    """Count the rows of each output whose table cannot be read."""
+    """Count the rows of each output with an unreadable table."""
     unread: dict[str, dict[str, int]] = {}
     for output, reason, rows, *_ in log.rows(connection, log.query("parked_reasons")):
         if reason in FAULTS:
@@ -108,9 +108,9 @@ def _unread(connection: Connection, log: Log) -> dict[str, dict[str, int]]:
 
 
 def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str = "") -> bool:
-    """Lets nothing go to an output until somebody resumes it; whether it was not paused already.
+    """Pause an output until it is resumed; return True if it was not paused.
 
-    One that the log has a place for is paused too where the configuration lacks it.
+    One with a place in the log is paused even if the configuration lacks it.
     """
     journal = CaredJournal(log)
     with journal.transaction() as (connection, memory):
@@ -132,9 +132,7 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
 
 
 def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) -> bool:
-    """Lets documents go to an output again, however far it is behind; whether it was paused, or rows
-    waited because something was restored.
-    """
+    """Resume an output however far behind; return True if it was paused or held by a restore."""
     marks, journal = Marks(log), CaredJournal(log)
     # Nobody settles meanwhile: it is as far behind as we say.
     with journal.transaction() as (connection, memory):
@@ -158,10 +156,9 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
 
 
 def try_now(log: Log, name: str, configured: Collection[str]) -> None:
-    """Ends the waits of an output: what its receiver did not take may go again, and the publisher
-    tries it at once.
+    """End the waits of an output, so that the publisher tries it at once.
 
-    UsageError where nothing goes to it, because it is paused or no publisher has worked with it.
+    UsageError if it is paused or no publisher has worked with it.
     """
     refuse_unknown(name, configured)
     marks, journal = Marks(log), CaredJournal(log)
@@ -182,10 +179,7 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
 
 
 def find_kept_for(log: Log, name: str) -> Stretches:
-    """Find the rows that would be given up for an output.
-
-    Raise UsageError for one that the journal does not know.
-    """
+    """Find the rows to be given up for an output; raise UsageError if the journal does not know it."""
     kept = CaredJournal(log).find_kept_for(name)
     if kept is None:
         hint = "`eventlog outputs list` shows the outputs, and how many rows each is behind."
@@ -199,11 +193,10 @@ def find_kept_for(log: Log, name: str) -> Stretches:
 def skip(
     log: Log, name: str, numbers: Stretches | None, *, by: str, why: str = "", delete_from_log: bool = False
 ) -> int:
-    """Gives up rows that an output lacks, or all of them; how many.
+    """Give up rows an output lacks, or all of them; return how many.
 
-    They end with a warning once no output lacks them.
-
-    Rows that are being delivered to a target that can be asked stay: it says itself what it has.
+    They end with a warning once no output lacks them. Rows being delivered to a target that can be
+    asked stay: it tells itself what it has.
     """
     find_kept_for(log, name)
     if is_conversion(log, name):
@@ -223,12 +216,10 @@ def forget(
     by: str,
     delete_from_log: bool = False,
 ) -> int:
-    """Gives up an output that is not configured any more, and what is kept for it.
+    """Give up an output no longer configured, with its rows; return how many.
 
-    How many rows that was.
-
-    The rows of the last output that a log has are not given up: whoever publishes next begins with
-    them. Nor are those of a conversion: they wait again.
+    The rows of a log's last output are kept: whoever publishes next begins with them. So are those
+    of a conversion: they wait again.
     """
     if is_conversion(log, name):
         return FreedConversions(log).free(name)
@@ -249,7 +240,7 @@ def forget(
 
 
 def is_conversion(log: Log, name: str) -> bool:
-    """Return True for a conversion that has not marked its rows."""
+    """Return True for an unfinished conversion."""
     with log.moment() as connection:
         return name in conversions(connection, log)
 

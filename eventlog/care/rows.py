@@ -32,9 +32,7 @@ Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def retry_in_transaction(work: Work) -> Work:
-    """Lets a function whose first argument is the log, and which does all in one transaction, be
-    tried again.
-    """
+    """Retry a function of one transaction, with the log as its first argument."""
 
     # A transaction that was stopped has left nothing, and each try has waited as long as its
     # session may.
@@ -52,7 +50,7 @@ def retry_in_transaction(work: Work) -> Work:
 
 
 def was_stopped_by_lock(log: Log, error: SourceError) -> bool:
-    """Return True if somebody else held a lock that a statement needed."""
+    """Return True if another session's lock stopped a statement."""
     return is_held_up(log.dialect, error.__cause__)
 
 
@@ -182,7 +180,7 @@ class HeldRows(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Write the message about outputs that do not wait; nothing where all do."""
+        """Write the message about outputs that do not wait; empty if all do."""
         if not self.late:
             return ""
         return f"{', '.join(self.late)}: a row of these is being delivered, and is not kept from there."
@@ -193,7 +191,7 @@ TOLD_ROWS: Final = 3
 
 
 def tell_states(log: Log, runs: Sequence[Run]) -> str:
-    """Tell what the rows are for which nothing could be done: not there, waiting, or with a status."""
+    """Describe rows that could not be changed: missing, waiting, or with a status."""
     told = []
     with log.transaction() as connection:
         for first, last in runs[:TOLD_ROWS]:
@@ -245,11 +243,9 @@ def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
 
 
 def leave_before_deletion(connection: Connection, log: Log, numbers: Sequence[int]) -> None:
-    """Takes rows out of the journal that wait and are about to be deleted, in the transaction that
-    does that.
+    """Remove waiting rows from the journal in the transaction about to delete them.
 
-    Rows with a letter are in no table of the journal, and whoever deletes only such ones need not
-    ask.
+    Rows with a status are in no table of the journal, so deleting only those needs no call.
     """
     journal = CaredJournal(log)
     memory = journal.join_transaction(connection)

@@ -96,7 +96,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Whether triggers of ours write into the log."""
 
     def next_step(self) -> str:
-        """Choose the command that a reader will want next."""
+        """Choose the reader's most likely next command."""
         if self.failing or self.triggers:
             return "eventlog check"
         if not self.is_tracked and not any(self.rows.values()):
@@ -117,7 +117,7 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield repr(letter), count, "ignored: only N is ever picked up"
 
     def sentences(self) -> Iterator[str]:
-        """Yield the facts that deserve words."""
+        """Yield the facts worth a sentence."""
         # Without one, the next sentence says that none works.
         if self.publisher is not None:
             yield _of_publisher(self.publisher)

@@ -56,7 +56,7 @@ class JournalReading(Struct, frozen=True, kw_only=True):
 
 
 def read_journal(connection: Connection, log: Log) -> JournalReading:
-    """Reads the tables; it looks up each row that waits or is sealed, so it is for people and not for every cycle."""
+    """Read the tables and look up each waiting or sealed row: for people, not for every cycle."""
 
     def ask(query: str, **values: Any) -> list[tuple[Any, ...]]:
         return log.rows(connection, log.query(query), values)
@@ -94,7 +94,7 @@ def damages(reading: JournalReading) -> Iterator[Damage]:
 
 
 def _unreadable(reading: JournalReading) -> Iterator[Damage]:
-    """Yield columns that no publisher can read."""
+    """Yield columns no publisher can read."""
     for row in reading.outputs:
         yield from _damage_if_unreadable(JournalRow.read, row)
     for number, records, _ in reading.batches:
@@ -170,7 +170,7 @@ def _outputs(reading: JournalReading) -> Iterator[Damage]:
 
 
 def _go_on(name: str, restored: int | None) -> str:
-    """Say how an output goes on that does not agree with its target, since one of them was restored."""
+    """Explain how an output continues after a restore left it in disagreement with its target."""
     resume = f"`eventlog outputs resume {name!r}`"
     if restored is None:
         return f"`eventlog verify` shows what differs; {resume} ends this warning."
@@ -182,7 +182,7 @@ def _go_on(name: str, restored: int | None) -> str:
 
 
 def _find_settled_parked_rows(reading: JournalReading) -> Iterator[Damage]:
-    """Yield rows that the journal waits for, and that wait no longer in the log."""
+    """Yield rows the journal waits for although the log does not."""
     for output, first, rows in reading.parked_settled:
         yield _describe_gone_rows(
             f"{reading.tables['parked']} has {count_words(rows, 'row')} waiting for {output}", rows, first

@@ -24,9 +24,8 @@ def check(
     read: Callable[[], Config],
     clock: Callable[[], dt.datetime] | None = None,
 ) -> Iterator[Point]:
-    """Yield every point in the order in which they build on each other.
-
-    Points that need a failed part are left out.
+    """Yield every point in the order they build on each other; points needing a failed part are
+    left out.
 
     `clock` is this machine's time in UTC.
     """
@@ -96,10 +95,7 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
 
 
 def _policies(engine: Engine, config: Config) -> Iterator[Point]:
-    """Check that tables and attributes named by policies are there.
-
-    Without policies there is no point.
-    """
+    """Check that tables and attributes in policies exist; no point without policies."""
     from eventlog.config.build import catalog_of
 
     policies = policies_of(config)
@@ -109,7 +105,7 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
 
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:
-    """Check that the schema of the captured tables is there; nothing where none is named."""
+    """Check that the schema of captured tables exists; no point if none is named."""
     from eventlog.sql.reflect import refuse_unknown_schema
 
     if schema is not None and refuse_unknown_schema(engine, schema):

@@ -19,7 +19,7 @@ from eventlog.sql.names import LogNames
 
 
 def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Check that an index leads to the rows that wait, and else give the statement that makes one."""
+    """Check for an index of waiting rows; otherwise give the statement to make it."""
     from sqlalchemy import inspect
 
     with engine.connect() as connection:
@@ -38,8 +38,8 @@ def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Give the statement that makes an index of the processed rows, where lists need it to have the newest
-    rows first.
+    """Give the statement for an index of processed rows, if lists need one to read the newest
+    first.
     """
     dialect = dialect_of(engine)
     if not offers(dialect, "make_number_index"):
@@ -55,14 +55,14 @@ def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:
-    """Write the statement that makes an index as `install` would have made it."""
+    """Write the statement making an index as `install` would have."""
     index = dialect.quote(dialect.beside(dialect.shorten_name(f"{log.table}{ending}"), log.table))
     return " ".join(statement(dialect, query, **log_holes(dialect, log), index=index).split())
 
 
 def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
-    """Return True if an index leads to all rows that wait: by their status first, or because it holds
-    those of a few letters only.
+    """Return True if an index covers all waiting rows: status first, or only rows of a few
+    statuses.
     """
     dialect = dialect_of(connection)
     if dialect.waiting_number is not None:

@@ -100,7 +100,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
 
 
 def gives_rights(engine: Engine, *, other: bool = False) -> str:
-    """Write the command that gives the connected user its missing rights.
+    """Write the command granting the connected user its missing rights.
 
     Another login than the publisher's only reads.
     """
@@ -127,7 +127,7 @@ def _companions(engine: Engine, names: LogNames) -> Point:
 
 
 def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """Tries every kind of statement that a publisher runs, on no row."""
+    """Try every kind of statement a publisher runs, on no row."""
     dialect = dialect_of(engine)
     missing: set[str] = set()
     reading = reading_engine(engine, config.source.reader)
@@ -159,10 +159,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
 
 
 def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
-    """Map tables that a publisher could not read to the messages.
-
-    Return nothing where the journal cannot be read, which was reported already.
-    """
+    """Map tables a publisher could not read to the messages; empty if the journal is unreadable."""
     log = Log(engine, names)
     try:
         with log.moment() as connection:
@@ -257,9 +254,9 @@ def snapshot_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """Check that each row has a number of its own, and that later changes of an object get higher ones.
+    """Check that each row has its own number, and later changes of an object higher ones.
 
-    Where times order the log, the second is not asked.
+    Where times order the log, the second is not checked.
     """
     yield from points("numbers", lambda: _odd(engine, names))
     if config.publisher.handle_future_events:
@@ -277,10 +274,7 @@ def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[P
 
 
 def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Yield rows that a mark cannot mean alone.
-
-    Of a log that eventlog made only the waiting rows are looked at.
-    """
+    """Yield rows whose number a mark could confuse; of our own logs only waiting rows."""
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
     with transaction(engine, "The event log") as connection:

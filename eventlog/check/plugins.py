@@ -14,7 +14,7 @@ from eventlog.core.registry import GROUPS, Offer, load_offer, offers, problem
 
 
 def plugin_points(config: Config) -> Iterator[Point]:
-    """Yield a line for each plug-in that is not eventlog's own, then the findings of each check."""
+    """Yield a line for each foreign plug-in, then the findings of each check."""
     for group in GROUPS:
         for offer in offers(group):
             if offer.is_ours:

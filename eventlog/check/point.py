@@ -85,9 +85,9 @@ def findings(
     parameters: Mapping[str, Any] | None = None,
     names: LogNames | None = None,
 ) -> Iterator[Point]:
-    """Report what a query of check.sql finds, a line each; `names` fill its holes.
+    """Report each row found by a query of check.sql; `names` fill its holes.
 
-    A database that has no such query has no such point.
+    A database without the query has no such point.
     """
     if not offers(dialect_of(engine), query):
         return

@@ -56,7 +56,7 @@ def _pooler(engine: Engine) -> Iterator[Point]:
 
 
 def version_point(dialect: Dialect, version: tuple[int, ...], product: str) -> Point:
-    """Check that this version of eventlog was tried on such a server."""
+    """Check that this eventlog was tried on such a server version."""
     if version >= dialect.oldest_server:
         return ok("server", product)
     oldest = ".".join(map(str, dialect.oldest_server))
@@ -123,10 +123,7 @@ def time_points(engine: Engine, names: LogNames, beyond: int | None, *, future: 
 
 
 def judge_clock(seconds: Sequence[float], *, future: bool) -> str | None:
-    """Explain rows that are so far ahead of the clock, the newest first.
-
-    Return None for a right clock.
-    """
+    """Explain rows too far ahead of the clock, newest first; None for a right clock."""
     if any(abs(ahead) <= NEAR_SECONDS for ahead in seconds):
         return None
     for ahead in seconds:

@@ -43,7 +43,7 @@ A trigger that fails the writers of its table is no better.
 
 
 def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Yield a line for each trigger that is not current, or one that says how many are."""
+    """Yield a line for each outdated trigger, or one with the number of current ones."""
     with engine.connect() as connection:
         log = locate_log(connection, names)
         asked = {owner: tracked.options for owner, tracked in read_registry(connection, log).items()}
@@ -76,7 +76,7 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def _report_unconfirmed(engine: Engine, log: LogNames) -> Iterator[Point]:
-    """Report tables that have another number than the one that was tracked, as in a restored database."""
+    """Report tables with another number than when tracked, as in a restored database."""
     with engine.connect() as connection:
         for table, known in list_tracked_tables(connection, log):
             if known.relation is None or read_relation(connection, table.schema, table.name) == known.relation:
@@ -91,8 +91,8 @@ def _report_unconfirmed(engine: Engine, log: LogNames) -> Iterator[Point]:
 
 
 def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Warn of each table whose triggers followed its last change later: changes of new columns may be
-    missing.
+    """Warn of each table whose triggers followed its last change late: changes of new columns may
+    be missing.
     """
     with engine.connect() as connection:
         known = latest(read_history(connection, with_schema(connection, names)))
@@ -115,7 +115,7 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def not_followed(log: Log) -> dict[str, str]:
-    """Map tables that the publisher could not follow to the cause; none where the log has no marks to ask."""
+    """Map tables the publisher could not follow to the cause; empty if the log has no marks."""
     try:
         with log.transaction() as connection:
             noted = Marks(log).get(connection, NOT_FOLLOWED)
@@ -125,9 +125,7 @@ def not_followed(log: Log) -> dict[str, str]:
 
 
 def mending(trigger: TriggerState, options: TriggerOptions) -> str:
-    """Write the command that makes the triggers of this class current, with the options that they
-    were made with.
-    """
+    """Write the command to make a class's triggers current, with their options."""
     if trigger.state is TriggerCondition.STRAY:
         return shlex.join(["eventlog", "untrack", trigger.owner])
     # All options are named, so that a DBA sees what is asked for.
@@ -135,7 +133,7 @@ def mending(trigger: TriggerState, options: TriggerOptions) -> str:
 
 
 def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Iterator[Point]:
-    """Say what the log can tell of transactions, where an output asks for them."""
+    """Report the transactions the log can tell, if an output asks for them."""
     if all(output.format == "xds" for output in config.output):
         return
     if names.transaction is not None:
@@ -148,7 +146,7 @@ def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Ite
 
 
 def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """Warn of each table whose style cannot give images, where change tables or messages are written."""
+    """Warn of each table whose style cannot give images, if change tables or messages need them."""
     formats = sorted({output.format for output in config.output} - {"xds"})
     if not formats:
         return
@@ -164,9 +162,9 @@ def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
 
 
 def key_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Report keys of which a table takes several spellings for one row, and the log two objects.
+    """Report keys with several spellings for one row of a table: the log would have two objects.
 
-    Our triggers write a key as it stands in the table; who else writes rows of the log has to do so too.
+    Our triggers write a key as the table has it; other writers of rows have to do so too.
     """
     with engine.connect() as connection:
         for table in list_tracked(connection, with_schema(connection, names)):
@@ -194,7 +192,7 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
 
 
 def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point]:
-    """Warn of each part that is a member of a role with power: `rights` made installers such members once."""
+    """Warn of each part in a powerful role: `rights` once made installers members of such."""
     with engine.connect() as connection:
         dialect = dialect_of(engine)
         place = {"place": registry_place(dialect, log)}
@@ -228,7 +226,7 @@ waits for.
 
 
 def unseen_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Report changes that fired no trigger, where the catalog shows some."""
+    """Report changes that fired no trigger, as far as the catalog shows them."""
     fine = "no captured table was truncated since its last statistics, and no partition of one changed within 30 days"
     yield from findings(engine, "unseen", "unseen_states", f"{fine}; dropped partitions are not seen here", None, names)
 
@@ -238,7 +236,7 @@ MOST_SHOWN_TABLES: Final = 5
 
 
 def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """Report tables that the publisher's own user may write to.
+    """Report tables the publisher's own user may write to.
 
     A trial of everything with one user sees no document otherwise.
     """
@@ -265,7 +263,7 @@ def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator
 
 
 def _list_writable_tables(engine: Engine, names: LogNames, user: str | None) -> list[str]:
-    """List the captured tables that a user may write to."""
+    """List the captured tables a user may write to."""
     dialect = dialect_of(engine)
     written = []
     with transaction(engine, "The captured tables") as connection:

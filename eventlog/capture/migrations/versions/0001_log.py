@@ -63,7 +63,7 @@ def _is_there(table: str, schema: str | None) -> bool:
 
 
 def _make(table: sa.Table) -> None:
-    """Makes what is missing of a table and its indexes."""
+    """Create the missing parts of a table and its indexes."""
     present = set[str | None]()
     if _is_there(table.name, table.schema):
         indexes = sa.inspect(op.get_bind()).get_indexes(table.name, schema=table.schema)
@@ -81,7 +81,7 @@ def _drop(table: sa.Table) -> None:
 
 
 def _note(names: LogNames, setup: sa.Table, known: dict[str, str], *, adopted: bool) -> None:
-    """Note of whom the log is and how it was asked for, without those that are there."""
+    """Note the log's owner and installation options; keep notes already there."""
     wanted: dict[str, str | None] = {}
     if adopted:
         wanted[ADOPTED] = names.table
