@@ -71,9 +71,7 @@ def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
 
 
 def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
-    """Writes files under names of this process that nobody sees yet, for `show_files` to give them
-    their own.
-    """
+    """Write files under hidden names of this process, for `show_files` to rename."""
     parts = []
     for target, content in files:
         # In the same folder, because a rename is only atomic within a file system; hidden, so that
@@ -138,7 +136,7 @@ def show_files(parts: Sequence[PartialFile], apart: int = 0) -> None:
 
 
 def discard_files(parts: Iterable[PartialFile]) -> None:
-    """Removes hidden files that nobody wants to see any more."""
+    """Remove hidden files no longer wanted."""
     for part in parts:
         # It was renamed already, or the disk refuses this too; the next start tries again.
         with suppress(OSError):
@@ -146,17 +144,13 @@ def discard_files(parts: Iterable[PartialFile]) -> None:
 
 
 def make_empty(path: Path) -> None:
-    """Makes an empty file for a library to write into, so that it is nobody else's from the
-    beginning.
-    """
+    """Make an empty file for a library to write into, so that it belongs to us from the beginning."""
     # O_EXCL refuses what is there already, also a link that somebody has laid.
     os.close(_open_file(path, os.O_EXCL))
 
 
 def protect(entry: Path, folder: Path) -> None:
-    """Gives what a library has made in a folder of ours the rights that it has in the folder where
-    it will be shown.
-    """
+    """Give a file made by a library the rights of the folder where it will be shown."""
     shared = _is_shared(folder)
     if entry.is_dir():
         # The 2 is setgid: what is made in the folder belongs to the folder's group.
@@ -187,10 +181,9 @@ def flush(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Removes what other processes have hidden with `hide_files`.
+    """Remove files hidden by other processes with `hide_files`.
 
-    Whoever calls this has the folder to itself: a writer that is frozen or cut off, and goes on
-    later, finds nothing that it could show.
+    The caller has the folder to itself: a frozen writer that continues later finds nothing to show.
     """
     with os.scandir(folder) as entries:
         hidden = [(entry.path, _part(entry.name)) for entry in entries]

@@ -37,10 +37,10 @@ class Sayer(Protocol):
         """Raise ExpressionError if the column cannot hold the value."""
 
     def nearest(self, column: str, value: Value) -> Value:
-        """Return the nearest value that can be written; None if there is none."""
+        """Return the nearest possible value; None if there is none."""
 
     def holds_several(self, column: str) -> bool:
-        """Return True if the column holds several values that come and go one by one.
+        """Return True if the column holds several values, added and removed one by one.
 
         ExpressionError if its name cannot be written: the change is then refused.
         """
@@ -53,7 +53,7 @@ def write_otherwise(
     on_value: OnValue,
     write: Callable[[Change], Wrote],
 ) -> tuple[Refusal, Wrote | None]:
-    """Refuse a change its format failed on; return the refusal, and what was written instead.
+    """Refuse a change its format failed on; return the refusal and the reduced change's text.
 
     Nothing is written if the fault is not a value's, or if objects with such values are to be
     refused.
@@ -94,7 +94,7 @@ class _Cure:
         self._refusing = on_value == "refuse-object"
 
     def edits(self, change: Change) -> tuple[Edit, ...]:
-        """Return the edits with values that can be written."""
+        """Return the edits reduced to possible values."""
         cured = [self._edit(edit, change.op) for edit in change.edits]
         edits = [edit for edit in cured if edit is not None]
         if self.is_correction(change):
@@ -102,7 +102,7 @@ class _Cure:
         return tuple(edits)
 
     def is_correction(self, change: Change) -> bool:
-        """Say whether the change that brought a value was refused, and all that it brought with it."""
+        """Return True if the change that brought a value was refused, with all it brought."""
         return change.op is Op.MODIFY and self.was_before and self._refusing
 
     def _renew(self, edit: Edit) -> Edit:
@@ -112,7 +112,7 @@ class _Cure:
         return replace(edit, old=ABSENT, reset=True)
 
     def _edit(self, edit: Edit, op: Op) -> Edit | None:
-        """Return the edit with values that can be written; None if there are none."""
+        """Reduce the edit to possible values; None if none are left."""
         old = self._cell(edit.column, edit.old)
         new = self._cell(edit.column, edit.new)
         self.was_before |= old is not edit.old
@@ -144,7 +144,7 @@ class _Cure:
         return ExpressionError("; ".join(faults[:NAMED_VALUES]) + more)
 
     def _cell(self, column: str, cell: CellOrAbsent) -> CellOrAbsent:
-        """Return the part of a cell that can be written; ABSENT if none."""
+        """Reduce a cell to possible values; ABSENT if none are left."""
         if cell is None or cell is ABSENT:
             return cell
         if not isinstance(cell, tuple):
@@ -205,7 +205,7 @@ _late = re.compile(r"infinity|\d{5,}-.*|24:00.*|\d{3,}:.*", re.IGNORECASE).fullm
 
 
 def side_of(value: Value) -> BeyondSide | None:
-    """Return the side on which a time lies outside the years 1 to 9999 or a day's hours; None if
+    """Return the side of the years 1 to 9999, or of a day's hours, a time is beyond; None if
     unknown.
     """
     if not isinstance(value, str):

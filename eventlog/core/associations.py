@@ -36,7 +36,7 @@ class Association(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is to be kept."""
+        """Return True if nothing is to be kept."""
         return self.id is None and not self.awaiting
 
 
@@ -47,15 +47,15 @@ class AssociationTable:
     """What the log keeps of one output. One that keeps nothing, until there is a log."""
 
     def read(self, objects: Collection[str]) -> Mapping[str, Association]:
-        """Read what is kept of these objects."""
+        """Read the associations of these objects."""
         return {}
 
     def read_awaited(self) -> Mapping[str, Association]:
-        """Read all objects for which somebody waits."""
+        """Read all objects with something waiting for them."""
         return {}
 
     def find(self, id: str) -> str | None:  # noqa: A002  # as SCIM calls it
-        """Find the object that a receiver calls so."""
+        """Find the object with this id at the receiver."""
         return None
 
 
@@ -75,7 +75,9 @@ class Associations:
         self._unwritten: dict[str, Association] = {}
 
     def serve(self, table: AssociationTable) -> None:
-        """Begin anew with what the log keeps: somebody else may have had the lock, or the log was restored."""
+        """Begin anew with the log's associations: another publisher may have had the lock, or the
+        log was restored.
+        """
         with self._lock:
             self._table = table
             for memory in (self._known, self._objects, self._awaited, self._waits, self._unwritten):
@@ -84,7 +86,7 @@ class Associations:
                 self._remember(name, kept)
 
     def read(self, objects: Collection[str]) -> None:
-        """Read what is kept of these objects, in one go, so that nobody asks for one after the other."""
+        """Read the associations of these objects at once, so that nobody reads them one by one."""
         with self._lock:
             unknown = [name for name in objects if name not in self._known]
             if not unknown:
@@ -97,13 +99,13 @@ class Associations:
                 self._remember(name, kept.get(name, NOTHING))
 
     def find(self, name: str) -> str | None:
-        """Find what the receiver calls an object; None where it does not know it."""
+        """Return an object's id at the receiver; None if unknown."""
         with self._lock:
             self.read([name])
             return self._known[name].id
 
     def find_object(self, id: str) -> str | None:  # noqa: A002  # as SCIM calls it
-        """Find the object that the receiver calls so."""
+        """Find the object with this id at the receiver."""
         with self._lock:
             name = self._objects.get(id)
             if name is None:
@@ -114,7 +116,7 @@ class Associations:
             return name
 
     def keep(self, name: str, id: str | None, *, over: bool = False) -> None:  # noqa: A002  # as SCIM calls it
-        """Keep what the receiver calls an object, or that it has none; whether the object is over."""
+        """Keep an object's id at the receiver, None for none; `over`: the object has ended."""
         with self._lock:
             self.read([name])
             former = self._known[name]
@@ -122,7 +124,7 @@ class Associations:
                 self._write(name, Association(id, former.awaiting, over))
 
     def find_or_await(self, name: str, awaiting: Awaiting) -> str | None:
-        """Find what the receiver calls an object, or have somebody wait for it."""
+        """Return an object's id at the receiver, or let `awaiting` wait for it."""
         with self._lock:
             self.read([name])
             known = self._known[name]
@@ -155,24 +157,24 @@ class Associations:
                 self._write(name, Association(known.id, left, known.over))
 
     def waiting_of(self, name: str) -> list[tuple[str, Awaiting]]:
-        """List for which objects an object waits."""
+        """List the objects an object waits for."""
         with self._lock:
             others = sorted(self._waits.get(name, ()))
             waited = [(other, awaiting) for other in others for awaiting in self._known[other].awaiting]
             return [(other, awaiting) for other, awaiting in waited if awaiting.object == name]
 
     def awaiting(self, name: str) -> tuple[Awaiting, ...]:
-        """List who waits for an object."""
+        """List those waiting for an object."""
         with self._lock:
             return self._known.get(name, NOTHING).awaiting if name in self._awaited else ()
 
     def unwritten(self) -> dict[str, Association]:
-        """Give what the log has not got yet."""
+        """Return associations not yet in the log."""
         with self._lock:
             return dict(self._unwritten)
 
     def note_entered(self, written: Mapping[str, Association]) -> None:
-        """Know that the log has got this."""
+        """Note that the log has these associations."""
         with self._lock:
             for name, association in written.items():
                 if self._unwritten.get(name) == association:

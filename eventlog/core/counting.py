@@ -86,7 +86,7 @@ def _number_by_table(change: Any, former: Count, last: bool) -> tuple[Count, Any
 
 
 def counts_after(before: TransactionCounts, cut: Iterable[CutTransaction]) -> dict[int, Count]:
-    """Count how much of each transaction is published once a document is there that cuts these."""
+    """Return the counts of each transaction after a document that cuts these."""
     counts = dict(before)
     for part in cut:
         counts.pop(part.id, None)
@@ -98,10 +98,10 @@ def counts_after(before: TransactionCounts, cut: Iterable[CutTransaction]) -> di
 def find_left_over(
     changes: Iterable[Change], written_by_output: Sequence[Sequence[Countable]], going_on: Collection[int]
 ) -> list[Change]:
-    """Find the changes left for the next batch: of each transaction that goes on the last published one.
+    """Find the changes left for the next batch: the last published one of each open transaction.
 
-    `written_by_output` has the changes written for each output that counts. Later changes of the same
-    objects are left with them.
+    `written_by_output` has the changes written for each output that counts. Later changes of the
+    same objects are left with them.
     """
     lasts: set[Position] = set()
     for written in written_by_output:

@@ -19,7 +19,7 @@ _BEGINNINGS: Final = {
 
 
 def tell_form(data: bytes) -> str | None:
-    """Tell what a file is by its beginning, where it is no text in UTF-8 for a reason that can be told."""
+    """Recognize a file by its beginning, if it is not UTF-8 for a known reason."""
     for beginning, told in _BEGINNINGS.items():
         if data.startswith(beginning):
             return told

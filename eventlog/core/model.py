@@ -361,7 +361,7 @@ class Outcomes(Sequence[Outcome]):
 
 
 def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
-    """Return the outcomes that may be other than simply published."""
+    """Return the outcomes other than simply published."""
     if isinstance(outcomes, Outcomes):
         return outcomes.others.values()
     return outcomes
@@ -412,7 +412,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> Reason:
-        """Return the reason with which its events end."""
+        """Return the reason of its events."""
         if self.filtered:
             return Reason.FILTERED
         return Reason.ALTERED if self.partial else Reason.REFUSED

@@ -66,12 +66,12 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
 
     @property
     def places(self) -> Places:
-        """Return the kind of places that steps may name, its name, and topics in other use."""
+        """Return the kind of its places, their name, and topics in other use."""
         return None, "this output", ()
 
 
 def refuse_name(key: str, name: str) -> None:
-    """Refuses what is no name, or what would be taken for something else."""
+    """Refuse a text that is no name, or could be taken for something else."""
     if _named(name) is None:
         raise ConfigError(f"{key} is {visible(name)!r}; a name has {NAME_RULE}.")
     if name == "decided":

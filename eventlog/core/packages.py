@@ -40,14 +40,14 @@ def is_there(module: str) -> bool:
 
 
 def require(what: str, *modules: str) -> None:
-    """Raise ConfigError if one of the modules `what` needs is missing."""
+    """Raise ConfigError if `what` lacks one of these modules."""
     for module in modules:
         if not is_there(module):
             raise missing(what, module)
 
 
 def installing(extra: str) -> str:
-    """Write the command that installs an extra, by name: right wherever eventlog came from."""
+    """Write the command installing an extra, right however eventlog was installed."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -63,7 +63,9 @@ def installing(extra: str) -> str:
 
 
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
-    """Make the error for `what` lacking a module, with the remedy; `further` are other extras by module."""
+    """Make the error for a missing module, with the remedy; `further` are other extras by module.
+    44 Read the offers of all packages on Python's path; of two copies the first counts.
+    """
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
     hint = "Install it where eventlog runs."
     if extra:

@@ -58,7 +58,9 @@ def read_points() -> Iterator[OfferedValue]:
 
 
 def _packages(place: str) -> Iterator[tuple[str, Read]]:
-    """Finds the packages in a folder or an archive: the name of each one's notes, and what reads a file of them."""
+    """Find the packages in a folder or an archive: the name of each one's notes, and a reader of
+    its files.
+    """
     for path in sorted(path for end in ABOUT for path in glob(f"{escape(place)}/*{end}")):  # noqa: PTH207  # each command asks
         yield path.rpartition("/")[2], partial(_read, path)
     if _is_file(place):

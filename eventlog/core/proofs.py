@@ -33,7 +33,7 @@ class LastProof(Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> int:
-        """Count the objects that differ."""
+        """Count the differing objects."""
         return self.missing + self.extra + self.value + self.double
 
     @property
@@ -48,7 +48,7 @@ class LastProof(Struct, frozen=True, kw_only=True):
 
     @property
     def by_kind(self) -> dict[str, int]:
-        """Count the objects that differ by kind of difference."""
+        """Count the differing objects by kind of difference."""
         return {"missing": self.missing, "extra": self.extra, "value": self.value, "double": self.double}
 
     @property

@@ -118,13 +118,13 @@ def table_named(name: str) -> TablePlugin:
 
 
 def steps_plugin() -> StepsPlugin:
-    """Load the plug-in that applies the steps of outputs."""
+    """Load the plug-in for the steps of outputs."""
     plugin: StepsPlugin = _load_named("steps", "policies")
     return plugin
 
 
 def streams_plugin() -> StreamsPlugin:
-    """Load the plug-in that publishes a change stream."""
+    """Load the plug-in for publishing a change stream."""
     plugin: StreamsPlugin = _load_named("streams", "captured")
     return plugin
 

@@ -171,7 +171,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def loggable(self) -> dict[str, Attribute]:
-        """Map every attribute that a field event may name, key columns included."""
+        """Map every attribute of field events, key columns included."""
         own = [self.own_attribute(column) for column in self.key_columns]
         left_out = {attribute.name: attribute for attribute in self.left_out}
         # An attribute that is captured counts before one of the same name that is left out.
@@ -241,7 +241,7 @@ class Catalog:
         return match
 
     def class_named(self, schema: str | None, name: str) -> Table | None:
-        """Find the class of this name, of this schema if several have it; None if that stays open."""
+        """Find the class by name, by schema if several have it; None if ambiguous."""
         folded = self.fold(name)
         own = self._by_name.get(self.fold(write_name(schema, name))) if schema else self._bare.get(folded)
         match = own or self._by_name.get(folded)

@@ -39,7 +39,7 @@ class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Catalog:
-    """Reads a schema file; DataError names the place that is wrong."""
+    """Read a schema file; raise DataError naming the wrong place."""
     if isinstance(text, bytes) and (form := tell_form(text)):
         raise DataError(f"{origin} {form}.")
     try:
@@ -74,7 +74,7 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
 
 
 def catalog_to_json(catalog: Catalog) -> bytes:
-    """Writes the schema file that `catalog_from_json` reads, indented for people."""
+    """Write a schema file for `catalog_from_json`, indented for people."""
     former = catalog.former
     known = former.known if former is not None and (former or former.images) else ()
     definitions = [

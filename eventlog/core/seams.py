@@ -162,10 +162,10 @@ class Lane(Protocol):
         """Deliver documents as a sink does."""
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Release its resources."""
 
     def break_off(self) -> None:
-        """Ends from another thread what is on its way: `commit` fails until `close` was called."""
+        """Interrupt the work from another thread: `commit` fails until `close` was called."""
 
 
 class LateAnswer(Struct, frozen=True, kw_only=True):
@@ -251,12 +251,12 @@ class Sink(Protocol):
         """
 
     def last(self) -> str:
-        """Return the id of the last durable document, from which numbers go on; "" if there is none."""
+        """Return the id of the last durable document, to number from; "" if there is none."""
 
     def resolve(self, plan: str) -> Resolved:
-        """Says what the target has of a plan, "" for none; asked after `open`, and after any error.
+        """Find how much of a plan the target has; "" for none. Called after `open` and any error.
 
-        What was begun to be shown is finished, and hidden remains of all other plans are removed.
+        A plan begun to be shown is finished; hidden remains of all others are removed.
         """
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
@@ -273,4 +273,4 @@ class Sink(Protocol):
         """
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Release its resources."""

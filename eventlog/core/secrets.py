@@ -113,7 +113,7 @@ def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
-    """Write as an escape everything that a terminal would obey; with `lines` keep line ends.
+    """Escape a terminal's control characters; with `lines` keep line ends.
 
     In JSON the escape is JSON's own, so that a reader gets the original text.
     """
@@ -124,7 +124,7 @@ def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
 
 
 def make_readable(text: str) -> str:
-    """Make text fit to be read anywhere: without secrets, and nothing that a terminal obeys."""
+    """Make text safe to show: no secrets, no control characters."""
     return visible(mask_secrets(text))
 
 
@@ -155,7 +155,7 @@ def decode_percents(text: str) -> str:
 
 
 def _hide(text: str) -> str:
-    """Hide secrets of web addresses, passwords in other URLs, and what stands behind a secret's name."""
+    """Hide secrets of web addresses, passwords in other URLs, and values behind a secret's name."""
     if "://" in text:
         text = _web_address.sub(_hide_in_address, text)
     if "@" in text:
@@ -199,10 +199,10 @@ class AddressPiece(Struct, frozen=True):
 
 
 def cut_address(address: str) -> Iterator[AddressPiece]:
-    """Cut an address of http or https into pieces, and say which are secret.
+    """Cut an address of http or https into pieces, secret ones marked.
 
-    The login, every value of the query and the fragment are: what a receiver calls its key, nobody
-    knows.
+    The login, every value of the query and the fragment are secret: nobody knows how a receiver
+    names its key.
     """
     scheme, sign, rest = address.partition("://")
     yield AddressPiece(scheme + sign)

@@ -63,7 +63,7 @@ def type_name(sql_type: str) -> str:
 
 
 def longest(sql_type: str) -> int | None:
-    """Read the length that a type states, as 64 of `varchar(64)`; None where it states none."""
+    """Read the length in a type, as 64 of `varchar(64)`; None without one."""
     match = _arguments.search(sql_type)
     words = match[1].split() if match else []
     return int(words[0]) if words and words[0].isdigit() else None

@@ -18,8 +18,8 @@ def write_name(schema: str | None, name: str) -> str:
 
 
 def read_name(text: str) -> tuple[str, str]:
-    """Read the schema, which may be empty, and the table; what `write_name` has not written is cut at
-    its last dot.
+    """Read a schema, perhaps empty, and a table; a text not by `write_name` is split at its last
+    dot.
     """
     match = _pair.fullmatch(text) if '"' in text else None
     if match is None:

@@ -42,7 +42,7 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
 
     @classmethod
     def parse(cls, text: str) -> TableKey:
-        """Reads a key; KeySyntaxError names the column of the first character that does not fit."""
+        """Read a key; raise KeySyntaxError with the column of the first wrong character."""
         return parse(text)
 
     @classmethod
@@ -73,7 +73,7 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
 
 
 def parse(text: str) -> TableKey:
-    """Reads a key; KeySyntaxError names the column of the first character that does not fit."""
+    """Read a key; raise KeySyntaxError with the column of the first wrong character."""
     if simple(text):
         name, _, value = text.partition("=")
         # Such a key is its own canonical form.

@@ -28,7 +28,7 @@ class Span(Protocol):
         """Begin a span in it."""
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that carry the trace elsewhere."""
+        """Return the headers to carry the trace elsewhere."""
 
     def end(self, ended: int, failure: BaseException | None, attributes: Mapping[str, str | int]) -> None:
         """End the span, with its failure if it has one."""
@@ -72,7 +72,7 @@ def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, row
 
 
 def times_of(events: Iterable[Captured]) -> Iterator[float]:
-    """Yield the times of events in seconds since 1970, of those that have one."""
+    """Yield the times of events in seconds since 1970, if they have one."""
     for time in {event.time for event in events if event.time is not None}:
         at = moment(time)
         if at is not None:
@@ -85,7 +85,7 @@ def is_on() -> bool:
 
 
 def step(parent: Span | None, name: str, **attributes: str | int) -> AbstractContextManager[None]:
-    """Run the block in a span within a batch's; without that, in none."""
+    """Run the block in a span of the batch's, if it has one."""
     if parent is None:
         return nullcontext()
     return _step(parent, name, attributes)

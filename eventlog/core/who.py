@@ -15,14 +15,15 @@ HEADERS: Final = {"user": "eventlog.user", "context": "eventlog.context"}
 
 
 def make_who(user: str | None, context: object) -> Who:
-    """Make who is behind a change of what a log says: nobody in particular where it is empty."""
+    """Describe who made a change, from the log; nobody in particular if empty."""
     return Who(_clean(user), _clean(read_context(context)))
 
 
 def read_context(said: object) -> str | None:
-    """Read what a session said as the log has it: a trigger writes the bytes as they are, for to judge them costs its writer.
+    """Read a session's context from the log.
 
-    Bytes that are no UTF-8 are read as Latin 1, in which all are a text.
+    A trigger writes the bytes unchecked, to spare its writer the cost; bytes other than UTF-8 are
+    read as Latin 1.
     """
     if isinstance(said, bytes):
         try:
@@ -33,7 +34,7 @@ def read_context(said: object) -> str | None:
 
 
 def _clean(text: str | None) -> str | None:
-    """Cut a text, without blanks that fill a column, and put � where a character cannot be shown."""
+    """Cut a text, without padding, and put � for characters that cannot be shown."""
     if text is None:
         return None
     text = text[:MOST_CHARACTERS].rstrip(" ")
@@ -43,13 +44,13 @@ def _clean(text: str | None) -> str | None:
 
 
 def who_fields(who: Who | None) -> dict[str, str | None]:
-    """Write who is behind a change as fields of an object, whether it is known or not."""
+    """Write who made a change as fields of an object, known or not."""
     if who is None:
         return {"user": None, "context": None}
     return {"user": who.user, "context": who.context}
 
 
 def who_headers(who: Who | None) -> tuple[tuple[str, bytes], ...]:
-    """Write who is behind a change as headers of a message: those that are known."""
+    """Write who made a change as headers of a message, if known."""
     fields: Mapping[str, str | None] = who_fields(who)
     return tuple([(HEADERS[name], text.encode()) for name, text in fields.items() if text is not None])

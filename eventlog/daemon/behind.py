@@ -64,7 +64,7 @@ class MostBehindWatch:
         self._waited_for: str | None = None
 
     def find_awaited_output(self, lines: Sequence[Line]) -> str | None:
-        """Find the output too far behind, so that the others wait; pause it here if it is to be paused then."""
+        """Find the output too far behind, so that the others wait; pause it here if configured."""
         if not self._most or len(lines) == 1:
             return None
         if monotonic() < self._next_look:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def look(config: Config, engine: Engine) -> Iterator[tuple[Output, Sequence[Document], int]]:
-    """Yield what each output would get in its next turn, and how many rows that is."""
+    """Yield each output's next documents, and the number of rows in them."""
     if config.source.kind != LOG:
         message = "--look shows rows of a log, and this source is a stream."
         raise UsageError(message, hint="`eventlog convert` turns what was captured of a stream into documents.")
@@ -49,7 +49,7 @@ def look(config: Config, engine: Engine) -> Iterator[tuple[Output, Sequence[Docu
 
 
 def _take(journal: JournalReader, output: Output, decider: Decider, limit: int) -> tuple[Take, JournalRow]:
-    """Read the rows that an output would get next; one that has no place yet gets what the foremost one lacks."""
+    """Read an output's next rows; a new output gets those the foremost one lacks."""
     now = journal.now()
     with journal.reading() as view:
         outputs = view.memory.outputs

@@ -123,7 +123,7 @@ class Post:
 
     @property
     def tenure(self) -> Tenure | None:
-        """Return the log that this publisher may write to outputs for, and its epoch; None without the lock."""
+        """Return the tenure of our log; None without the lock."""
         return self.lock.tenure
 
     @property
@@ -168,11 +168,11 @@ class Post:
             self.lock.leave()
 
     def drop(self) -> None:
-        """Lets go of connections, which may be broken, and with them of the post."""
+        """Drop connections, perhaps broken, and with them the post."""
         self.close()
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Release its resources."""
         # Where it could not be left: no thread renews the lease of who has ended.
         self.lock.drop()
         self._end_traces()
@@ -185,7 +185,7 @@ class Post:
         self._traces = None
 
     def guard(self) -> AbstractContextManager[None]:
-        """Tells in our words what goes wrong inside, where it is no transaction, which does so by itself."""
+        """Convert errors inside to ours; transactions do so by themselves."""
         return in_our_words(self.engine, f"The {self.name}")
 
     def lines(self, outputs: Sequence[Output]) -> list[Line]:
@@ -235,17 +235,17 @@ class Post:
                 self._records.warning("output_not_served", output=row.name, paused=row.paused)
 
     def capture(self) -> None:
-        """Captures what comes next in a stream; a log is filled by others."""
+        """Capture the next part of a stream; a log is filled by others."""
 
     def captures_on(self) -> bool:
-        """Captures more, where there may be more; whether there may have been."""
+        """Capture more if there may be more; return True if there may have been."""
         may_be = self.more
         if may_be:
             self.capture()
         return may_be
 
     def sweep(self) -> bool:
-        """Forgets rows that somebody has taken away, or given their letter; whether there were any."""
+        """Forget rows somebody has deleted or given their status; return True if there were any."""
         if self.journal is None or monotonic() < self._next_sweep or not self.journal.anything_waits:
             return False
         began = monotonic()
@@ -264,7 +264,7 @@ class Post:
         self._require_journal().pause(name, write_pause(BY_PUBLISHER, why))
 
     def list_wanted_now(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the outputs among these that somebody wants to be tried at once; each is reported once."""
+        """Return the outputs to be tried at once on request; each is reported once."""
         marks = Marks(self.lock.log)
         with self.lock.log.transaction() as connection:
             wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
@@ -312,7 +312,7 @@ class Post:
         self._require_journal().look(self._decider.round.catalog)
 
     def follow_tables(self) -> None:
-        """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
+        """Check once a poll if triggers fit their tables, and follow if allowed."""
         if monotonic() < self._next_look:
             return
         with self._looking:

@@ -119,7 +119,7 @@ class Publisher:
         self.post.close()
 
     def stop(self) -> None:
-        """Asks for the end; turns that have begun are finished first."""
+        """Ask for the end; turns in progress are finished first."""
         self.stopped.set()
 
     # --- one after the other ----------------------------------------------------------------------
@@ -149,10 +149,10 @@ class Publisher:
             yield self.run_once()
 
     def rounds(self, *, until_empty: bool = False) -> Iterator[Report]:
-        """Turn after turn, resting when nothing was waiting; trouble that may pass is waited out.
+        """Run turn after turn, resting when nothing was waiting; wait out errors that may pass.
 
-        With `until_empty` it ends when nothing is left that can be published now, and at the first
-        trouble that leaves nobody who can go on.
+        With `until_empty` it ends when nothing can be published now, and at the first error after
+        which no output can continue.
         """
         if not until_empty:
             yield from self._live()
@@ -211,7 +211,7 @@ class Publisher:
         return report.fatal or (halts and (report.errors > 0 or report.ended is Status.ERROR))
 
     def _begin(self) -> None:
-        """Makes the lines of work. Only who has the lock knows how far each output is."""
+        """Make the lines of work; only the lock's holder knows how far each output is."""
         if not self._lines:
             self._lines = self.post.lines(self._outputs)
         self.post.follow_tables()
@@ -260,7 +260,7 @@ class Publisher:
         self.vitals.now("stopping")
 
     def _all_turns(self) -> Iterator[Report]:
-        """Turns of all outputs until nobody has anything to do, or only those have that are far behind."""
+        """Run turns of all outputs until only those far behind still have work."""
         tenure = self.post.tenure
         if tenure is None:
             return
@@ -337,7 +337,7 @@ class Publisher:
         )
 
     def _pause(self, line: Line, error: OutputError) -> None:
-        """Pauses an output that no other try mends; raises where none has ever worked here."""
+        """Pause an output with a permanent error; raise it if no output has ever worked here."""
         if len(self._lines) == 1 and not line.has_worked:
             raise error
         self.vitals.note_failure(error)
@@ -406,7 +406,7 @@ class Publisher:
         self._rest.until_next(self._beat, later=max(0.0, min(times) - now), all_held=all_held)
 
     def _beat(self) -> bool:
-        """Lets the heart beat; whether the wait is to end, because a turn has."""
+        """Send a heartbeat; return True if the wait is to end, because a turn has."""
         lines = {line.name: line for line in self._lines}
 
         def note_failure(name: str, error: SinkError) -> None:
@@ -446,7 +446,7 @@ class Publisher:
         self._failures.count = 0
 
     def _wait_out(self, error: MachineError) -> None:
-        """Waits after a failure that may pass, longer each time; any other one goes on to whoever called."""
+        """Wait after an error that may pass, longer each time; raise any other."""
         if isinstance(error, OccupiedError):
             self.journal.warning("seat_lost", post=self.post.name)
             self._let_go()
@@ -465,7 +465,7 @@ class Publisher:
         self._rest.for_seconds(seconds, self._is_asked_now)
 
     def _let_go(self) -> None:
-        """Forgets what depends on connections that may be broken."""
+        """Forget all state of connections that may be broken."""
         self._background.end()
         self.vitals.note_proofs(())
         self._end_lines()

@@ -52,7 +52,7 @@ class Failures:
         return FAILURES.delay(self.count, secrets.SystemRandom().random())
 
     def tell(self, error: MachineError, vitals: PublisherHealth, journal: BoundLogger) -> float:
-        """Says that nothing goes on after one more; the seconds to wait."""
+        """Report a failure; return the seconds to wait."""
         seconds = self.another()
         vitals.note_failure(error)
         journal.warning("failed", error=str(error), attempt=self.count, again_in=round(seconds, 1))
@@ -94,14 +94,14 @@ class CycleWait:
         return self._wakeup is not None
 
     def note_work(self) -> None:
-        """Note a cycle that found rows."""
+        """Note a cycle with rows."""
         if self._wakeup is not None:
             self._wakeup.note_work()
 
     def until_next(self, each: Callable[[], object], *, later: float | None = None, all_held: bool = False) -> None:
-        """Waits for the next cycle; `each` is called meanwhile, and says whether to end the wait.
+        """Wait for the next cycle; `each` is called meanwhile, and returns True to end the wait.
 
-        Rows are offered again `later`, in seconds. `all_held` says that until then nothing is read.
+        Rows are retried `later`, in seconds. `all_held`: until then nothing is read.
         """
         if self.by_time_of_day:
             self._until_time_of_day(each, None if later is None else monotonic() + later)
@@ -114,7 +114,7 @@ class CycleWait:
         self.for_seconds(seconds, each, alert=not all_held)
 
     def for_seconds(self, seconds: float, each: Callable[[], object] = lambda: None, *, alert: bool = False) -> None:
-        """Waits so long; when `alert`, rows that come end the wait."""
+        """Wait so many seconds; when `alert`, new rows end the wait."""
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0 and not self._stopped.is_set():
             if self._step(left, each, alert=alert):
@@ -133,7 +133,7 @@ class CycleWait:
                 return
 
     def _step(self, left: float, each: Callable[[], object], *, alert: bool = False) -> bool:
-        """Waits for a moment and shows that the loop is alive; whether the whole wait is over."""
+        """Wait for a moment and show the loop is alive; return True if the whole wait is over."""
         seconds = min(left, LOOK_SECONDS)
         if alert and self._wakeup is not None:
             if self._wakeup.wait(seconds, self._stopped):
@@ -166,10 +166,10 @@ class Heartbeat:
         failed: Callable[[str, SinkError], None],
         busy: Collection[str] = (),
     ) -> bool:
-        """Beats if it is time; says whether anybody was told. `confirm` fails when somebody else
-        publishes, and `failed` gets the name of each output that does not take it.
+        """Send a heartbeat if it is due; return True if any output got it.
 
-        Those that are `busy` are left out: a turn writes to them, or nothing is well there.
+        `confirm` fails when another publisher has the lock; `failed` gets the name of each output
+        that refuses it. `busy` outputs are left out: a turn writes to them, or they fail.
         """
         if not self._seconds or monotonic() < self._last + self._seconds:
             return False
@@ -233,7 +233,7 @@ class Wakeup:
         self._fruitless_since = None
 
     def close(self) -> None:
-        """Closes the session, which may be broken; another one is opened when it is needed."""
+        """Close the session, perhaps broken; another one is opened when needed."""
         session, self._session = self._session, None
         if session is not None:
             # A broken connection must not go back into the pool.
@@ -277,7 +277,7 @@ class Wakeup:
             return bool(self._log.rows(self._open_session(), self._log.query("anything_waiting", among=self._among)))
 
     def _pause(self, seconds: float, stopped: Flag) -> bool:
-        """Pause; return True if somebody notified meanwhile. Anybody who may connect can, all the time."""
+        """Pause; return True if notified meanwhile. Anybody who may connect can notify."""
         if self._channel is None or monotonic() < self._deaf_until:
             stopped.wait(seconds)
             return False

@@ -25,7 +25,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
     def enter(self, journal: BoundLogger) -> int:
-        """Writes the one record that stands at the end of every journal."""
+        """Write the one record at the end of every process's log."""
         if self.error is None:
             journal.info("stopped", exit_code=self.exit_code)
         else:
@@ -75,7 +75,7 @@ class Service:
             self._publisher.stop()
 
     def run(self, config: Config) -> Ending:
-        """Publishes; says how it ended. What it does not wait out is raised."""
+        """Publish; return how it ended. Errors not waited out are raised."""
         failures = Failures()
         while not self._ending.is_set():
             try:
@@ -100,7 +100,7 @@ class Service:
         return STOPPED
 
     def _publish(self, config: Config) -> Ending | None:
-        """Publishes until somebody asks for something, or until a cycle says that there must be no other."""
+        """Publish until somebody asks for something, or a cycle says it was the last."""
         self.connects = True
         try:
             opened = Publisher(config, journal=self._journal, vitals=self._vitals)

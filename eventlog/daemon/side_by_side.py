@@ -44,7 +44,7 @@ class SideBySide:
         return not self._finished.empty()
 
     def begin(self, lines: Iterable[Line], tenure: Tenure) -> None:
-        """Lets those go on that may; one that is at work looks once more before it rests."""
+        """Start lines free to run; a running one looks once more before it rests."""
         for line in lines:
             if not line.may_go():
                 continue
@@ -58,9 +58,7 @@ class SideBySide:
             thread.start()
 
     def next(self, lines: Sequence[Line], tenure: Tenure) -> tuple[Line, TurnEnd] | None:
-        """Return the next turn that has ended. None where nobody is at work, or only lines that the others
-        need not wait for.
-        """
+        """Return the next turn that has ended; None if none runs, or only lines nobody waits for."""
         while self._threads:
             leaders = [line for line in lines if line.name in self._threads and not line.is_behind]
             try:
@@ -84,7 +82,7 @@ class SideBySide:
         return None
 
     def end(self) -> None:
-        """Waits until each turn that has begun has ended."""
+        """Wait until each turn in progress has ended."""
         self._ending.set()
         for thread in self._threads.values():
             thread.join()

@@ -93,7 +93,7 @@ class Systemd:
         self._say("READY=1")
 
     def reloading(self) -> None:
-        """Report that the configuration is read anew; `ready` ends it."""
+        """Report reading the configuration again; `ready` ends it."""
         # With Type=notify-reload systemd wants the time in the same message.
         self._say("RELOADING=1", f"MONOTONIC_USEC={clock_gettime_ns(CLOCK_MONOTONIC) // 1000}")
 

@@ -35,7 +35,7 @@ class OtelSpan(Struct, frozen=True, eq=False):
     span: Span
 
     def child(self, name: str, began: int, attributes: Mapping[str, str | int]) -> OtelSpan:
-        """Begin a span in it; one that writes is marked as calling somebody."""
+        """Begin a span in it; a writing one is marked as a call of another system."""
         kind = SpanKind.PRODUCER if name == "write" else SpanKind.INTERNAL
         context = trace.set_span_in_context(self.span)
         made = self.tracer.start_span(name, context, kind=kind, start_time=began, attributes=dict(attributes))
@@ -48,7 +48,7 @@ class OtelSpan(Struct, frozen=True, eq=False):
         return carried
 
     def end(self, ended: int, failure: BaseException | None, attributes: Mapping[str, str | int]) -> None:
-        """End it; of a failure keep the kind and not the text, which may have values."""
+        """End it; keep a failure's kind but not its text, perhaps with values."""
         self.span.set_attributes(dict(attributes))
         if failure is not None:
             self.span.set_attribute("error.type", type(failure).__name__)

@@ -182,12 +182,12 @@ class PublisherHealth:
         self._change(triggers=triggers, failing_triggers=failing)
 
     def note_proofs(self, proofs: Sequence[LastProof]) -> None:
-        """Note the last proofs; called from another thread, which says nothing of the loop."""
+        """Note the last proofs; called from another thread, so it is no sign of the loop's life."""
         with self._lock:
             self._reading = replace(self._reading, proofs=tuple(proofs))
 
     def note_failure(self, error: Exception) -> None:
-        """Note a cycle that did not get to its end."""
+        """Note an unfinished cycle."""
         blame = "other"
         if isinstance(error, SourceError):
             blame = "source"
@@ -197,7 +197,7 @@ class PublisherHealth:
         self._change(state="failing", error=make_readable(str(error)), failures=failures)
 
     def note_turn(self, name: str, turn: Turn, *, failed: bool = False) -> None:
-        """Note an output's turn, which may have `failed`; called from a thread of its own."""
+        """Note an output's turn, perhaps `failed`; called from a thread of its own."""
         now = time()
         # Before the lock is taken, and only when somebody looks: this goes over every row.
         delays = list(delays_of(turn.delivered, now)) if self.watched else []
@@ -258,7 +258,7 @@ class PublisherHealth:
 
 
 def stands(former: OutputState, turn: Turn, now: float, *, failed: bool = False) -> OutputState:
-    """Update an output's state after its turn, which may have `failed` behind its last document."""
+    """Update an output's state after its turn, perhaps `failed` behind its last document."""
     new = replace(former, documents=former.documents + turn.documents)
     if turn.last is not None:
         document, position = turn.last
@@ -272,7 +272,7 @@ def stands(former: OutputState, turn: Turn, now: float, *, failed: bool = False)
 
 
 def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, int]]:
-    """Yield the age of rows that an output has just taken, by two clocks, and how many have it."""
+    """Yield the ages of rows an output has just taken, by two clocks, with their number."""
     for time_of_rows, count in Counter(event.time for event in events).items():
         at = None if time_of_rows is None else moment(time_of_rows)
         if at is not None:
@@ -299,7 +299,7 @@ class Ledger:
         self._entered = float("-inf")
 
     def begin(self, connection: Connection, journal: JournalReader, outputs: Collection[str]) -> None:
-        """Reads what was entered before; nobody else enters anything while this publisher has the lock."""
+        """Read former entries; nobody else makes any while this publisher has the lock."""
         marks = Marks(self._lock.log)
         noted = read_output_states(marks.get(connection, OUTPUTS))
         self._former = {name: noted[name] for name in noted if name in outputs}
@@ -307,7 +307,7 @@ class Ledger:
         self._journal = journal
 
     def enter(self, present: OutputStates, *, now: bool = False) -> None:
-        """Enters what is news, if it is time for that or must be `now`."""
+        """Enter news, if it is due or must be `now`."""
         is_due = now or monotonic() - self._entered >= ENTRY_SECONDS
         if not is_due or (present == self._seen and not self.settled):
             return
@@ -331,7 +331,7 @@ PART: Final = 50
 
 
 def due_after(began: float, least: float = 0.0) -> float:
-    """Compute when work that began then and ends now is due again, after at least so many seconds."""
+    """Return when work begun then and ended now is due again, after at least so many seconds."""
     now = monotonic()
     return now + max(least, PART * (now - began))
 

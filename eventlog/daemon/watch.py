@@ -46,7 +46,7 @@ class HolderWatch:
         self._pause = self._patience
 
     def look(self, post: str, vitals: PublisherHealth, journal: BoundLogger) -> None:
-        """Tells what it sees; rows are counted once a lease."""
+        """Report what the other publisher does; count rows once a lease."""
         began = monotonic()
         if began >= self._next_count:
             with self._lock.log.moment() as connection:
@@ -75,7 +75,7 @@ class HolderWatch:
             self._pause = min(2 * self._pause, ALARM_SECONDS)
 
     def _look(self, connection: Connection) -> tuple[int, Trace]:
-        """Count the rows that are untaken, or ahead of all foremost outputs; return also a trace of work.
+        """Count rows not yet taken, or ahead of all foremost outputs; return also a trace of work.
 
         The lag of an output, or its wait, is no fault of the publisher.
         """

@@ -12,14 +12,14 @@ from eventlog.core.seams import SinkCapabilities
 
 
 def describe_error(error: Exception) -> str:
-    """Say what went wrong; an error that nobody has a sentence for begins with its class."""
+    """Describe an error; one without a sentence of ours begins with its class."""
     if isinstance(error, EventlogError):
         return str(error)
     return f"{type(error).__name__}: {shorten(str(error), 200)}".rstrip(": ").rstrip(".") + "."
 
 
 def refuse_fault(error: Exception | None) -> None:
-    """Raise what no single row is to blame for: OutputError, or an error that may pass."""
+    """Raise an error no single row causes: OutputError, or one that may pass."""
     if isinstance(error, ConfigError):
         raise OutputError(error.message, hint=error.hint, exit_code=error.exit_code) from error
     if isinstance(error, (MachineError, MemoryError, OSError)):
@@ -27,7 +27,7 @@ def refuse_fault(error: Exception | None) -> None:
 
 
 def blame(error: Exception) -> Exception:
-    """Return what to raise of an error in the code of a format or sink: OutputError, or itself where it may pass."""
+    """Return the error to raise for one in a plug-in's code: OutputError, or itself if it may pass."""
     if isinstance(error, (MachineError, MemoryError, OSError)):
         return error
     exit_code = error.exit_code if isinstance(error, EventlogError) else EX_UNAVAILABLE

@@ -143,7 +143,7 @@ class LaneThreads:
 
 
 def _gravity(failure: BaseException) -> int:
-    """Rank failures: unexpected ones first, then those that waiting does not mend."""
+    """Rank failures: unexpected ones first, then permanent ones."""
     if not isinstance(failure, MachineError):
         return 0
     if not failure.may_pass:
@@ -156,7 +156,7 @@ Objects = Collection[RowId] | Collection[str]
 
 
 def predecessors(documents: Sequence[Objects]) -> list[tuple[int, ...]]:
-    """List for each document the numbers of those that must be answered before it."""
+    """List for each document those to be answered before it."""
     before: list[tuple[int, ...]] = []
     latest: dict[RowId | str, int] = {}
     # A document that speaks of everything waits for all before it, and all behind it wait for it.
@@ -190,13 +190,13 @@ class Turns:
         heapify(self._ready)
 
     def next(self) -> int | None:
-        """Return the document that may go now; None while all that are left wait for answers."""
+        """Return the next document free to go; None while all others wait for answers."""
         if not self._ready:
             return None
         return heappop(self._ready)
 
     def note_answer(self, number: int) -> None:
-        """Note a document's answer, so that those behind it may go."""
+        """Note a document's answer, which frees those behind it."""
         for later in self._after[number]:
             self._missing[later] -= 1
             if not self._missing[later]:

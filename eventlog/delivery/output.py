@@ -70,7 +70,7 @@ def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState
 
 
 def read_output_states(text: str | None) -> dict[str, OutputState]:
-    """Read their noted states; nothing where that is unreadable."""
+    """Read noted states; empty if unreadable."""
     return value_of(text, dict[str, OutputState]) or {}
 
 

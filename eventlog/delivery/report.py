@@ -52,7 +52,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def join_reports(reports: Sequence[Report]) -> Report:
-    """Say what several turns did, as one."""
+    """Join the reports of several turns."""
     if len(reports) == 1:
         return reports[0]
     statuses, tables = Counter[Status](), Counter[str]()

@@ -102,15 +102,15 @@ class Mask:
         return {"table_key": self.key(table, key), "old_value": old, "new_value": new, "note": note}
 
     def value(self, table: str | None, column: str | None, text: str | None) -> str | None:
-        """Write a value without what is hidden of it: of an image single values are."""
+        """Mask a value; in an image single values are masked."""
         if text and self.hides(table, column):
             image = None if column else self._image(table, text)
             return HIDDEN if image is None else image[0]
         return text
 
     def _image(self, table: str | None, text: str) -> tuple[str, list[str]] | None:
-        """Write an image without what is hidden of it, and name that; None where it is none, or nobody
-        knows its columns.
+        """Mask an image and name the masked columns; None if it is none, or its columns are
+        unknown.
         """
         decoded = decode_image(text)
         if decoded is None or self._former is None:

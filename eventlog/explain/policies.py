@@ -60,7 +60,7 @@ class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     looked: Mapping[str, Any] = {}
 
     def change(self, number: int, catalog: Catalog) -> Change:
-        """Make the change; its table is looked up as that of a row in the log is."""
+        """Make the change; its table is looked up like a log row's."""
         naming = catalog.find(self.table)
         if naming is None:
             raise DataError(
@@ -170,7 +170,7 @@ def read_samples(file: Path, catalog: Catalog) -> Iterator[Change]:
 
 
 def _cell(value: Any) -> Cell | Any:
-    """Convert a list to the values of an attribute that has several."""
+    """Convert a list to the values of a multi-valued attribute."""
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -91,7 +91,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     sent: tuple[SentText, ...] = ()
 
     def as_former(self, before: int) -> FormerDocument | None:
-        """Return its document as a former one of a document that begins with a later row."""
+        """Return its document as a former one of a document beginning with a later row."""
         if self.document is None or self.first is None or self.first >= before:
             return None
         return FormerDocument(record_id=self.first, document=self.document)
@@ -149,7 +149,7 @@ def explain(
 
 
 def _write_texts(config: Config, catalog: Catalog, changes: Sequence[Change], mask: Mask | None) -> Iterator[SentText]:
-    """Yield the texts sent to outputs whose format shows them."""
+    """Yield the texts sent to outputs whose format can show them."""
     shown = [change if mask is None else mask.change(change) for change in changes]
     for output in config.output:
         show = format_named(output.format).show
@@ -168,9 +168,7 @@ def _read(
     asked: Round,
     record_id: int,
 ) -> tuple[Any, list[Event]]:
-    """Read the row's letter, and the events of its object near it that wait as it does, or are processed
-    as it is.
-    """
+    """Read the row's status, and nearby events of its object in the same state."""
     from eventlog.sources.log.row_events import events_in_utc
 
     rows = log.rows(connection, log.query("row_status"), {"record_id": record_id})
@@ -196,9 +194,9 @@ def _read(
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:
-    """Say in sentences what the row waits for.
+    """Explain what the row waits for.
 
-    With `on_retry = "stop"` others wait for documents that are offered again.
+    With `on_retry = "stop"` others wait for documents to be retried.
     """
     sentences = list(waiting_sentences(connection, log, record_id))
     only_waits = all(sentence.endswith("It waits.") for sentence in sentences)
@@ -306,7 +304,7 @@ def _document(
 
 
 def _former(parts: Sequence[Part], first: int, config: Config, mask: Mask | None) -> FormerDocument | None:
-    """Write the last document of the object before the one that begins with the row `first`."""
+    """Write the object's last document before the one beginning with the row `first`."""
     changes = [change for part in parts for change in part.decision.changes]
     before = [change.positions[0][0] for change in changes if max(change.positions)[0] < first]
     if not before:

@@ -49,7 +49,7 @@ class OutputPlace(Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> int:
-        """Count the rows of the journal that it lacks."""
+        """Count the rows of the journal it lacks."""
         return self.ahead + self.on_the_way + self.waiting
 
 
@@ -103,7 +103,7 @@ class RowStage(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Say what it waits for, in words that begin a sentence."""
+        """Describe what it waits for, as the beginning of a sentence."""
         if self.stage == "parked":
             return self._parked
         if self.stage == "planned":
@@ -163,7 +163,7 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
 
 
 def _read_parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
-    """Read the row's stage at outputs that have it parked."""
+    """Read the row's stage at outputs with it parked."""
     stages: dict[str, RowStage] = {}
     for output, reason, note, attempts, due, ahead, ahead_reason, ahead_due in rows:
         former = stages.get(str(output))

@@ -85,7 +85,7 @@ class DriverSettings(Struct, frozen=True, kw_only=True):
 
 
 def read_driver(body: bytes, origin: str) -> DriverSettings:
-    """Read an exported driver; DataError where it is none, or an option has a value that nobody knows."""
+    """Read an exported driver; raise DataError if malformed or an option's value is unknown."""
     root = parse(body, huge=True)
     options = _options(root)
     address, login = (_first(root, names) for names in (ADDRESS, LOGIN))
@@ -145,7 +145,7 @@ def _options(root: XmlElement) -> dict[str, str]:
 
 
 def _first(root: XmlElement, names: tuple[str, ...]) -> str | None:
-    """Return the text of the first of these elements that has one."""
+    """Return the text of the first non-empty of these elements."""
     for name in names:
         for element in root.iter(name):
             if element.text and element.text.strip():
@@ -154,7 +154,7 @@ def _first(root: XmlElement, names: tuple[str, ...]) -> str | None:
 
 
 def _sqlalchemy_url(address: str, login: str | None) -> str | None:
-    """Write a URL with `${DB_PASSWORD}` in it; None for a database that is none of ours."""
+    """Write a URL with `${DB_PASSWORD}` in it; None for an unsupported database."""
     user = quoted_in_url(login or "publisher", safe="")
     for pattern, url in [pair for dialect in dialects() for pair in dialect.jdbc_addresses]:
         if found := re.match(pattern, address):
@@ -197,7 +197,7 @@ def _number(text: str, where: str) -> str:
 
 
 def _texts(separator: str) -> Callable[[str, str], str]:
-    """Make the conversion of a list whose parts stand between such separators."""
+    """Make the conversion of a list with such separators."""
 
     def convert(text: str, _where: str) -> str:
         parts = [part.strip() for part in text.split(separator)]

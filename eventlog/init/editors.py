@@ -19,7 +19,7 @@ GROUPS: tuple[Group, ...] = ("sinks", "formats", "sources", "tables")
 
 
 def whole_source() -> type[SourceConfig]:
-    """Make the type of the source with all that it can have."""
+    """Make the type of the source with all its possible keys."""
     usable = _usable("sources")
     return derive_type(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
 
@@ -34,7 +34,7 @@ def _usable(group: Group) -> tuple[str, ...]:
 
 
 def schema_text() -> str:
-    """Return the schema that docs/generate.py has made of our own types, and of further packages."""
+    """Return docs/generate.py's schema of our own types, and of further packages."""
     ours = files("eventlog.config").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
     if all(offer.is_ours for group in GROUPS for offer in offers(group)):
         return ours

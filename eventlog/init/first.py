@@ -73,9 +73,7 @@ class First(Struct, frozen=True, kw_only=True):
 
 
 def first_configuration(answers: FirstAnswers) -> First:
-    """Write the file; raise ConfigError or UsageError for an unusable answer, so that the file can be
-    read.
-    """
+    """Write the file, a readable one: raise ConfigError or UsageError for an unusable answer."""
     url = without_secrets(answers.url, "DB_PASSWORD")
     target = without_secrets(answers.place, "OUTPUT_PASSWORD")
     text = _write_configuration(answers, url, target)
@@ -146,7 +144,7 @@ def _write_configuration(answers: FirstAnswers, url: str, target: str) -> str:
 
 
 def _after(answers: FirstAnswers) -> str:
-    """Write the comment behind the output, which says what is published."""
+    """Write the comment behind the output about published rows."""
     if not answers.has_triggers:
         return "# Tables are not listed here: what `eventlog track` tracks is published."
     remarks = "".join(f"# Not taken: {visible(remark)}.\n" for remark in answers.remarks)

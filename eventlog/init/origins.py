@@ -51,9 +51,7 @@ class WrittenValue(Struct, frozen=True, kw_only=True):
 def settings_in_force(
     config: Config, written: Mapping[SettingPath, WrittenValue], *, everything: bool = False
 ) -> Iterator[ConfigSetting]:
-    """Yield every key; without `everything` only those tables of a table in which somebody wrote
-    something.
-    """
+    """Yield every key; without `everything` only used tables."""
     secrets = find_secrets(config).words
     leaves: list[tuple[SettingPath, Any]] = []
     for name, section in config.sections():
@@ -94,8 +92,7 @@ def settings_in_force(
 def what_was_written(
     file: Path | None, environment: Mapping[str, str], options: Mapping[SettingPath, tuple[str, str]]
 ) -> dict[SettingPath, WrittenValue]:
-    """Map keys to the values of the file, the environment and the options; of several to the one that
-    counts.
+    """Map keys to the values of file, environment and options, the one in force for each.
 
     Options are (name, value).
     """
@@ -121,7 +118,7 @@ def what_was_written(
 
 
 def lines_of(text: str) -> dict[SettingPath, tuple[Any, int]]:
-    """Map every value of a readable TOML file to the line in which it begins.
+    """Map every value of a readable TOML file to its first line.
 
     The file is cut into the shortest pieces that are TOML by themselves: headings, keys with
     values, comments.
@@ -147,7 +144,9 @@ def lines_of(text: str) -> dict[SettingPath, tuple[Any, int]]:
 
 
 def _open_table(heading: Mapping[str, Any], several: dict[SettingPath, int]) -> SettingPath:
-    """Find the table that a heading opens; `[[…]]` is one more, and a heading below it means the last one."""
+    """Find the table a heading opens; `[[…]]` is one more, and a heading below it means the last
+    one.
+    """
     table: SettingPath = ()
     inner: Any = heading
     while inner:

@@ -52,7 +52,7 @@ def begin_run(run: Run) -> Run:
 def write_event(
     run: Run, state: RunState, tables: Mapping[str, int], when: dt.datetime, fault: str = ""
 ) -> dict[str, Any]:
-    """Write what a run has done: the rows that it has read of each table."""
+    """Describe a run: the rows it has read of each table."""
     facets: dict[str, Any] = {}
     if fault:
         facets["errorMessage"] = _facet(FAULT, message=fault, programmingLanguage="Python")
@@ -80,7 +80,7 @@ def write_event(
 
 
 def append_event(file: Path, event: Mapping[str, Any]) -> None:
-    """Append an event as one line; SinkError where that cannot be."""
+    """Append an event as one line; raise SinkError if impossible."""
     try:
         with file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(event, ensure_ascii=False) + "\n")
@@ -91,7 +91,7 @@ def append_event(file: Path, event: Mapping[str, Any]) -> None:
 
 
 def differ(before: Mapping[str, int], now: Mapping[str, int]) -> Sequence[str]:
-    """List the tables of which rows were read since."""
+    """List the tables with rows read since."""
     return [table for table, rows in now.items() if rows != before.get(table, 0)]
 
 

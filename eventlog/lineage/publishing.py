@@ -38,7 +38,7 @@ def settings_of(config: Config) -> LineageConfig:
 
 
 def name_source(url: str) -> str:
-    """Name a database by its kind, host and port, and never by who logs in."""
+    """Name a database by its kind, host and port, never by its login."""
     from sqlalchemy.engine import make_url
 
     parsed = make_url(url) if url else None
@@ -64,7 +64,7 @@ class PublisherLineage:
         self._run = begin_run(Run(job=settings.job, namespace=settings.namespace, source=source, outputs=outputs))
 
     def run(self) -> None:
-        """Tell the beginning, what came since, and the end."""
+        """Report the beginning, each news, and the end."""
         told: dict[str, int] = {}
         self._tell("START", told)
         while not self._ended.wait(self._every):

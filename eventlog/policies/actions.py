@@ -67,7 +67,7 @@ def _drop(step: steps.Drop, shape: Shape, number: int) -> Action | None:
 
 
 def _guard(step: steps.Unmapped, shape: Shape, number: int) -> Action | None:
-    """Let no attribute leave that nobody names; a key always does, for objects are told apart by it."""
+    """Drop attributes nobody names; a key stays, for it tells objects apart."""
     mapped = set[str]()
     if step.mapped is not None:
         names = {name.casefold() for name in (shape.source.whole, shape.source.name)}
@@ -186,7 +186,7 @@ def _map(step: steps.Map, shape: Shape, number: int) -> Action | None:
 
 
 def _on_values(made: Mapping[str, ValueChange], number: int) -> Columns | None:
-    """Changes single values, before and after alike, and what was read beside them."""
+    """Change single values, before and after alike, and those read beside them."""
     if made:
         return Columns({name: (name, change) for name, change in made.items()}, number)
     return None

@@ -129,7 +129,7 @@ class Policy:
         return change
 
     def trace(self, change: Change) -> Iterator[Traced]:
-        """Yield each step that did something to the change, with before and after."""
+        """Yield each step with an effect on the change, with before and after."""
         for bound in self._plan(change).actions:
             after = bound.action(change)
             if after is not change:
@@ -236,7 +236,7 @@ class PolicyFormat:
         return FormerNames.ONLY_NEW
 
     def writer(self, catalog: Catalog | None) -> Writer:
-        """Writes what the policy makes of each change, or says why nothing is written of it."""
+        """Write each change after the policy, or explain why none is written."""
         policy = self._policy(catalog)
         write_all = self._form.writer(policy.catalog)
 

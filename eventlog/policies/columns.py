@@ -96,7 +96,7 @@ class Columns:
         return renamed
 
     def _end_empty(self, change: Change) -> Change | Refusal:
-        """Run the steps one by one on a change of which nothing seems to be left."""
+        """Run the steps one by one on a change with nothing left."""
         for step in self._steps:
             after = step(change)
             if isinstance(after, Refusal):

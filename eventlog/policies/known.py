@@ -11,10 +11,9 @@ from eventlog.core.tablekey import parse
 
 
 def rows(change: Change, keys: Mapping[str, str], names: Collection[str]) -> tuple[Row, Row]:
-    """Return the row before and after a change, as far as known, with these attributes. Of a delete both
-    are the row that went.
+    """Return the row before and after a change, as far as known, with these attributes.
 
-    `keys` maps names in keys to attributes.
+    Of a delete both are the deleted row. `keys` maps names in keys to attributes.
     """
     old: dict[str, Any] = {}
     new: dict[str, Any] = {}

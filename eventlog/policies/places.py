@@ -130,7 +130,7 @@ def place(
 
 
 def _in_folder(part: str) -> str:
-    """Write a name that is no other folder on any file system, and from which the value can be read."""
+    """Write a folder name valid on any file system, from which the value can be read."""
     written = _odd_in_folder.sub(_escape_match, _bare(part))
     if written.partition(".")[0].lower() in RESERVED:
         return _escape(written[0]) + written[1:]

@@ -22,7 +22,7 @@ KNOWN_PLACES = 1000
 
 
 def routing(step: steps.Route, shape: Shape, number: int) -> Action:
-    """Says of each change where it goes: by its new values, and of a delete by those of the row that went."""
+    """Route each change by its new values, a delete by its former ones."""
     template = step.template()
     kind: PlaceKind = "folder"
     taken: tuple[str, ...] = ()

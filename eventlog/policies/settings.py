@@ -64,9 +64,7 @@ def refuse_unknown_steps(
     section: str,
     tables: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Refuses a step that does what there is not, or has a key that it does not take: with its
-    line, and the nearest.
-    """
+    """Refuse an unknown step or key, with its line and the nearest known one."""
     known = {str(kind.__struct_config__.tag): kind for kind in STEPS}
     for number, table in enumerate(tables):
         steps = table.get("steps")

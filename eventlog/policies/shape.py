@@ -77,7 +77,7 @@ class Shape:
         return attribute.column.category
 
     def hide(self, names: Iterable[str]) -> None:
-        """Note that values of these attributes are not published, or in no readable form."""
+        """Note that values of these attributes are hidden, or unreadable."""
         self.hidden.update(self._source[name] for name in names if name in self._source)
 
     def expose(self, names: Iterable[str]) -> None:
@@ -98,7 +98,7 @@ class Shape:
         return attribute.column.name
 
     def key_names(self, names: Iterable[str]) -> dict[str, str]:
-        """Map names in keys to those of the attributes that are key columns."""
+        """Map names in keys to attributes, for key columns."""
         by_key_name: dict[str, str] = {}
         for name in names:
             native = self.key_of(name)
@@ -108,7 +108,7 @@ class Shape:
         return by_key_name
 
     def refuse_key(self, names: Iterable[str], number: int, done: str) -> None:
-        """Refuses what must not be done to a key: objects are told apart by it."""
+        """Refuse a change to a key: it tells objects apart."""
         for name in names:
             if self.key_of(name) is not None:
                 raise ConfigError(
@@ -118,9 +118,7 @@ class Shape:
                 )
 
     def need(self, names: Iterable[str], *, asking: Iterable[str] | None) -> None:
-        """Note that a step looks at these attributes, at each change or where one of those `asking` changes:
-        they must be known.
-        """
+        """Note attributes a step needs, at each change or if one of those `asking` changes."""
         needed = self._of_source(names)
         wanted_by = None if asking is None else self._of_source(asking)
         self.needs.append((wanted_by, needed))

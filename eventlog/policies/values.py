@@ -38,7 +38,7 @@ def each(cell: CellOrAbsent, change: ValueChange) -> CellOrAbsent:
 
 
 def text_of(value: Value, category: Category) -> str:
-    """Write the one text of a value that is not NULL."""
+    """Write the one text of a non-NULL value."""
     if type(value) is str and category is Category.STRING:
         return value
     plain = plain_of(value, category)

@@ -160,7 +160,7 @@ class ArchiveFile:
         return str(target)
 
     def discard(self) -> None:
-        """Forgets what is not finished."""
+        """Forget unfinished files."""
         if self._writer is not None:
             self._writer.close()
         if self._nameless is not None:
@@ -188,7 +188,7 @@ class ArchiveFile:
         self._group, self._bytes = [], 0
 
     def _open(self) -> Path | IO[bytes]:
-        """Open a new file. One that goes to a store has no name, so that a kill leaves nothing of it."""
+        """Open a new file; one for a store has no name, so that a kill leaves nothing."""
         if self._archive.objects is not None:
             self._nameless = TemporaryFile()  # noqa: SIM115  # finish or discard closes it
             return self._nameless
@@ -197,7 +197,7 @@ class ArchiveFile:
 
 
 def archive_row(row: Row) -> Row:
-    """Convert a row for an archive: times in ISO 8601, texts that are text, numbers that are numbers."""
+    """Convert a row for an archive: times in ISO 8601, text and numbers as such."""
     values = [*row]
     values[0] = int(values[0])
     values[_transaction] = int(values[_transaction]) if _is_number(values[_transaction]) else None

@@ -111,7 +111,7 @@ def purge(
 
 
 def _write_definitions(site: Site, log: Log) -> bytes | None:
-    """Write the definitions by which images of the log are read; None where it has none."""
+    """Write the definitions of the log's images; None if it has none."""
     from eventlog.config.build import log_catalog_of
     from eventlog.core.schema_file import catalog_to_json
 
@@ -121,7 +121,7 @@ def _write_definitions(site: Site, log: Log) -> bytes | None:
 
 
 def _hiding(site: Site, log: Log) -> Callable[[Row], Row]:
-    """Make a function that drops from an archive's row what policies hide from every output."""
+    """Make a function masking an archive's row by the policies of all outputs."""
     from eventlog.config.build import log_catalog_of
     from eventlog.explain.masking import mask_of
     from eventlog.purge.archive import COLUMNS

@@ -73,15 +73,17 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
         return format_parts((self.new_name(name), value) for name, value in parse(key).parts)
 
     def find_left_out(self, *, only: bool) -> frozenset[str]:
-        """Name the columns without a name of today: those that are gone, where only today's count, or where
-        another column has the name.
+        """Name the columns without a present name: gone, if `only` present ones count, or with a
+        name now another column's.
         """
         today = () if self.today is None else self.today.attributes
         taken = {*self.renamed.values(), *today}
         return frozenset(name for name in self.table.gone if only or name in taken)
 
     def by_new_names(self, *, only: bool) -> Table:
-        """Describe the table by today's names of its columns; `only` those that there are."""
+        """Describe the table by present names of its columns; `only` those still there. 164 Read
+        rows as every reader does; an object of a dropped class is missing.
+        """
         left_out = self.find_left_out(only=only)
         columns = [
             replace(column, name=self.new_name(column.name))
@@ -240,7 +242,7 @@ class Definitions:
 
     @cached_property
     def former(self) -> tuple[Definition, ...]:
-        """List the definitions other than today's that rows may go by, always in the same order."""
+        """List the former definitions rows may have, always in the same order."""
         own = [definition for definition in self.known if not definition.current]
         # A row that asks for its whole object goes by today's definition, under the name of then.
         still_there = {definition.full_name: definition for definition in own if definition.today}
@@ -259,26 +261,24 @@ class Definitions:
 
     @property
     def images(self) -> bool:
-        """Tell whether rows of any table were images."""
+        """Return True if rows of any table were images."""
         return bool(self._imaged)
 
     def has_images(self, table: str | None) -> bool:
-        """Tell whether rows of this table ever were images, by its name in the log."""
+        """Return True if rows of this table ever were images, by its name in the log."""
         return self._fold(table) in self._imaged
 
     def knows(self, table: str | None) -> bool:
-        """Tell whether the history has a table, by its name in the log."""
+        """Return True if the history has a table, by its name in the log."""
         return self._fold(table) in self._called
 
     def image_columns(self, table: str | None, number: int) -> tuple[str, ...] | None:
-        """Find the columns of an image that begins with this number; None if it is unknown."""
+        """Find the columns of an image beginning with this number; None if unknown."""
         known = self._imaged.get(self._fold(table), {}).get(number)
         return None if known is None else known[0].images[number]
 
     def _of_image(self, event: Event, number: int) -> Definition:
-        """Find the newest definition that the row may have been written under, and in which its
-        columns mean what they meant.
-        """
+        """Find the newest definition possible for the row, with columns of the same meaning."""
         known = self._imaged[self._fold(event.table)][number]
         chosen = known[0]
         for definition in known:
@@ -411,7 +411,7 @@ class Definitions:
         return made
 
     def _find_definition(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
-        """Find the definition in force for a row; None for the last one of its name, which is today's."""
+        """Find the definition in force for a row; None for the present one of its name."""
         of_name = self._lists.get(name)
         if of_name is None:
             return None

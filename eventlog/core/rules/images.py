@@ -52,7 +52,7 @@ def encode_image(number: int, values: Iterable[str | None]) -> str:
 
 
 def encode_fault(why: str, values: Iterable[str | None]) -> str:
-    """Write why a row could not be read, and what came of it."""
+    """Explain an unreadable row, with the values it had."""
     return json.dumps([UNREAD, why, *values])
 
 
@@ -102,7 +102,7 @@ def open_images(events: Sequence[Event], catalog: Catalog | None) -> Sequence[Ev
 
 
 def find_opened_kind(kind: int, *, has_former: bool) -> int:
-    """Find the kind of the field rows that an image row of this kind stands for."""
+    """Find the kind of field rows an image row of this kind means."""
     if kind == DELETE_ROW:
         return DELETE_ROW
     if kind == INSERT_ROW:
@@ -166,7 +166,7 @@ class _Opener:
 
 
 def _align(number: int, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> RowImage:
-    """Bring two sides with other columns together: what one does not have is ABSENT there."""
+    """Align two sides with different columns: missing ones are ABSENT."""
     names = (*after, *(name for name in before if name not in after))
     return RowImage(
         number=number,

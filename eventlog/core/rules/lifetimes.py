@@ -235,7 +235,7 @@ def join(
 
 
 def _only_image(screened: Screened, subject: Subject, event: Event, image: RowImage) -> list[Change]:
-    """Make the change of an image that is alone in its lifetime, as most are."""
+    """Make the change of an image alone in its object's life, as most are."""
     if event.kind == UPDATE_FIELD and event.new == event.old:
         screened.aside(event, Reason.NOTHING, SAME_IMAGES)
         return []
@@ -244,7 +244,7 @@ def _only_image(screened: Screened, subject: Subject, event: Event, image: RowIm
 
 
 def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
-    """Set aside the updates from NULL to NULL, and those whose images are equal; return the others."""
+    """Set aside updates from NULL to NULL and equal images; return the others."""
     nothing = [event for event in events if event.new == event.old and event.kind == UPDATE_FIELD]
     nothing = [event for event in nothing if event.new is None or event.image is not None]
     if not nothing:
@@ -281,7 +281,9 @@ def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
 
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
-    """Make a modify of every attribute as it is now; of a table that is all key, an add."""
+    """Make a modify of every attribute's present value; an add for a table without further
+    attributes.
+    """
     only = find_refreshed_output(event.perpetrator)
     if subject.loose:
         # How the key is spelled was read with it, and is no value of its own.

@@ -148,7 +148,9 @@ def together(decisions: Sequence[Decision]) -> Decision:
 
 
 def end_event(position: Position, refusal: Refusal | None) -> Outcome:
-    """Make the outcome of an event whose change was written: published, or refused in whole or in part."""
+    """Make the outcome of an event with a written change: published, or refused in whole or in
+    part.
+    """
     if refusal is None:
         return Outcome(position=position)
     reason = refusal.reason

@@ -17,10 +17,10 @@ NO_TEXT = "table_key has bytes that are no UTF-8 text, so its row cannot be read
 
 
 def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list[Event]:
-    """Choose the events that remain; give every other event of the lifetime its outcome.
+    """Choose the events that remain; give the others of the object's life their outcome.
 
-    `row` was read back, None when nothing was found. While a row waits to be read, all events of its
-    lifetime do, for those that need no reading would come before an earlier one that does.
+    `row` was read back, None when nothing was found. While a row waits to be read, so do all events
+    of this life: those without reading would come before an earlier one with it.
     """
     events = lifetime.events
     if lifetime.closing is not None:
@@ -65,7 +65,7 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
 
 
 def _prefer_columns(screened: Screened, events: list[Event]) -> list[Event]:
-    """Leave out what a query-back of the same column says better; of an image that column alone."""
+    """Leave out columns a query-back tells better; of an image only that column."""
     winners = {event.column: event for event in events if event.kind in BACK}
     remaining = []
     for event in events:

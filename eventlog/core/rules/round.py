@@ -89,9 +89,9 @@ class Round(Struct, frozen=True, kw_only=True):
         return self._complete(decisions)
 
     def _complete(self, decisions: list[Decision]) -> list[Decision]:
-        """Add to decisions the values that policies need beside their changes.
+        """Add the values policies need beside the changes.
 
-        Where a row cannot be read yet, all changes of its object wait.
+        If a row cannot be read yet, all changes of its object wait.
         """
         if self.needs is not None:
             needs = self.needs
@@ -112,7 +112,7 @@ class Round(Struct, frozen=True, kw_only=True):
         return decisions
 
     def _with_looked(self, decision: Decision, looks: Looks) -> Decision:
-        """Add to a decision the values that policies look up in rows of other tables."""
+        """Add the values policies look up in other tables."""
         changes = decision.changes
         waiting: dict[RowId, Unreadable] = {}
         # Until nobody asks any more: what was found in one row may say which row to look into next.
@@ -162,9 +162,9 @@ def judge(
     *,
     by_object: bool = False,
 ) -> Decision:
-    """Decide screened events with the rows that were read back for them.
+    """Decide screened events with their rows read back.
 
-    The changes come in the order in which they are published, or `by_object`.
+    The changes come in publishing order, or `by_object`.
     """
     changes: list[Change] = []
     merge_rows: Merge = coalesce if options.coalesce else join

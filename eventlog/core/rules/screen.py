@@ -223,7 +223,7 @@ class Identities:
         return canonical
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
-        """Return the parent's key for a child's row, which counts to its parent."""
+        """Return the parent's key for a child's row: it counts as the parent's."""
         canonical = arrange_key(_spell_key(key, naming.own_key, naming), naming.own_key, naming.folded)
         key = _spell_key(key, naming.child_key, naming)
         canonical = canonical or arrange_key(key, naming.child_key, naming.folded)
@@ -340,7 +340,7 @@ def screen(
     *,
     by_object: bool = False,
 ) -> Screened:
-    """Orders the events, sets aside those that take no part, and gathers the others by object."""
+    """Order the events, set aside those taking no part, group the others by object."""
     # Those that come `by_object`, each object's in their order, are in order enough: objects do not
     # touch each other.
     if options.future or not by_object:
@@ -416,7 +416,7 @@ def due(event: Event | Change) -> dt.datetime:
 
 
 def _misfit(event: Event) -> str:
-    """Explain a row that names no event, for the person who wrote the trigger."""
+    """Explain a row without an event's name, to the trigger's author."""
     if event.fault is not None:
         return event.fault
     if event.kind is None:
@@ -441,7 +441,7 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
 
 
 def _meet_table(screened: Screened, identities: Identities, event: Event) -> Meeting | None:
-    """Find the table that a row speaks of as a whole: a truncation, or an image of a row without a key."""
+    """Find the table a row is about as a whole: a truncation, or an image without a key."""
     if event.key != EVERY_ROW or (event.image is None and event.kind != Kind.DELETE_ROW):
         return None
     try:
@@ -465,7 +465,7 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
 
 
 def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: str) -> None:
-    """Handle a column to be read back that is gone: a logged value counts."""
+    """Handle a dropped column to be read back: a logged value counts."""
     inserted = event.kind == Kind.INSERT_FIELD_BACK
     if event.new is not None:
         kind = Kind.INSERT_FIELD if inserted else Kind.REPLACE_FIELD
@@ -480,7 +480,7 @@ def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: 
 
 
 def _waits(screened: Screened, event: Event, options: Options) -> bool:
-    """Says whether the event is set aside because of its time."""
+    """Return True if the event is set aside because of its time."""
     time = event.time and moment(event.time)
     if not time:
         screened.aside(event, Reason.INVALID, f"event_time {event.time!r} is not a date and time.")
@@ -493,7 +493,7 @@ def _waits(screened: Screened, event: Event, options: Options) -> bool:
 
 
 def _whose(event: Event, ours: Ours | None) -> str:
-    """Say why an event is not published: whose it is."""
+    """Explain why an event is not published, by its user."""
     if event.who is None or (ours is not None and ours[event.perpetrator]):
         return f"made by {event.perpetrator}, the publisher's own user."
     return f"its session says {value_shown(event.who.context or '')}, which publisher.loopback_contexts names."

@@ -26,7 +26,7 @@ HOUR_24: Final = re.compile(r"\d[^-+\d.,:]24", re.ASCII).search
 
 
 def read_moment(text: str) -> dt.datetime:
-    """Parse a date and time in ISO 8601. Refuse hour 24, which Python 3.14 reads as the next day."""
+    """Parse ISO 8601; refuse hour 24, read as the next day by Python 3.14."""
     time = dt.datetime.fromisoformat(text)
     if time.hour == 0 and HOUR_24(text):  # pragma: no cover  # Python 3.14 alone comes so far
         raise ValueError(text)

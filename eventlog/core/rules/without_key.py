@@ -14,7 +14,7 @@ from eventlog.core.rules.screen import Screened, Subject
 
 
 def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Event]) -> list[Change]:
-    """Make a change for each event. Two that add equal rows are two changes, whoever made them."""
+    """Make a change for each event; two inserts of equal rows are two changes."""
     table = subject.table
     assert table is not None
     changes = []
