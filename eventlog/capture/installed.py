@@ -114,9 +114,7 @@ class TriggerState(Struct, frozen=True, kw_only=True):
 
 
 def read_capture(connection: Connection, names: LogNames) -> RegistryState:
-    """Read the registry and its triggers; names need the log's schema if the database has schemas.
-    127 Find triggers similar to ours but missing from the registry: a hundred at most.
-    """
+    """Read the registry and its triggers; names need the log's schema if the database has schemas."""
     dialect = dialect_of(connection)
     classes = read_registry(connection, names)
     if not classes:
@@ -144,7 +142,7 @@ def read_capture(connection: Connection, names: LogNames) -> RegistryState:
 
 
 def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerState]:
-    """Find triggers that look like ours, and that the registry does not name: a hundred at most."""
+    """Find triggers similar to ours but missing from the registry: a hundred at most."""
     dialect = dialect_of(connection)
     asked = {
         "prefix": f"{names.table}_",

@@ -63,9 +63,7 @@ def installing(extra: str) -> str:
 
 
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
-    """Make the error for a missing module, with the remedy; `further` are other extras by module.
-    44 Read the offers of all packages on Python's path; of two copies the first counts.
-    """
+    """Make the error for a missing module, with the remedy; `further` are other extras by module."""
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
     hint = "Install it where eventlog runs."
     if extra:

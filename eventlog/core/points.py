@@ -47,7 +47,7 @@ class OfferedValue(Struct, frozen=True, kw_only=True):
 
 
 def read_points() -> Iterator[OfferedValue]:
-    """Reads what all packages on Python's path offer; of a package that stands there twice the first counts."""
+    """Read the offers of all packages on Python's path; of two copies the first counts."""
     known = set[str]()
     for place in sys.path:
         for about, read in _packages(place or "."):

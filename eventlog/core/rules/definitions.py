@@ -161,7 +161,7 @@ class FormerRows:
         self._former = span.former
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """Read rows as every reader does. An object of a class that is gone is not there."""
+        """Read rows as every reader does; an object of a dropped class is missing."""
         asked: dict[RowId, frozenset[str]] = {}
         called: dict[RowId, list[RowId]] = {}
         for row, attributes in wanted.items():
