@@ -81,9 +81,7 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
         return frozenset(name for name in self.table.gone if only or name in taken)
 
     def by_new_names(self, *, only: bool) -> Table:
-        """Describe the table by present names of its columns; `only` those still there. 164 Read
-        rows as every reader does; an object of a dropped class is missing.
-        """
+        """Describe the table by present names of its columns; `only` those still there."""
         left_out = self.find_left_out(only=only)
         columns = [
             replace(column, name=self.new_name(column.name))
