@@ -13,7 +13,7 @@ from eventlog.core import errors
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Status
 from eventlog.core.proofs import LastProof
-from eventlog.daemon.vitals import OutputFigures, Standby, VitalsReading
+from eventlog.daemon.health import OutputFigures, Standby, VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow, OutputLag
 from eventlog.web.metrics import metrics

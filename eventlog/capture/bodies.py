@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
+from eventlog.capture.column_sql import Row, kind_text, parameters, present, same_key
 from eventlog.capture.plan import (
     EVERY,
     VALUED,
@@ -25,7 +26,6 @@ from eventlog.capture.plan import (
     child_facts,
     facts,
 )
-from eventlog.capture.words import Row, kind_text, parameters, present, same_key
 from eventlog.core.schema import WHOLE_ROW, Column
 from eventlog.sql.dialect import Dialect, statement
 

@@ -12,8 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
-from eventlog.capture.words import (
+from eventlog.capture.column_sql import (
     Row,
     absent,
     differs,
@@ -24,6 +23,7 @@ from eventlog.capture.words import (
     parameters,
     present,
 )
+from eventlog.capture.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
 from eventlog.core.model import Kind
 from eventlog.core.schema import WHOLE_ROW, Attribute, Column
 from eventlog.core.sql_types import Category, longest

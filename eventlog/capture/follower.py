@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from eventlog.capture.column_sql import context_holes, number_holes
 from eventlog.capture.registry import registry_place
-from eventlog.capture.words import context_holes, number_holes
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, is_denied
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement

@@ -17,9 +17,9 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, column, select, table
 
 from eventlog.capture.given_rights import has_setup, take_back, taking_back
-from eventlog.capture.leaving import Leaving, refuse_waiting, what_goes
 from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
 from eventlog.capture.track import all_drops
+from eventlog.capture.uninstall import Leaving, refuse_waiting, what_goes
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sql.access import verbatim
 from eventlog.sql.connect import read_url

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from eventlog.capture.install import MigrationPlan
-    from eventlog.capture.leaving import Leaving
+    from eventlog.capture.uninstall import Leaving
     from eventlog.sql.names import LogNames
 
 

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from eventlog.capture.bodies import RowBodies, StatementBodies, arguments, columns_of
 from eventlog.capture.clauses import name_in_log, qualify_table
-from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
-from eventlog.capture.words import (
+from eventlog.capture.column_sql import (
     Row,
     common_holes,
     context_holes,
@@ -22,6 +21,7 @@ from eventlog.capture.words import (
     is_same_in_each_session,
     number_holes,
 )
+from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect, log_holes, offers, statement

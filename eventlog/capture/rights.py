@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from eventlog.capture.class_selection import resolve_table_names
 from eventlog.capture.given_rights import (
     RoleStatement,
     account,
@@ -26,7 +27,6 @@ from eventlog.capture.given_rights import (
 from eventlog.capture.installed import list_tracked
 from eventlog.capture.registry import registry_place
 from eventlog.capture.track import locate_log, with_schema
-from eventlog.capture.wanted import resolve_table_names
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import write_name

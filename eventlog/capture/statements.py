@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from eventlog.capture.class_selection import WantedClass
 from eventlog.capture.follower import write_follower
 from eventlog.capture.installed import (
     Installed,
@@ -17,10 +18,9 @@ from eventlog.capture.installed import (
     read_capture,
     similar_triggers,
 )
+from eventlog.capture.preflight import refuse_unfit
 from eventlog.capture.registry import EnteredTrigger, RegistryWriter, TrackedClass
 from eventlog.capture.render import Trigger, dropping, render
-from eventlog.capture.tried import refuse_unfit
-from eventlog.capture.wanted import WantedClass
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.names import LogNames
 

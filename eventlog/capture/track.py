@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from eventlog.capture.class_selection import Note, WantedClass, is_pattern, plan_wanted_classes
 from eventlog.capture.clauses import image_columns
 from eventlog.capture.follower import drop_follower, explain_refusal
 from eventlog.capture.installed import (
@@ -28,12 +29,11 @@ from eventlog.capture.installed import (
 )
 from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.plan import Style, TriggerOptions, keep_captured_columns
+from eventlog.capture.preflight import try_log, try_triggers
 from eventlog.capture.registry import RegistryWriter, require_registry
 from eventlog.capture.render import render
 from eventlog.capture.requests import OPTIONS, TrackRequest
 from eventlog.capture.statements import drop_triggers, write_needed
-from eventlog.capture.tried import try_log, try_triggers
-from eventlog.capture.wanted import Note, WantedClass, is_pattern, plan_wanted_classes
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import read_name, write_name

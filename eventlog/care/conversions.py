@@ -25,9 +25,9 @@ from eventlog.core.errors import SourceError, UsageError
 from eventlog.core.model import Outcome
 from eventlog.publisher.flow import lacking
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed, read_memory
 from eventlog.publisher.plans import HoldsChangedError
+from eventlog.publisher.row_outcomes import worst_of
 from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import CONVERTED, Marks, Stretches, as_text

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
     from eventlog.core.plugins import ServedEndpoint
+    from eventlog.daemon.health import PublisherHealth
     from eventlog.daemon.logging import Style
     from eventlog.daemon.service import Ending
-    from eventlog.daemon.vitals import PublisherHealth
 
 Adopt = Callable[[Config], None]
 
@@ -84,9 +84,9 @@ def run(
     """
     if look:
         return _look(site, out, [once, until_empty, no_policies, http is not None])
+    from eventlog.daemon.health import PublisherHealth
     from eventlog.daemon.logging import log_in_detail, log_library_warnings
     from eventlog.daemon.signals import Systemd
-    from eventlog.daemon.vitals import PublisherHealth
 
     secrets: list[str] = []
     journal = _journal(secrets, log_format, log_level)

@@ -26,8 +26,8 @@ from eventlog.sql.dialect import dialect_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.publisher.books import ConsumerSettings
     from eventlog.publisher.decide import Decider, Looks
+    from eventlog.publisher.turn_report import ConsumerSettings
     from eventlog.sources.log.reading import LogSettings
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
@@ -115,7 +115,7 @@ def policies_of(config: Config) -> list[tuple[str, tuple[Any, ...]]]:
 
 def consumer_settings_of(config: Config) -> ConsumerSettings:
     """Choose how each output of a log is published."""
-    from eventlog.publisher.books import ConsumerSettings
+    from eventlog.publisher.turn_report import ConsumerSettings
     from eventlog.sql.log import ALL
 
     publisher = config.publisher

@@ -34,7 +34,7 @@ from eventlog.sql.names import TRANSACTION
 
 if TYPE_CHECKING:
     from eventlog.policies.bound import Policy
-    from eventlog.publisher.whole import Ends
+    from eventlog.publisher.whole_transactions import Ends
 
 STAMP: Final = "stamp"
 ROUTE: Final = "route"
@@ -155,7 +155,7 @@ class Rendering:
 
     def in_transactions(self) -> Rendering:
         """The same, with the transaction of each change behind its cells; `ended` says more."""
-        from eventlog.publisher.whole import note_end
+        from eventlog.publisher.whole_transactions import note_end
 
         self._ends, self._note_end = {}, note_end
         return self

@@ -174,7 +174,7 @@ def _objects(
 ) -> dict[int, int]:
     """The objects of rows as the conversion knows them, each with the first of those rows."""
     # With SQLAlchemy, which workers without a log do without.
-    from eventlog.publisher.unsealed import fewer
+    from eventlog.publisher.new_rows import fewer
 
     placing, firsts = Placing(catalog), dict[int, int]()
     # Of very many stretches neighbours are read as one, with rows in between that are not meant.

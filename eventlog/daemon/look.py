@@ -11,10 +11,10 @@ from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Document
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import Turn
-from eventlog.publisher.making import PlanMaker
+from eventlog.publisher.planner import PlanMaker
 from eventlog.publisher.reader import JournalReader
-from eventlog.publisher.take import Take, take
+from eventlog.publisher.selection import Take, take
+from eventlog.publisher.turn_report import Turn
 from eventlog.sinks.files import file_name
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log

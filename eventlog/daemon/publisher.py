@@ -20,13 +20,13 @@ from eventlog.core.errors import MachineError, OccupiedError, OutputError, SinkE
 from eventlog.core.model import Status
 from eventlog.core.registry import format_named
 from eventlog.daemon.background import Background
-from eventlog.daemon.behind import MostBehindWatch, most_behind_of
-from eventlog.daemon.lines import Line
+from eventlog.daemon.health import PublisherHealth
+from eventlog.daemon.lag_limits import MostBehindWatch, most_behind_of
+from eventlog.daemon.log_session import Post, post_of
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.post import Post, post_of
-from eventlog.daemon.rest import LOOK_SECONDS, CycleWait, Failures, Heartbeat
+from eventlog.daemon.scheduling import LOOK_SECONDS, CycleWait, Failures, Heartbeat
 from eventlog.daemon.side_by_side import SideBySide
-from eventlog.daemon.vitals import PublisherHealth
+from eventlog.daemon.workers import Line
 from eventlog.delivery.blame import Guarded
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report, join_reports

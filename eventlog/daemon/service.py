@@ -11,10 +11,10 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.rest import Failures
+from eventlog.daemon.scheduling import Failures
 from eventlog.daemon.signals import Systemd
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.report import Report
 
 

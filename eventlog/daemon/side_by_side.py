@@ -10,7 +10,7 @@ from typing import Final
 
 from eventlog.core.errors import MachineError
 from eventlog.core.seams import Tenure
-from eventlog.daemon.lines import Line
+from eventlog.daemon.workers import Line
 from eventlog.delivery.report import Report
 
 LOOK_SECONDS: Final = 0.5

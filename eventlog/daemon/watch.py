@@ -8,9 +8,9 @@ from typing import Final
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
-from eventlog.daemon.vitals import PublisherHealth, Standby, due_after
+from eventlog.daemon.health import PublisherHealth, Standby, due_after
 from eventlog.publisher.memory import read_memory
-from eventlog.publisher.unsealed import UnsealedRows
+from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.sources.log.lock import Holder, LogLock, write_moment
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import EPOCH, OUTPUTS, Marks

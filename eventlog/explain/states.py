@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from eventlog.core.model import Reason
 from eventlog.publisher.memory import read_memory
+from eventlog.publisher.selection import BEHIND
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import FOR_SOMEBODY
-from eventlog.publisher.take import BEHIND
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:

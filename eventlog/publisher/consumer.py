@@ -29,22 +29,22 @@ from eventlog.delivery.blame import refuse_fault
 from eventlog.delivery.lanes import haste
 from eventlog.delivery.output import Output
 from eventlog.publisher.associated import KeptAssociations
-from eventlog.publisher.beside import beside
-from eventlog.publisher.books import Books, ConsumerSettings, Turn
+from eventlog.publisher.blocked_rows import park_unread
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.journal_view import View
 from eventlog.publisher.late import Late
-from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
-from eventlog.publisher.making import MadePlan, PlanMaker
+from eventlog.publisher.planner import MadePlan, PlanMaker
 from eventlog.publisher.plans import Done, HoldsChangedError, TablesChangedError
 from eventlog.publisher.restored import Given, adopt_given, compare_plans
+from eventlog.publisher.row_outcomes import POSITION, Answers, judge, number_of, worst_by
+from eventlog.publisher.selection import BEHIND, EVERY_ROW_SECONDS, NOTHING_SENT, Parking, Take, Unanswered, take
 from eventlog.publisher.sending import Again, HandOver, may_go
 from eventlog.publisher.table_faults import try_tables
 from eventlog.publisher.tables import OnTheWay
-from eventlog.publisher.take import BEHIND, EVERY_ROW_SECONDS, NOTHING_SENT, Parking, Take, Unanswered, take
+from eventlog.publisher.threads import beside
 from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
-from eventlog.publisher.unread import park_unread
-from eventlog.publisher.view import View
+from eventlog.publisher.turn_report import Books, ConsumerSettings, Turn
 from eventlog.sources.marks import Stretches
 
 AHEAD_ROWS: Final = 1_000

@@ -33,7 +33,7 @@ from eventlog.core.rules.round import publishing_order
 from eventlog.core.rules.screen import Identities, in_order
 from eventlog.core.schema import Catalog
 from eventlog.publisher.encode import Part
-from eventlog.publisher.take import Take
+from eventlog.publisher.selection import Take
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:

@@ -37,10 +37,10 @@ from eventlog.core.seams import Format, RowReader, Writer, former_names_of
 from eventlog.delivery.answers import keep_worse
 from eventlog.delivery.blame import blame, describe_error, refuse_fault
 from eventlog.delivery.output import Output
+from eventlog.publisher.new_rows import object_of
+from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import Detail, OnTheWay
-from eventlog.publisher.take import Take
-from eventlog.publisher.unsealed import object_of
-from eventlog.publisher.whole import GoingOn, in_transactions
+from eventlog.publisher.whole_transactions import GoingOn, in_transactions
 
 
 class Encoded(Struct, frozen=True, kw_only=True):

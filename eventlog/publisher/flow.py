@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from eventlog.core.rules.times import moment
 from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.new_rows import fewer
 from eventlog.publisher.tables import EVER, JournalRow
-from eventlog.publisher.unsealed import fewer
 from eventlog.sources.log.flow import (
     Flow,
     OutputLag,

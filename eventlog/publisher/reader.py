@@ -10,11 +10,11 @@ from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from eventlog.publisher.journal_view import View
 from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.table_faults import TableFaults
 from eventlog.publisher.tables import JournalRow
-from eventlog.publisher.unsealed import UnsealedRows
-from eventlog.publisher.view import View
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log

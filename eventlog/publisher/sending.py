@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Reason, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import LaneThreads, Turns
-from eventlog.publisher.books import ConsumerSettings
-from eventlog.publisher.letters import POSITION, end_retries, worst_by
+from eventlog.publisher.new_rows import touch
+from eventlog.publisher.row_outcomes import POSITION, end_retries, worst_by
+from eventlog.publisher.selection import Unanswered
 from eventlog.publisher.tables import OnTheWay
-from eventlog.publisher.take import Unanswered
-from eventlog.publisher.unsealed import touch
+from eventlog.publisher.turn_report import ConsumerSettings
 
 ANSWERED_DOCUMENTS: Final = 50
 """Answers on each lane that the journal does not know yet; after a crash these are sent again."""

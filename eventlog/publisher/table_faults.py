@@ -18,7 +18,7 @@ from eventlog.core.rules.lifetimes import ROW_BACK
 
 if TYPE_CHECKING:
     from eventlog.publisher.journal import Journal
-    from eventlog.publisher.take import Take
+    from eventlog.publisher.selection import Take
 
 REST_MILLISECONDS: Final = 3_600_000
 """The rows of a table go by themselves so much later, should nobody have let them go."""

@@ -11,11 +11,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.tracing import Interval, Span, batch_span, end, times_of
-from eventlog.publisher.books import Turn
+from eventlog.publisher.turn_report import Turn
 
 if TYPE_CHECKING:
+    from eventlog.publisher.selection import Take
     from eventlog.publisher.tables import OnTheWay
-    from eventlog.publisher.take import Take
 
 OPEN_BATCHES: Final = 8
 """So many traces wait for outputs that have not taken their batch yet; older ones just end."""

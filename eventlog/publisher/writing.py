@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.publisher.at_once import JournalAtOnce
-from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.plans import Settled
-from eventlog.publisher.settling import note_of, settle
+from eventlog.publisher.row_outcomes import worst_of
+from eventlog.publisher.selection import Parking
+from eventlog.publisher.statuses import note_of, settle
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, outcome_of
-from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import Log, id_list

@@ -17,9 +17,9 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
 from eventlog.capture.clauses import name_in_log
+from eventlog.capture.column_sql import Row, number_holes
 from eventlog.capture.plan import plan
 from eventlog.capture.registry import read_registry
-from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
 from eventlog.refresh import CHUNK_ROWS

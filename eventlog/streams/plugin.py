@@ -11,7 +11,7 @@ from eventlog.core.schema import Catalog
 from eventlog.sources.stream.definitions import read_catalog
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.streams.post import StreamPost
+from eventlog.streams.stream_session import StreamPost
 
 
 def catalog_of(engine: Engine, names: LogNames) -> Catalog:

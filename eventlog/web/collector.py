@@ -31,7 +31,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import load_offer, offers
 from eventlog.core.secrets import bare_address, mask_secrets
-from eventlog.daemon.vitals import adjust_own_flow
+from eventlog.daemon.health import adjust_own_flow
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.durable_files import write_file
 from eventlog.explain.masking import Mask, mask_of
@@ -60,7 +60,7 @@ from eventlog.web.settings import settings_of
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-    from eventlog.daemon.vitals import PublisherHealth
+    from eventlog.daemon.health import PublisherHealth
     from eventlog.sql.names import LogNames
 
 Said = TypeVar("Said")

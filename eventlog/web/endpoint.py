@@ -22,7 +22,7 @@ from msgspec import Struct
 from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
-from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth, VitalsReading
+from eventlog.daemon.health import SILENCE_SECONDS, PublisherHealth, VitalsReading
 from eventlog.web.metrics import CONTENT_TYPE, metrics
 
 

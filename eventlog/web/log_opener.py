@@ -18,7 +18,7 @@ from eventlog.web.reading import History
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.daemon.vitals import PublisherHealth
+    from eventlog.daemon.health import PublisherHealth
 
 STATEMENT_SECONDS: Final = 20.0
 """How long the page lets a statement run: nobody waits longer for a page."""

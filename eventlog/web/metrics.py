@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from eventlog.core.model import TABLE_FAULTS, Reason
 from eventlog.core.proofs import LastProof
-from eventlog.daemon.vitals import Histogram, State, VitalsReading
+from eventlog.daemon.health import Histogram, State, VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION

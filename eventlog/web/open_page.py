@@ -16,7 +16,7 @@ from eventlog.core.plugins import EndpointOrder, EndpointPlugin, ServedEndpoint
 from eventlog.web.settings import settings_of
 
 if TYPE_CHECKING:
-    from eventlog.daemon.vitals import PublisherHealth
+    from eventlog.daemon.health import PublisherHealth
     from eventlog.web.server import PageServer
 
 

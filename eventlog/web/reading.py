@@ -17,7 +17,7 @@ from eventlog.care.status import Facts, Publishing
 from eventlog.core.model import Reason, Status
 from eventlog.core.plugins import PageTable
 from eventlog.core.table_names import read_name
-from eventlog.daemon.vitals import VitalsReading
+from eventlog.daemon.health import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow, OutputLag
 

@@ -35,7 +35,7 @@ from eventlog.web.refused_logins import RefusedLogins
 from eventlog.web.settings import settings_of
 
 if TYPE_CHECKING:
-    from eventlog.daemon.vitals import PublisherHealth
+    from eventlog.daemon.health import PublisherHealth
 
 
 class Connection(H11Protocol):

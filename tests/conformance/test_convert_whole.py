@@ -36,7 +36,7 @@ from eventlog.delivery.output import Output
 from eventlog.policies.bound import Policy, PolicyFormat
 from eventlog.policies.steps import Steps
 from eventlog.publisher.encode import Encoded, Part, encode
-from eventlog.publisher.whole import GoingOn
+from eventlog.publisher.whole_transactions import GoingOn
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat

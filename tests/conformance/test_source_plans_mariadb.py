@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.publisher.unsealed import gap_parameters
+from eventlog.publisher.new_rows import gap_parameters
 from eventlog.sources.marks import Run
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

@@ -11,7 +11,7 @@ from eventlog.capture.install import install
 from eventlog.care.rows import hold
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.publisher.unsealed import UnsealedRows
+from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable

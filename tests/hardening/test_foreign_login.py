@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.rest import LONGEST_SECONDS, Wakeup
+from eventlog.daemon.scheduling import LONGEST_SECONDS, Wakeup
 from tests.integration.publishing import config_of, in_thread, settled, site, until
 
 FORMER_LOCK = "SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | {oid})"

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 from eventlog.capture.plan import Style
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
-from eventlog.publisher.settling import settle
+from eventlog.publisher.statuses import settle
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from tests.integration.publishing import publish_all

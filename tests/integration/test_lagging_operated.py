@@ -16,9 +16,9 @@ from sqlalchemy import Engine
 from eventlog.care.outputs import resume, standings
 from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.errors import SinkError
-from eventlog.daemon.post import Post
+from eventlog.daemon.health import PublisherHealth
+from eventlog.daemon.log_session import Post
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sql.log import Log
@@ -39,7 +39,7 @@ def log(sqlite: Engine) -> LogTable:
 def test_an_output_is_not_further_behind_than_it_may(
     log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: Literal["wait", "pause"]
 ) -> None:
-    monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("eventlog.daemon.lag_limits.LOOK_SECONDS", 0.0)
     outputs = Outputs("near", "far")
     outputs["far"].away = True
     write(log, 1, 30)
@@ -62,7 +62,7 @@ def test_an_output_is_not_further_behind_than_it_may(
 
 def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long that takes, and whoever publishes then; it is paused again by what comes after that."""
-    monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("eventlog.daemon.lag_limits.LOOK_SECONDS", 0.0)
     looks: list[str] = []
     lags = Post.lags
 
@@ -119,7 +119,7 @@ def test_a_receiver_that_can_never_be_reached_holds_up_nobody(sqlite: Engine, tm
 def test_who_waits_for_one_that_lags_shows_that_it_goes_on(
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.04)
+    monkeypatch.setattr("eventlog.daemon.lag_limits.LOOK_SECONDS", 0.04)
     log, outputs, signs = site(sqlite), Outputs("near", "far"), [1]
     outputs["far"].away = True
     vitals = PublisherHealth(on_move=lambda: signs.append(1))

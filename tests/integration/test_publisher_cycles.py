@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.daemon import rest
+from eventlog.daemon import scheduling
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
@@ -47,8 +47,8 @@ class Wall:
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
     """A clock that says one at night, looked at again and again by every publisher that is made after this."""
     clock = Wall(1)
-    monkeypatch.setattr(rest, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(rest.CycleWait.__init__, "__defaults__", (clock,))
+    monkeypatch.setattr(scheduling, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(scheduling.CycleWait.__init__, "__defaults__", (clock,))
     return clock
 
 

@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 
 from eventlog.cli.mishaps import TERMINATED
 from eventlog.core.errors import OK, SourceError
+from eventlog.daemon.health import Ledger
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import Ledger
 from eventlog.sources.log.lock import LogLock
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import PATIENCE, Process, config_of, published, settled, site, until, url_of

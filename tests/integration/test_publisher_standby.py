@@ -21,10 +21,10 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.care.status import Publishing, facts
 from eventlog.core.errors import EX_TRY_AGAIN
 from eventlog.core.model import Document, Outcome, Reason, Status
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
-from eventlog.publisher.settling import settle
+from eventlog.publisher.statuses import settle
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings

@@ -18,8 +18,8 @@ from eventlog.care.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_TRY_AGAIN, OK, ConfigError, SinkError
+from eventlog.daemon.health import Ledger
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import Ledger
 from eventlog.delivery.output import OutputState
 from eventlog.publisher.reader import JournalReader
 from eventlog.sinks.outputs import HttpOutput

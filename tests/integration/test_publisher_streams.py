@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import OccupiedError, SourceError
+from eventlog.daemon.health import Ledger
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import Ledger
 from eventlog.sources.stream.source import FileMarks
 
 SEED = [

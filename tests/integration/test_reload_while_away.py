@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import journal
 from eventlog.daemon.service import STOPPED, Ending, Service
-from eventlog.daemon.vitals import PublisherHealth
 from tests.integration.publishing import PATIENCE, config_of, settled, site, until
 
 

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.service import Service
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.web.open_page import open_page

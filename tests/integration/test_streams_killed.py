@@ -213,7 +213,7 @@ class Choosy(UnaskedSink):
 def test_what_a_receiver_wants_again_is_passed_by_no_later_change_of_its_object_nor_by_an_emptied_table(
     seed: int, points: Points, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.publisher.take.EVERY_ROW_SECONDS", 0.01)
+    monkeypatch.setattr("eventlog.publisher.selection.EVERY_ROW_SECONDS", 0.01)
     stream = GrowingStream(points.dice, truncates=0.15)
     receiver = Choosy(points.dice)
     going = history(

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, event, text
 from eventlog.capture.given_rights import take_back, taking_back
 from eventlog.capture.install import install, uninstall, uninstall_sql
 from eventlog.capture.install_commands import has_address
-from eventlog.capture.leaving import Leaving
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track
+from eventlog.capture.uninstall import Leaving
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK, InstallError
 from eventlog.sql.names import LogNames

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.capture.plan import TriggerOptions, plan
-from eventlog.capture.tried import refuse_unfit
+from eventlog.capture.preflight import refuse_unfit
 from eventlog.care.flow import backlog
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import InstallError, OccupiedError, SourceError

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.capture.words import is_unseen
+from eventlog.capture.column_sql import is_unseen
 from eventlog.compare.tables import canonical_sql
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.dialect import texts

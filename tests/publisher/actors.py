@@ -24,7 +24,7 @@ from eventlog.publisher.decide import Decider
 from eventlog.publisher.encode import Part
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.memory import Memory
-from eventlog.publisher.take import Take
+from eventlog.publisher.selection import Take
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import PUBLISHER, WRITTEN
 from eventlog.sql.log import Log

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-JOURNAL, WRITING, CONSUMER, TAKE, SENDING = "journal.py", "writing.py", "consumer.py", "take.py", "sending.py"
-READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "unsealed.py", "letters.py"
-MAKING, UNREAD, VIEW, DECIDE = "making.py", "unread.py", "view.py", "decide.py"
+JOURNAL, WRITING, CONSUMER, TAKE, SENDING = "journal.py", "writing.py", "consumer.py", "selection.py", "sending.py"
+READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "new_rows.py", "row_outcomes.py"
+MAKING, UNREAD, VIEW, DECIDE = "planner.py", "blocked_rows.py", "journal_view.py", "decide.py"
 COMMON, CARE = "sql/common/journal.sql", "care/journal.py"
 
 

@@ -6,7 +6,7 @@ import collections
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from eventlog.publisher import view
+from eventlog.publisher import journal_view
 from tests.publisher.sharing import uid_in
 from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered, is_unwritable
 
@@ -185,7 +185,7 @@ def _torn(world: World) -> set[str]:
     for change in _changes(world).values():
         numbers = [row.record for row in change]
         # A publisher that takes rows back which waited looks for the rest of a change no further.
-        near_rows: int = view.NEAR_ROWS  # type: ignore[attr-defined]  # as the kit has patched it there
+        near_rows: int = journal_view.NEAR_ROWS  # type: ignore[attr-defined]  # as the kit has patched it there
         is_far = bisect_right(records, max(numbers)) - bisect_right(records, min(numbers)) > near_rows
         # Where rows of one number stay together, others of a change may not.
         if len(change) > 1 and (small or is_far or world.shares or _touched(change)):

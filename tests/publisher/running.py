@@ -15,9 +15,9 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
-from eventlog.publisher import consumer, memory, reader, take, unsealed, view
+from eventlog.publisher import consumer, journal_view, memory, new_rows, reader, selection
+from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.reader import JournalReader
-from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
 from eventlog.sql.findlog import log_columns
@@ -110,7 +110,7 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
             leaving.enter_context(patch.object(reader, "monotonic", lambda: world.now / 1000))
             leaving.enter_context(patch.object(reader, "CLOCK_SECONDS", 0.0))
             if world.looks_again:
-                leaving.enter_context(patch.object(unsealed, "AHEAD_SECONDS", -1.0))
+                leaving.enter_context(patch.object(new_rows, "AHEAD_SECONDS", -1.0))
             if world.real:
                 world.folder = Path(leaving.enter_context(TemporaryDirectory(prefix="eventlog-history-")))
                 leaving.enter_context(real_targets(world))
@@ -161,14 +161,14 @@ def plans_beside(chance: Random) -> Iterator[None]:
 
     with (
         patch.object(consumer, "AHEAD_ROWS", 1),
-        patch.object(unsealed, "AHEAD_ROWS", 1),
+        patch.object(new_rows, "AHEAD_ROWS", 1),
         patch.object(consumer, "beside", begun),
-        patch.object(unsealed, "beside", begun),
+        patch.object(new_rows, "beside", begun),
         patch.object(JournalReader, "embedded", False),
         patch.object(UnsealedRows, "_may_read_ahead", property(_may_read_ahead)),
         patch.object(memory, "MOST_SEEN_RANGES", chance.choice([2, memory.MOST_SEEN_RANGES])),
         patch.object(memory, "KEPT_NUMBERS", 2),
-        patch.object(take, "EVERY_ROW_SECONDS", 0.003),  # of which a turn is a thousandth
-        patch.object(view, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),
+        patch.object(selection, "EVERY_ROW_SECONDS", 0.003),  # of which a turn is a thousandth
+        patch.object(journal_view, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),
     ):
         yield

@@ -17,11 +17,11 @@ from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.flow import read_flow
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sources.log.flow import Flow
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings

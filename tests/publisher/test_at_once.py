@@ -17,11 +17,11 @@ from eventlog.core.seams import Resolved
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.at_once import JournalAtOnce
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.plans import Settled, TakePlan
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sources.marks import WRITTEN, Marks
 from eventlog.sql.history import history_stamp
 from eventlog.xds.write import XdsFormat

@@ -17,11 +17,11 @@ from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.plans import Settled, TakePlan
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings

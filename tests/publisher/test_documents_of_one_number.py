@@ -14,11 +14,11 @@ from eventlog.core.model import Change, Document, Outcome, Reason, Status
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
-from eventlog.publisher import take
-from eventlog.publisher.books import ConsumerSettings
+from eventlog.publisher import selection
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
@@ -116,7 +116,7 @@ FAR = 4_000_000_000_000
 
 @pytest.fixture
 def scene(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(take, "EVERY_ROW_SECONDS", 0.0)
+    monkeypatch.setattr(selection, "EVERY_ROW_SECONDS", 0.0)
     return Scene(sqlite)
 
 

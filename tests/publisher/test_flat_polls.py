@@ -13,9 +13,9 @@ from eventlog.check.point import ask_query
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.output import Output
 from eventlog.publisher import proven
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
+from eventlog.publisher.turn_report import ConsumerSettings
 from tests.publisher.scene import Scene, ToldReceiver
 from tests.support.memory import OneEach
 from tests.support.servers import absent, postgres_binaries, postgresql_database, postgresql_running

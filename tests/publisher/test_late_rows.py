@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from eventlog.care.journal import hold, release
 from eventlog.explain.states import WaitingFor, read_places
-from eventlog.publisher import unsealed
+from eventlog.publisher import new_rows
 from eventlog.sources.marks import Stretches
 from tests.publisher.scene import Scene
 from tests.publisher.sharing import have_key
@@ -31,8 +31,8 @@ def test_a_change_is_not_cut_where_late_rows_are_more_than_a_batch(sqlite: Engin
 def test_rows_that_were_read_ahead_long_ago_are_looked_at_again(
     postgresql: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unsealed, "AHEAD_ROWS", 5)
-    monkeypatch.setattr(unsealed, "AHEAD_SECONDS", 0.1)
+    monkeypatch.setattr(new_rows, "AHEAD_ROWS", 5)
+    monkeypatch.setattr(new_rows, "AHEAD_SECONDS", 0.1)
     scene = Scene(postgresql, "one")
     one = scene.receivers["one"]
     one.again = {1}

@@ -14,7 +14,7 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import ConfigError, OutputError
 from eventlog.core.model import Change, Document, Outcome
 from eventlog.core.schema import Catalog
-from eventlog.daemon.post import Post
+from eventlog.daemon.log_session import Post
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
 from eventlog.sinks.outputs import FilesOutput

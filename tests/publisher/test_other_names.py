@@ -11,10 +11,10 @@ from eventlog.care.outputs import skip
 from eventlog.core.rules import Options, Round
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sources.marks import Stretches
 from eventlog.xds.write import XdsFormat
 from tests.publisher.scene import Scene

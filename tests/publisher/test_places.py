@@ -15,8 +15,8 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.local import convert
 from eventlog.convert.mark import marking
 from eventlog.core.errors import ConfigError, OccupiedError
+from eventlog.daemon.log_session import Post
 from eventlog.daemon.look import look
-from eventlog.daemon.post import Post
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from tests.publisher.converting import order, publisher_stopped

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from eventlog.core.model import TABLE_FAULTS, Document, Event, Kind, Outcome, ReadBack, Reason, Row, RowId, Unreadable
 from eventlog.core.rules import Options, Round
 from eventlog.publisher.decide import Decider
-from eventlog.publisher.take import Take
+from eventlog.publisher.selection import Take
 from eventlog.sources.marks import Stretches
 from tests.publisher.scene import Scene
 from tests.support.memory import MemoryRows

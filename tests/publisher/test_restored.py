@@ -23,11 +23,11 @@ from eventlog.core.model import Change, Document
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Format
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.plans import RECENT_CHARACTERS, add_recent, name_plan, read_plan, split_recent
 from eventlog.publisher.restored import LACKS
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.core.model import Reason
-from eventlog.publisher import view
+from eventlog.publisher import journal_view
+from eventlog.publisher.selection import BEHIND, NOTHING_SENT
 from eventlog.publisher.tables import Parked
-from eventlog.publisher.take import BEHIND, NOTHING_SENT
 from tests.publisher.scene import Scene
 
 
@@ -16,7 +16,7 @@ from tests.publisher.scene import Scene
 def test_rows_of_other_objects_go_with_whatever_was_left(
     sqlite: Engine, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
-    monkeypatch.setattr(view, "NEAR_ROWS", 2)
+    monkeypatch.setattr(journal_view, "NEAR_ROWS", 2)
     scene = Scene(sqlite, "far")
     scene.write(1, left, objects=1)
     scene.write(left + 1, left + 3)

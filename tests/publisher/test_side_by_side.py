@@ -14,8 +14,8 @@ from eventlog.core.errors import MachineError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.report import Report
+from eventlog.publisher.journal_view import View
 from eventlog.publisher.tables import OnTheWay
-from eventlog.publisher.view import View
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.lagging import Outputs, all_settled, config, lagging, left_at_rest, write

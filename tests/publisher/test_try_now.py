@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from eventlog.care.outputs import pause, try_now
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError, UsageError
-from eventlog.daemon import rest
+from eventlog.daemon import scheduling
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -30,7 +30,7 @@ def log(request: pytest.FixtureRequest) -> LogTable:
 @pytest.fixture(autouse=True)
 def hours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever fails waits for an hour: nothing happens by itself in these tests."""
-    monkeypatch.setattr(rest, "FAILURES", Backoff(first=HOUR_SECONDS, longest=HOUR_SECONDS))
+    monkeypatch.setattr(scheduling, "FAILURES", Backoff(first=HOUR_SECONDS, longest=HOUR_SECONDS))
 
 
 def log_of(log: LogTable) -> Log:

@@ -17,11 +17,11 @@ from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import ConsumerSettings, Turn
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.memory import Memory
+from eventlog.publisher.turn_report import ConsumerSettings, Turn
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log

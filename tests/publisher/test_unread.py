@@ -12,10 +12,10 @@ from sqlalchemy import Engine, event, text
 from eventlog.care.journal import hold, release
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.answers import Strictness
-from eventlog.publisher import unread
-from eventlog.publisher.books import ConsumerSettings
+from eventlog.publisher import blocked_rows
+from eventlog.publisher.blocked_rows import park_unread
 from eventlog.publisher.decide import Decider
-from eventlog.publisher.unread import park_unread
+from eventlog.publisher.turn_report import ConsumerSettings
 from tests.publisher.scene import Scene
 
 ROWS = 1_000
@@ -167,7 +167,7 @@ def test_a_row_that_names_no_object_is_left(sqlite: Engine) -> None:
 
 
 def test_a_change_is_not_cut_where_so_many_rows_were_looked_at(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unread, "UNREAD_ROWS", 8)
+    monkeypatch.setattr(blocked_rows, "UNREAD_ROWS", 8)
     scene = behind_a_held_row(sqlite, "one")
     scene.write(2, 8, objects=1)
     for number, column in ((9, "fname"), (10, "lname")):

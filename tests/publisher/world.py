@@ -24,7 +24,7 @@ from eventlog.core.errors import OccupiedError, SinkError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import ConsumerSettings
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
 from eventlog.sql.findlog import log_columns

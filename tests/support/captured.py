@@ -20,10 +20,10 @@ from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import parse
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider, Looks
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.qlik.readings import reading
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
@@ -35,7 +35,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.history import history_stamp
 from eventlog.sql.log import ALL, Log
 from eventlog.sql.names import ORIGIN, TRANSACTION, LogNames
-from eventlog.streams.post import make_stream_log
+from eventlog.streams.stream_session import make_stream_log
 
 
 class Capturing:

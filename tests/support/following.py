@@ -10,8 +10,8 @@ import structlog
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.write import XdsFormat

@@ -12,7 +12,7 @@ from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.plans import TakePlan
-from eventlog.publisher.take import Parking, Take, take
+from eventlog.publisher.selection import Parking, Take, take
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import PUBLISHER, Marks

@@ -22,7 +22,7 @@ from eventlog.care.status import Facts, LastError, Publishing
 from eventlog.config.settings import Config
 from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import load_offer, offers
-from eventlog.daemon.vitals import VitalsReading
+from eventlog.daemon.health import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.explain.rows import ExplainedRow, Explanation, FormerDocument
 from eventlog.explain.states import RowStage

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import journal, library_journal
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig

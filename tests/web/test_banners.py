@@ -15,10 +15,10 @@ from eventlog.capture.installed import TriggerCondition
 from eventlog.capture.track import track
 from eventlog.care.status import Publishing
 from eventlog.core.model import Status
-from eventlog.daemon.vitals import VitalsReading, stands
+from eventlog.daemon.health import VitalsReading, stands
 from eventlog.delivery.output import OutputState, newest
-from eventlog.publisher.books import Turn
 from eventlog.publisher.flow import shares_of
+from eventlog.publisher.turn_report import Turn
 from eventlog.sources.log.flow import STATES as FLOW_STATES
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.web.banners import ADVICE, GUIDE

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eventlog.config.settings import Config
 from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
-from eventlog.daemon.vitals import State, VitalsReading
+from eventlog.daemon.health import State, VitalsReading
 from eventlog.sources.log.flow import Flow, WaitingParts
 from eventlog.web.actions import describe_result, possible
 from eventlog.web.collector import parts_of

@@ -12,8 +12,8 @@ from eventlog.care.flow import Rate
 from eventlog.care.listing import Filters
 from eventlog.care.status import Facts
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.daemon.vitals import PublisherHealth
-from eventlog.publisher.books import Turn
+from eventlog.daemon.health import PublisherHealth
+from eventlog.publisher.turn_report import Turn
 from eventlog.sources.log.flow import Flow
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from eventlog.config.settings import Config, SourceConfig
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import journal, library_journal
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.collector import Collector
 from eventlog.web.log_pages import LogPages
 from eventlog.web.open_page import open_page

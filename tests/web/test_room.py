@@ -15,7 +15,7 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.core.errors import SinkError
-from eventlog.daemon.vitals import PublisherHealth
+from eventlog.daemon.health import PublisherHealth
 from eventlog.web import app as pages
 from eventlog.web import endpoint, server
 from eventlog.web.endpoint import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, Endpoint, leaving

@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import journal
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import refused_logins
 from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer

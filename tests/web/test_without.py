@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 from eventlog.config.settings import Config, SourceConfig, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.core.plugins import EndpointOrder, ServedEndpoint
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.endpoint import Endpoint
 from eventlog.web.open_page import ENDPOINT, open_page
 from eventlog.web.server import PageServer

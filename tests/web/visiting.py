@@ -14,8 +14,8 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
+from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer

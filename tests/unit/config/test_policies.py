@@ -16,7 +16,7 @@ from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
 from eventlog.policies.settings import line_of, steps_of
 from eventlog.policies.steps import Lookup, PlacedRoute
-from eventlog.streams.post import refuse_lookups
+from eventlog.streams.stream_session import refuse_lookups
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 

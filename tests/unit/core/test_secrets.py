@@ -16,7 +16,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import make_readable, mask_secrets, visible
 from eventlog.daemon.logging import Style, journal, library_journal
-from eventlog.publisher.settling import note_of
+from eventlog.publisher.statuses import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.sql.connect import make_readable_url, read_url

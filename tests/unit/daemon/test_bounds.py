@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.daemon.behind import MostBehind
+from eventlog.daemon.lag_limits import MostBehind
 from eventlog.sources.log.flow import OutputLag, Resumed
 
 ROWS = MostBehind(rows=10, pause=True)

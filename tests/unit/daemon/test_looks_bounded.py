@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from eventlog.core.errors import ChangedError
-from eventlog.daemon.lines import MOST_LOOKS, Line
-from eventlog.publisher.books import Turn
+from eventlog.daemon.workers import MOST_LOOKS, Line
+from eventlog.publisher.turn_report import Turn
 
 
 class Looks:

@@ -16,11 +16,11 @@ from eventlog.care.outputs import pause
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Status
-from eventlog.daemon import rest
+from eventlog.daemon import scheduling
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.rest import CycleWait, Heartbeat, Wakeup
+from eventlog.daemon.scheduling import CycleWait, Heartbeat, Wakeup
 from eventlog.delivery.output import Output
-from eventlog.publisher.unsealed import UnsealedRows
+from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.sql.log import Log
 from eventlog.xds.write import HEARTBEAT, XdsFormat
 from tests.integration.publishing import config_of, site
@@ -135,7 +135,7 @@ def test_what_fails_for_good_is_not_read_for_ever(
 
 def test_the_heart_does_not_beat_at_who_lags(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
+    monkeypatch.setattr(scheduling, "monotonic", lambda: now[0])
     near, far = MemorySink([]), MemorySink([])
     heart = Heartbeat(
         [Output(format=XdsFormat(), sink=sink, name=name) for name, sink in (("n", near), ("f", far))], 60
@@ -161,7 +161,7 @@ def test_an_output_that_refuses_a_heartbeat_is_left_behind_and_a_paused_one_gets
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_pass: bool
 ) -> None:
     now, log = [1000.0], site(sqlite)
-    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
+    monkeypatch.setattr(scheduling, "monotonic", lambda: now[0])
 
     class Beats(MemorySink):
         refuses = False
@@ -237,7 +237,7 @@ def test_an_idle_publisher_beats_after_its_minutes_and_not_soon_after_a_document
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, beats, log = [1000.0], list[float](), site(sqlite)
-    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
+    monkeypatch.setattr(scheduling, "monotonic", lambda: now[0])
 
     class Beats(MemorySink):
         def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:

@@ -13,8 +13,8 @@ from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import Timetable, read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
-from eventlog.daemon import rest
-from eventlog.daemon.rest import LONGEST_SECONDS, SHORTEST_SECONDS, CycleWait, pause
+from eventlog.daemon import scheduling
+from eventlog.daemon.scheduling import LONGEST_SECONDS, SHORTEST_SECONDS, CycleWait, pause
 from tests.support.shares import met, shares
 
 DAY = dt.datetime(2026, 3, 29)
@@ -28,7 +28,7 @@ class Clock(Flag):
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.seconds = 0.0
-        monkeypatch.setattr(rest, "monotonic", lambda: self.seconds)
+        monkeypatch.setattr(scheduling, "monotonic", lambda: self.seconds)
 
     def wait(self, timeout: float | None = None) -> bool:
         assert timeout is not None
@@ -85,7 +85,7 @@ def test_pauses_are_a_tenth_of_the_idle_time_within_bounds(idle: float) -> None:
 
 
 def test_by_time_of_day_it_waits_for_the_wall_clock_and_notices_that_it_jumped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(scheduling, "LOOK_SECONDS", 0.01)
     looked: list[int] = []
 
     def wall() -> dt.datetime:
@@ -106,7 +106,7 @@ def test_by_time_of_day_rows_that_are_offered_again_do_not_wait_for_the_next_day
 
 
 def test_a_rest_ends_when_it_is_told_to_and_shows_life_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(scheduling, "LOOK_SECONDS", 0.01)
     stopped = Flag()
     signs: list[int] = []
 

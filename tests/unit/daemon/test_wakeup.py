@@ -7,9 +7,9 @@ from threading import Event as Flag
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.daemon import rest
-from eventlog.daemon.rest import DEAR_SECONDS, FRUITLESS_SECONDS, LONGEST_SECONDS, Wakeup
-from eventlog.daemon.vitals import PART
+from eventlog.daemon import scheduling
+from eventlog.daemon.health import PART
+from eventlog.daemon.scheduling import DEAR_SECONDS, FRUITLESS_SECONDS, LONGEST_SECONDS, Wakeup
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
 
@@ -50,7 +50,7 @@ class Looking(Wakeup):
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
-    monkeypatch.setattr(rest, "monotonic", lambda: time.now)
+    monkeypatch.setattr(scheduling, "monotonic", lambda: time.now)
     return time
 
 

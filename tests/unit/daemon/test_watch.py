@@ -22,9 +22,7 @@ from eventlog.cli.site import read_address
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import ConfigError, SinkError, SourceError
 from eventlog.core.model import Event, Status
-from eventlog.daemon.logging import journal, library_journal
-from eventlog.daemon.signals import Systemd
-from eventlog.daemon.vitals import (
+from eventlog.daemon.health import (
     MOST_TABLES,
     SILENCE_SECONDS,
     Gauge,
@@ -32,8 +30,10 @@ from eventlog.daemon.vitals import (
     State,
     VitalsReading,
 )
+from eventlog.daemon.logging import journal, library_journal
+from eventlog.daemon.signals import Systemd
 from eventlog.delivery.report import Report
-from eventlog.publisher.books import Turn
+from eventlog.publisher.turn_report import Turn
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
 from eventlog.sql.log import Log
 from eventlog.web.endpoint import Endpoint, health, ready

@@ -13,9 +13,9 @@ from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.lanes import COLLECT_VALUES, TURN_SECONDS, InterpreterPace, haste
-from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
+from eventlog.publisher.turn_report import ConsumerSettings
 from tests.support.lanes import Fate, LanedSink, success
 
 BY_OBJECT = Strictness(on_retry="object")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import Position
-from eventlog.daemon.vitals import stands
+from eventlog.daemon.health import stands
 from eventlog.delivery.output import OutputState, failing, newest, read_output_states
-from eventlog.publisher.books import Turn
+from eventlog.publisher.turn_report import Turn
 from eventlog.sources.marks import as_text
 
 standings = st.dictionaries(

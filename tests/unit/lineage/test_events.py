@@ -13,7 +13,7 @@ import pytest
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import SinkError
 from eventlog.core.plugins import BackgroundOrder
-from eventlog.daemon.vitals import VitalsReading
+from eventlog.daemon.health import VitalsReading
 from eventlog.lineage.events import append_event
 from eventlog.lineage.publishing import LINEAGE, PublisherLineage, name_source
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError, SourceError
-from eventlog.publisher.unsealed import fewer
+from eventlog.publisher.new_rows import fewer
 from eventlog.sources.marks import Stretches, runs
 from eventlog.sources.stream.source import FileMarks
 from tests.support.shares import met, shares

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from eventlog.care.proofs import MOST_TABLES, read_proofs, write_proofs
 from eventlog.core.proofs import LastProof
-from eventlog.daemon.vitals import VitalsReading
+from eventlog.daemon.health import VitalsReading
 from eventlog.verify.proof import TableProof, last_proof
 from eventlog.verify.proofs import findings_of, table_of_proofs
 from eventlog.verify.schedule import Schedule

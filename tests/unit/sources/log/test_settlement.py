@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.publisher.settling import by_status, is_noted, note_of
+from eventlog.publisher.statuses import by_status, is_noted, note_of
 from eventlog.sources.marks import Stretches
 from tests.support.shares import met, shares
 

@@ -14,16 +14,16 @@ from eventlog.core.counting import TransactionCounts
 from eventlog.core.model import TABLE_FAULTS, Event, Outcome, Reason, Status, Unreadable, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import Books, Turn
 from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, Part, encode, plan_documents, waits
-from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.plans import TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.row_outcomes import POSITION, number_of, of_shared_numbers, worst_by
+from eventlog.publisher.selection import Parking, Take
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import EVER, JournalRow, Parked
-from eventlog.publisher.take import Parking, Take
 from eventlog.publisher.traces import BatchTrace
+from eventlog.publisher.turn_report import Books, Turn
 
 
 class MadePlan(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from typing import Final
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from eventlog.capture.column_sql import Row, number_holes
 from eventlog.capture.plan import TriggerOptions, TriggerPlan
-from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, is_denied, run_verbatim, verbatim

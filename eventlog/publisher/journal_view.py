@@ -15,7 +15,7 @@ from msgspec import Struct
 from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, LAST_NUMBER, OnTheWay, Parked
-from eventlog.publisher.whole import GoingOn
+from eventlog.publisher.whole_transactions import GoingOn
 from eventlog.sources.log.reading import NEAR_ROWS, LogSettings
 from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import ALL, Log, id_list
@@ -23,8 +23,8 @@ from eventlog.sql.log import ALL, Log, id_list
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from eventlog.publisher.take import Take, Unanswered
-    from eventlog.publisher.unsealed import UnsealedRows
+    from eventlog.publisher.new_rows import UnsealedRows
+    from eventlog.publisher.selection import Take, Unanswered
 
 NEAR_NUMBERS: Final = 10_000
 """Rows of a transaction are looked for so far from those that go: a million others may wait."""

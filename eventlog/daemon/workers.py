@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ChangedError, MachineError, SourceError
 from eventlog.core.seams import Tenure
-from eventlog.daemon.rest import Failures
-from eventlog.daemon.vitals import PublisherHealth
+from eventlog.daemon.health import PublisherHealth
+from eventlog.daemon.scheduling import Failures
 from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider

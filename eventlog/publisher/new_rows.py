@@ -22,10 +22,10 @@ from eventlog.core.model import EVERY_ROW, Event, RowId
 from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
 from eventlog.core.table_names import write_name
-from eventlog.publisher.beside import beside
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, LAST_NUMBER
+from eventlog.publisher.threads import beside
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
     LogSettings,

@@ -22,10 +22,10 @@ from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorte
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
 from eventlog.core.registry import load_offer, offers, streams_plugin
 from eventlog.core.seams import Tenure
-from eventlog.daemon.lines import Line
-from eventlog.daemon.rest import Wakeup
-from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, due_after
+from eventlog.daemon.health import Gauge, Ledger, PublisherHealth, due_after
+from eventlog.daemon.scheduling import Wakeup
 from eventlog.daemon.watch import HolderWatch
+from eventlog.daemon.workers import Line
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from eventlog.core.model import SEVERITY, Event, Outcome, Position, Reason, Status
 from eventlog.delivery.answers import Key, keep_worse
+from eventlog.publisher.new_rows import touch
 from eventlog.publisher.tables import Detail, OnTheWay
-from eventlog.publisher.unsealed import touch
 
 
 def worst_of(number: int, several: Sequence[Outcome], outputs: int) -> Outcome | None:

@@ -16,7 +16,7 @@ from eventlog.delivery.report import Report
 from eventlog.publisher.decide import Cause
 from eventlog.publisher.encode import Encoded
 from eventlog.publisher.plans import Settled
-from eventlog.publisher.take import Take
+from eventlog.publisher.selection import Take
 
 
 class ConsumerSettings(Struct, frozen=True, kw_only=True):

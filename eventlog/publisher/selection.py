@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
+from eventlog.publisher.new_rows import object_of, objects_of
 from eventlog.publisher.table_faults import TableFault
 from eventlog.publisher.tables import EVER, FOR_SOMEBODY, LAST_NUMBER, OnTheWay, Parked
-from eventlog.publisher.unsealed import object_of, objects_of
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
-    from eventlog.publisher.view import View
+    from eventlog.publisher.journal_view import View
 
 BEHIND: Final = Reason.BEHIND.value
 """Why a row waits that comes after another one of its object."""

@@ -28,7 +28,7 @@ from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import MachineError, SinkError
-from eventlog.daemon.vitals import PART, PublisherHealth
+from eventlog.daemon.health import PART, PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.reader import JournalReader
 from eventlog.sql.access import in_our_words, prepare_session, verbatim

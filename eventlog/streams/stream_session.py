@@ -22,9 +22,9 @@ from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.plugins import BackgroundWork
 from eventlog.core.registry import source_named
 from eventlog.core.seams import Tenure
-from eventlog.daemon.lines import Line
-from eventlog.daemon.post import Post
-from eventlog.daemon.vitals import PublisherHealth
+from eventlog.daemon.health import PublisherHealth
+from eventlog.daemon.log_session import Post
+from eventlog.daemon.workers import Line
 from eventlog.delivery.output import Output
 from eventlog.durable_files import make_empty
 from eventlog.policies.settings import steps_of

@@ -12,8 +12,8 @@ from structlog.stdlib import BoundLogger
 from eventlog.config.build import name_of
 from eventlog.config.settings import Config
 from eventlog.core.plural import count_words
-from eventlog.daemon.lines import Line
-from eventlog.daemon.post import Post
+from eventlog.daemon.log_session import Post
+from eventlog.daemon.workers import Line
 from eventlog.sources.log.flow import OutputLag, Resumed
 
 LOOK_SECONDS: Final = 2.0

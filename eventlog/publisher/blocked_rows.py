@@ -14,9 +14,9 @@ from eventlog.core.rules.screen import Identities
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.memory import see
+from eventlog.publisher.new_rows import Spelling, name_of
+from eventlog.publisher.selection import BEHIND
 from eventlog.publisher.tables import Parked
-from eventlog.publisher.take import BEHIND
-from eventlog.publisher.unsealed import Spelling, name_of
 from eventlog.sources.log.reading import OBJECT, find_torn_places
 from eventlog.sources.log.row_events import Rows
 from eventlog.sources.marks import Stretches, as_text

@@ -25,9 +25,9 @@ from eventlog.core.rules.times import moment
 from eventlog.core.secrets import make_readable
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.delivery.report import Report
-from eventlog.publisher.books import Turn
 from eventlog.publisher.flow import read_flow
 from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.turn_report import Turn
 from eventlog.sources.log.flow import Flow, Pace, Polling, count_settled
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
