@@ -12,8 +12,8 @@ from time import monotonic
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.delivery.output import Output
-from eventlog.publisher.books import Books, ConsumerSettings
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.turn_report import Books, ConsumerSettings
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +60,6 @@ class Late:
         self.is_lost = True
         settled = self._journal.answer_late(self._output.name, outcomes, associations, doubts)
         self.is_lost = False
-        known.entered(associations)
+        known.note_entered(associations)
         books.enter_settled(settled)
         books.enter_answers({(record,): outcomes[record] for record in settled.records}, self._settings.strictness)
