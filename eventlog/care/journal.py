@@ -188,6 +188,13 @@ class CaredJournal(Journal):
                 last = min(rows) - 1
         return skipped
 
+    def free_conversion(self, name: str) -> int:
+        """Gives the rows of a conversion back: they wait for whoever publishes next. How many."""
+        with self.transaction() as (connection, memory):
+            rows = len(lacking(memory, name))
+            self.free(connection, memory, memory.outputs[name])
+            return rows
+
     def is_alone(self, name: str) -> bool:
         """Return True if the log has no other output."""
         with self.log.transaction() as connection:

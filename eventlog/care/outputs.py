@@ -10,14 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.care.ages import utc_text
-from eventlog.care.conversions import FreedConversions, conversions
 from eventlog.care.flow import has_recovered, waiting_for
 from eventlog.care.journal import CaredJournal
 from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.model import Reason, format_position
 from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
-from eventlog.publisher.flow import JournalLook, read_flow
+from eventlog.publisher.flow import JournalLook, lacking, read_flow
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import write_pause
@@ -62,9 +61,10 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
     with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow = read_flow(connection, log, settings)
-        places = read_memory(connection, log, "", seen=False).outputs
+        memory = read_memory(connection, log, "", seen=False)
+        places = memory.outputs
         unread = _unread(connection, log) if flow.parts.suspended else {}
-        converting = conversions(connection, log)
+    converting = {row.name: len(lacking(memory, row.name)) for row in places.values() if row.is_conversion}
     others = [name for name in places if name not in configured and name not in converting]
     standing = []
     for name in (*configured, *others):
@@ -222,7 +222,7 @@ def forget(
     of a conversion: they wait again.
     """
     if is_conversion(log, name):
-        return FreedConversions(log).free(name)
+        return CaredJournal(log).free_conversion(name)
     if name in configured:
         raise UsageError(
             f"{name} is still configured.",
@@ -242,7 +242,8 @@ def forget(
 def is_conversion(log: Log, name: str) -> bool:
     """Return True for an unfinished conversion."""
     with log.moment() as connection:
-        return name in conversions(connection, log)
+        row = read_memory(connection, log, "", seen=False).outputs.get(name)
+        return row is not None and row.is_conversion
 
 
 def refuse_unknown(name: str, configured: Collection[str]) -> None:

@@ -35,8 +35,7 @@ IDENTITY: Final = "identity"
 """
 
 UNMARKED: Final = "_UNMARKED"
-MARKING: Final = "_MARKING"
-"""Stand there until the rows of a log are marked, see `mark`."""
+"""Stands there until the rows of a log are marked, see `marks`."""
 
 WORK = "_temporary-eventlog"
 STAGED = "output"
@@ -50,7 +49,7 @@ crash.
 """
 
 LOCK = "lock"
-_names = "|".join([re.escape(OUTCOMES_FILE), SUCCESS, DAMAGED, UNMARKED, MARKING, WORK, PART])
+_names = "|".join([re.escape(OUTCOMES_FILE), SUCCESS, DAMAGED, UNMARKED, WORK, PART])
 is_ours = re.compile(rf"part-\d{{5,}}\.xml|{_names}").fullmatch
 
 
@@ -224,7 +223,7 @@ class Destination:
         names = set[str]()
         if self.folder.exists():
             names = {entry.name for entry in self.folder.iterdir()}
-        if {SUCCESS, MARKING} <= names:
+        if {SUCCESS, UNMARKED} <= names and is_reserved((self.folder / UNMARKED).read_bytes()):
             raise being_marked(str(self.folder))
         unfinished = WORK in names and not names & {SUCCESS, DAMAGED}
         strange = {name for name in names - self._folders() if not is_ours(name)}
@@ -290,11 +289,16 @@ class Destination:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
+def is_reserved(note: bytes | None) -> bool:
+    """Return True if the journal keeps rows for the output beside this note; who wrote an empty one was killed then."""
+    return note is not None and (not note or b"reserved" in note.split())
+
+
 def being_marked(output: str) -> UsageError:
     """Nothing may take the place of an output that has what a further conversion would not find any
     more.
     """
-    message = f"{output} holds a conversion whose rows were being marked when it was interrupted."
+    message = f"{output} holds a conversion whose rows are reserved; they were being marked when it was interrupted."
     again = "Give its own command once more, with --mark, to mark the others"
     return UsageError(message, hint=f"{again}; or move the output away.")
 

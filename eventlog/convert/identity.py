@@ -101,16 +101,10 @@ def _rows_wait(conversion: Conversion) -> bool:
     if not isinstance(conversion.input, LogInput):
         return False
     from eventlog.convert.reading import read_log
-    from eventlog.convert.rows import Placing
-    from eventlog.convert.withheld import withheld_of
+    from eventlog.convert.taken import choose_rows
 
-    withheld = withheld_of(conversion.input, conversion.catalog)
-    placing = Placing(conversion.catalog)
-    for batch in read_log(conversion.input):
-        taken, _ = withheld.divide(placing.place(batch))
-        if len(taken):
-            return True
-    return False
+    taken = choose_rows(conversion.input, conversion.catalog)
+    return any(len(taken.keep(batch)) for batch in read_log(conversion.input))
 
 
 def _files(paths: Iterable[Path]) -> list[tuple[str, int, int]]:

@@ -19,7 +19,7 @@ from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.identity import identity_of, order_of
 from eventlog.convert.inputs import Unit, units
-from eventlog.convert.mark import Marking, placed
+from eventlog.convert.marks import Marking, sealing
 from eventlog.convert.partitions import PartitionFile, labels_of, ranges, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
 from eventlog.convert.plan import bucket_count, range_count
@@ -33,6 +33,7 @@ from eventlog.convert.settings import (
     SnapshotRows,
 )
 from eventlog.convert.snapshot import PlacedTable, snapshot_files
+from eventlog.convert.taken import ALL, Taken, choose_rows
 from eventlog.convert.tasks import (
     Decide,
     DecidedBucket,
@@ -45,7 +46,6 @@ from eventlog.convert.tasks import (
     scatter,
 )
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
-from eventlog.convert.withheld import NOTHING, Withheld, withheld_of
 from eventlog.convert.work import SharedTally, Task, Workers, workers
 from eventlog.convert.writing import InTheirOrder, PartTasks
 from eventlog.core.errors import DataError, UsageError
@@ -78,16 +78,18 @@ def convert(
             if destination.is_new():
                 destination.discard()
             raise
-        with placed(marking, destination.work, sending=sending):
+        with sealing(marking, destination.work, sending=sending) as taken:
             try:
-                summary = _converted(conversion, destination, identity, jobs, watch, marking)
+                summary = _converted(conversion, destination, identity, jobs, watch, marking, taken)
             except (DataError, UsageError):
                 # It would end so again. What was being sent stays: a part of it is with a receiver.
                 if not is_sending(destination.work):
                     destination.discard()
                 raise
-            order = order_of(conversion) if marking is None else marking.order
-            destination.commit(summary, order, identity)
+            if marking is not None:
+                marking.plan()
+            note = order_of(conversion) if marking is None else marking.note
+            destination.commit(summary, note, identity)
     return summary
 
 
@@ -104,6 +106,7 @@ def _converted(
     jobs: int,
     watch: ConversionWatch,
     marking: Marking | None,
+    taken: Taken | None,
 ) -> Summary:
     """Makes the output, staged for its commit."""
     cut: list[Unit] = []
@@ -113,17 +116,10 @@ def _converted(
         refuse_other(identity, destination.work)
     kept = destination.begun(identity)
     tally = SharedTally()
-    withheld, reserve = None, None
-    if marking is not None:
-        withheld, reserve = marking.withheld, marking.reserve
+    plan = {} if marking is None else {"plan": marking.plan}
     with workers(jobs, kept, tally) as crew:
-        engine = LocalEngine(conversion, cut, crew, kept, watch, tally, withheld)
-        run = ConversionRun(conversion, engine, str(kept), str(destination.staged), reserve)
-        summary = run.converted()
-    # Last, before anything appears: somebody may have given its rows back to publishers.
-    if marking is not None:
-        marking.confirm()
-    return summary
+        engine = LocalEngine(conversion, cut, crew, kept, watch, tally, taken)
+        return ConversionRun(conversion, engine, str(kept), str(destination.staged), **plan).converted()
 
 
 class LocalEngine:
@@ -137,10 +133,10 @@ class LocalEngine:
         folder: Path,
         watch: ConversionWatch,
         tally: SharedTally,
-        withheld: Withheld | None = None,
+        taken: Taken | None = None,
     ) -> None:
         self._conversion = conversion
-        self._withheld = withheld
+        self._taken = taken
         self._cut = cut
         self._crew = crew
         self._folder = str(folder)
@@ -213,10 +209,10 @@ class LocalEngine:
     def _scattered(self) -> list[Scattered]:
         source = self._conversion.input
         is_files = isinstance(source, FilesInput)
-        withheld = self._withheld
-        if withheld is None and isinstance(source, LogInput):
-            withheld = withheld_of(source, self._conversion.catalog)
-        refuse_left_rows(self._conversion, withheld or NOTHING)
+        taken = self._taken
+        if taken is None:
+            taken = choose_rows(source, self._conversion.catalog) if isinstance(source, LogInput) else ALL
+        refuse_left_rows(self._conversion, taken)
         tasks = [
             Scatter(
                 name=f"rows-{number:06d}",
@@ -224,7 +220,7 @@ class LocalEngine:
                 unit=unit,
                 buckets=self._buckets,
                 folder=self._folder,
-                withheld=withheld or NOTHING,
+                taken=taken,
             )
             # Without files there is nothing to cut: a log is read by one task.
             for number, unit in enumerate(self._cut if is_files else [None])

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from eventlog.convert.streams import StreamResult
 
 Result = TypeVar("Result")
-Reserve = Callable[[Sequence[PartitionFile], int], None]
 PUBLISHED = "S published"
 REFUSED = "E refused"
 
@@ -86,7 +85,7 @@ class ConversionRun:
     """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the
     output.
 
-    `reserve` gets all outcomes before anything appears, and how many bytes a row has.
+    `plan` is called before the first document is sent.
     """
 
     def __init__(
@@ -95,14 +94,13 @@ class ConversionRun:
         engine: Engine,
         folder: str,
         staged: str,
-        reserve: Reserve | None = None,
+        plan: Callable[[], None] = lambda: None,
     ) -> None:
         self._conversion = conversion
         self._engine = engine
         self._folder = folder
         self._staged = staged
-        self._reserve = reserve or (lambda _ended, _row_bytes: None)
-        self._row_bytes = 0
+        self._plan = plan
 
     def converted(self) -> Summary:
         """Goes all the way; the summary counts what was done."""
@@ -131,7 +129,6 @@ class ConversionRun:
         self._engine.release()
         units, buckets = decided.numbers, decided.buckets
         rows = sum(unit.rows for unit in units)
-        self._row_bytes = sum(unit.size for unit in units) // max(rows, 1)
         summary = replace(summary_of(rows, buckets), left=left_of(units))
         ended = [bucket.ended for bucket in buckets]
         if not self._conversion.gathers:
@@ -197,11 +194,10 @@ class ConversionRun:
         )
         if isinstance(self._conversion.format, SentTables | SentMessages):
             # Before the first document goes: what is with a receiver cannot be taken back.
-            self._reserve(ended, self._row_bytes)
+            self._plan()
             return self.finished(summary, ended, self._engine.sent(tasks, summary))
         last = last_number(self._conversion.after, summary.changes, changes)
         parts = self._produced(ended, list(tasks.each()), summary.rows)
-        self._reserve(ended, self._row_bytes)
         return replace(summary, parts=parts, change_seq=last)
 
     def _produced(

@@ -74,8 +74,8 @@ EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 
 
 def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that `withheld`
-    leaves.
+    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that
+    are not `taken`.
     """
     from eventlog.sql.connect import connect
     from eventlog.sql.findlog import log_columns

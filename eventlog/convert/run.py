@@ -18,8 +18,7 @@ from eventlog.core.packages import is_there
 
 if TYPE_CHECKING:
     from eventlog.convert.commit import Summary
-    from eventlog.convert.mark import Marking
-    from eventlog.convert.marked_place import MarkedPlace
+    from eventlog.convert.marks import MarkedOutput, Marking
     from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion
     from eventlog.convert.stored import StoredConversion
@@ -126,7 +125,7 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
         prepare_processes(order)
     with open_place(conversion, order, stored) as place:
         if order.marks:
-            from eventlog.convert.mark import can_be_marked, waits_for_marks
+            from eventlog.convert.marks import can_be_marked, waits_for_marks
 
             assert place is not None
             can_be_marked(conversion.input)
@@ -173,7 +172,7 @@ def prepare_processes(order: Order) -> None:
 
 
 @contextmanager
-def open_place(conversion: Conversion, order: Order, stored: StoredConversion | None) -> Iterator[MarkedPlace | None]:
+def open_place(conversion: Conversion, order: Order, stored: StoredConversion | None) -> Iterator[MarkedOutput | None]:
     """Open the place of an output whose rows are marked; None where none are."""
     if stored is not None:
         stored.settle()
@@ -183,28 +182,28 @@ def open_place(conversion: Conversion, order: Order, stored: StoredConversion | 
         yield stored.marked
     elif order.places.addresses:
         _require_spark()
-        from eventlog_spark.marked import marked_address
+        from eventlog_spark.addresses import open_marked_address
 
         address = order.places.address("--out", order.places.out)
-        with marked_address(address, _cluster(order), hiding=conversion.hides) as place:
+        with open_marked_address(address, _cluster(order), hiding=conversion.hides) as place:
             yield place
     else:
-        from eventlog.convert.marked_place import MarkedFolder
+        from eventlog.convert.marks import MarkedFolder
 
         yield MarkedFolder(conversion.destination)
 
 
-def marking_of(conversion: Conversion, place: MarkedPlace | None) -> AbstractContextManager[Marking | None]:
+def marking_of(conversion: Conversion, place: MarkedOutput | None) -> AbstractContextManager[Marking | None]:
     """Return the place in the journal of a conversion that marks; nothing of one that does not."""
     if place is None:
         return nullcontext()
-    from eventlog.convert.mark import marking
+    from eventlog.convert.marks import marking
 
     return marking(conversion, place)
 
 
 def find_done(
-    conversion: Conversion, order: Order, stored: StoredConversion | None, place: MarkedPlace | None
+    conversion: Conversion, order: Order, stored: StoredConversion | None, place: MarkedOutput | None
 ) -> Summary | None:
     """Return what this very conversion did, where its output is there."""
     if stored is not None:
@@ -273,12 +272,12 @@ def convert_on_spark(conversion: Conversion, order: Order, watch: ConversionWatc
     return convert_at(conversion, addresses, cluster=_cluster(order), marking=marking)
 
 
-def finish_marks(conversion: Conversion, order: Order, place: MarkedPlace) -> Summary:
+def finish_marks(conversion: Conversion, order: Order, place: MarkedOutput) -> Summary:
     """Mark the rows of a conversion that is complete: somebody was interrupted, or looked at the
     output first.
     """
     from eventlog.convert.commit import SUCCESS, summary_from
-    from eventlog.convert.mark import marking
+    from eventlog.convert.marks import marking
 
     success = place.read(SUCCESS) or b""
     with marking(conversion, place) as marks:

@@ -14,17 +14,27 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from eventlog.convert.commit import DAMAGED, MARKING, SUCCESS, WORK, Summary, being_marked, folders_from, is_ours
+from eventlog.convert.commit import (
+    DAMAGED,
+    SUCCESS,
+    UNMARKED,
+    WORK,
+    Summary,
+    being_marked,
+    folders_from,
+    is_ours,
+    is_reserved,
+)
 from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.identity import complete, same
-from eventlog.convert.marked_place import committing, fetched_outcomes
+from eventlog.convert.marks import fetch_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, SinkError, UsageError
 from eventlog.sinks.store.objects import OURS, Bucket
@@ -32,7 +42,7 @@ from eventlog.sinks.store.plans import HIDDEN, POSITION, HiddenObjects, Position
 from eventlog.sources.stream.claim import Claim
 
 if TYPE_CHECKING:
-    from eventlog.convert.mark import Marking
+    from eventlog.convert.marks import Marking
 
 
 def folder_for(address: str) -> Path:
@@ -103,7 +113,7 @@ class StoredConversion:
         reserved still.
         """
         plans = StoredPlans(self._objects)
-        with committing(marking):
+        with nullcontext() if marking is None else marking.planned():
             hidden, replaced = self._hidden(plans)
         # Not within: after an error nobody knows whether it was committed, and then it appears yet.
         # Its rows stay reserved, and the same command settles it.
@@ -166,8 +176,8 @@ class StoredConversion:
 
     def _refuse_occupied(self) -> None:
         if self._overwrite:
-            notes = [self._objects.read(name) for name in (MARKING, SUCCESS)]
-            if None not in notes:
+            note = self._objects.read(UNMARKED)
+            if note is not None and is_reserved(note.content) and self._objects.read(SUCCESS) is not None:
                 raise being_marked(self._objects.address)
         elif next(self._names(), None) is not None:
             message = f"{self._objects.address} is not empty."
@@ -238,7 +248,7 @@ class MarkedObjects:
                 file.parent.mkdir(exist_ok=True)
                 self._objects.fetch(name, file)
 
-        return fetched_outcomes(fetch)
+        return fetch_outcomes(fetch)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -41,7 +41,7 @@ from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucke
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import PlacedTable, SnapshotFile, placed_rows, reader_of
 from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, Keep, Reread, kind_of, step
-from eventlog.convert.withheld import NOTHING, Withheld
+from eventlog.convert.taken import ALL, Taken
 from eventlog.convert.work import advance
 from eventlog.sql.names import TRANSACTION
 
@@ -114,7 +114,7 @@ class Scatter(Struct, frozen=True, kw_only=True):
     unit: Unit | None
     buckets: int
     folder: str
-    withheld: Withheld = NOTHING
+    taken: Taken = ALL
 
 
 class Scattered(Struct, frozen=True, kw_only=True):
@@ -127,15 +127,13 @@ class Scattered(Struct, frozen=True, kw_only=True):
 def scatter(task: Scatter) -> Scattered:
     """Reads, places and writes the rows of a unit."""
     placing = Placing(task.conversion.catalog)
-    numbers, left = UnitNumbers(), Counter[str]()
+    numbers = UnitNumbers(left=dict(task.taken.left))
     with partition_file(Path(task.folder) / f"{task.name}.arrow", PLACED) as writer:
         for rows in gathered(_read(task), ROWS):
-            placed, left_here = task.withheld.divide(placing.place(rows))
-            left.update(left_here)
+            placed = placing.place(task.taken.keep(rows))
             numbers.take(placed)
             write_by(writer, placed, bucket_of(placed.column(OBJECT), task.buckets))
             advance(len(rows))
-    numbers.left = dict(left)
     return Scattered(file=writer.finished(), numbers=numbers)
 
 

@@ -17,8 +17,8 @@ from eventlog.core.plural import count_words as plural
 from eventlog.sql.names import TRANSACTION
 
 if TYPE_CHECKING:
+    from eventlog.convert.taken import Taken
     from eventlog.convert.tasks import UnitNumbers
-    from eventlog.convert.withheld import Withheld
     from eventlog.core.counting import TransactionCounts
 
 PLACE: Final = "place"
@@ -44,10 +44,10 @@ def refuse_unknown_transactions(conversion: Conversion) -> None:
         raise UsageError(f"The event log {names.table} has no column {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
 
 
-def refuse_left_rows(conversion: Conversion, withheld: Withheld) -> None:
+def refuse_left_rows(conversion: Conversion, taken: Taken) -> None:
     """Refuses to tell transactions without rows that are left in the log; nothing is read yet."""
     source = conversion.input
-    if conversion.gathers and withheld and isinstance(source, LogInput):
+    if conversion.gathers and taken.left and isinstance(source, LogInput):
         cause = f"Rows of the event log {source.log} are held, or an output lacks them"
         raise UsageError(
             f"{cause}, so transactions are not whole.",

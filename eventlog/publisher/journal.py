@@ -62,6 +62,7 @@ class Journal(JournalWriter):
         # and all that the server keeps for a session be read twice.
         self._checks_numbers = may_number_twice(self.log.engine, self.log.names)
         with self.transaction() as (connection, memory):
+            self.free_unplanned(connection, memory)
             for name, former_names in names:
                 if name in memory.outputs:
                     continue
@@ -108,6 +109,31 @@ class Journal(JournalWriter):
             if number not in converted:
                 self._park_new(connection, memory, row.name, memory.batches[number].records)
         self._move(connection, memory, replace(row, position=memory.last_batch))
+
+    def free_unplanned(self, connection: Connection, memory: Memory) -> None:
+        """Give back what conversions have sealed of which nothing has appeared: who has the lock now has ended them."""
+        for row in list(memory.outputs.values()):
+            if row.is_conversion and not row.is_planned:
+                self.free(connection, memory, row)
+
+    def free(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
+        """Forget a conversion. Rows that it has not marked wait as if nobody had taken them."""
+        unmarked = [number for number in memory.batches if row.position < number <= row.plans]
+        for number in unmarked:
+            parts = memory.batches.pop(number).records.parts
+            runs = [{"first": first, "last": last} for first, last in parts]
+            # Somebody may have given them up for another output: now they are new.
+            if memory.any_parked:
+                self._tell(connection, "parked_drop_run", runs)
+            if memory.any_said:
+                self._tell(connection, "said_drop", runs)
+            self._tell(connection, "batch_drop", [{"id": number}])
+        for other in list(memory.outputs.values()):
+            if row.position < other.position <= row.plans:
+                self._move(connection, memory, replace(other, position=row.position))
+        self._drop_passed(connection, memory)
+        self._tell(connection, "output_forget", [{"name": row.name}])
+        del memory.outputs[row.name]
 
     def pause(self, name: str, why: str | None) -> None:
         """Lets nothing go to an output, for this reason; None lets it go on."""

@@ -73,8 +73,6 @@ class Memory(Struct, kw_only=True):
     any_held: bool
     converted: Stretches = Stretches()
     """Batches that a conversion has done for every output but those that have them ahead."""
-    reserved_above: int | None = None
-    """Batches above it are of a conversion that is not over: nobody takes them, nor new rows."""
     leader_gone: bool = True
     """Whether there may be an object of which rows wait and none may go first."""
     retried: dict[str, int | None] = {}
@@ -101,6 +99,11 @@ class Memory(Struct, kw_only=True):
             return Stretches()
         sealed = [batch.records for batch in self.batches.values()]
         return Stretches.union([*sealed, *self.planned.values()])
+
+    @property
+    def reserved_above(self) -> int | None:
+        """Return the number above which batches are of a conversion that is not over: nobody takes them, nor new rows."""
+        return min([row.position for row in self.outputs.values() if row.is_conversion], default=None)
 
     @property
     def known(self) -> Stretches:
@@ -191,7 +194,6 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         # A conversion whose rows are all marked, or gone, is over.
         if not row.is_conversion or any(row.position < number <= row.plans for number in sealed):
             rows[row.name] = row
-    reserved = [row.position for row in rows.values() if row.is_conversion]
     return Memory(
         stamp=stamp,
         tracked=Marks(log).get(connection, TRACKED),
@@ -199,7 +201,6 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         last_noted=EVER if noted is None else int(noted),
         batches=sealed,
         outputs=rows,
-        reserved_above=min(reserved, default=None),
         planned=planned,
         seen=numbers,
         last_parked=EVER if last is None else int(last),

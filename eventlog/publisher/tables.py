@@ -24,7 +24,10 @@ LAST_NUMBER: Final = 2**63 - 1
 """No row of a log has a number above it."""
 
 CONVERSION_PLAN: Final = "convert:"
-"""Begins the plan of an output that is a conversion, see `conversions`; no other plan begins so."""
+"""Begins the plan of an output that is a conversion which marks its rows; no other plan begins so."""
+
+PLANNED: Final = "planned"
+"""Stands in the column `has` of a conversion from the moment on when something of it may appear."""
 
 T = TypeVar("T")
 
@@ -72,6 +75,11 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     def is_conversion(self) -> bool:
         """Return True for a conversion that marks its rows, which is no output of a publisher."""
         return self.plan.startswith(CONVERSION_PLAN)
+
+    @property
+    def is_planned(self) -> bool:
+        """Return True for a conversion of which something may have appeared."""
+        return self.is_conversion and self.has == PLANNED
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> JournalRow:

@@ -196,8 +196,12 @@ class JournalWriter(JournalAtOnce):
         name: str,
         over: Stretches,
         outcomes: Mapping[int, Outcome],
+        *,
+        speaks_for: Sequence[str] = (),
     ) -> Settled:
-        """Gives rows that are over for all their letter, and keeps outcomes of the others."""
+        """Gives rows that are over for all their letter, and keeps outcomes of the others. A conversion speaks
+        for outputs that do not get its rows.
+        """
         if not over:
             return Settled()
         # They are over for all but for those that an output has ahead, planned or parked.
@@ -216,7 +220,8 @@ class JournalWriter(JournalAtOnce):
         if outcomes:
             if others := over - final:
                 kept = {number: outcome for number, outcome in outcomes.items() if number in others}
-                self._keep_said(connection, memory, name, kept)
+                for output in speaks_for or (name,):
+                    self._keep_said(connection, memory, output, kept)
             answers = {number: [outcome] for number, outcome in outcomes.items() if number in final}
         if not final:
             return Settled()
@@ -224,7 +229,9 @@ class JournalWriter(JournalAtOnce):
             self._add_said(connection, memory, final, answers)
         ended: dict[int, Outcome] = {}
         for number, several in answers.items():
-            worst = worst_of(number, several, len(memory.outputs))
+            # What a conversion has published was not left out, whatever other outputs said.
+            outputs = len(several) * (number in outcomes) if speaks_for else len(memory.outputs)
+            worst = worst_of(number, several, outputs)
             if worst is not None:
                 ended[number] = worst
         self._write_letters(connection, memory, final, ended)

@@ -15,8 +15,8 @@ No node needs a folder that others see. Where all nodes mount one, ranges and pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import reduce
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -28,10 +28,11 @@ from msgspec.structs import replace
 
 from eventlog.convert.collecting import WrittenChanges, transaction_labels
 from eventlog.convert.commit import WORK, Summary
+from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.identity import identity_of, order_of
 from eventlog.convert.inputs import Unit, kind_of_file, places_of
 from eventlog.convert.lines import no_header
-from eventlog.convert.mark import Marking, placed
+from eventlog.convert.marks import Marking, fetch_outcomes, sealing
 from eventlog.convert.pipeline import summary_of
 from eventlog.convert.plan import ROW_BYTES
 from eventlog.convert.reading import read
@@ -45,15 +46,15 @@ from eventlog.convert.settings import (
     StreamInput,
     TableFiles,
 )
+from eventlog.convert.taken import Taken
 from eventlog.convert.tasks import DecidedRows, may_conflict
-from eventlog.convert.transactions import refuse_unknown_transactions, unknown_transactions
-from eventlog.convert.withheld import Withheld
+from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions, unknown_transactions
 from eventlog.convert.writing import last_number
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.cluster import Cluster, configured, session
-from eventlog_spark.cutting import Cut, task_count
+from eventlog_spark.cutting import Cut, cut, task_count
 from eventlog_spark.deciding import (
     CHANGES,
     ENDS,
@@ -64,11 +65,11 @@ from eventlog_spark.deciding import (
     local_folder,
     together,
 )
-from eventlog_spark.exchange import NOTES, SCHEMA
+from eventlog_spark.exchange import NOTES, SCHEMA, WholeLog, rows_of
 from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.frames import blobs_of, by_task, conflicts_of, events
 from eventlog_spark.hadoop import HadoopFolder, as_named, footers
-from eventlog_spark.marked import numbers_of, taken_rows
+from eventlog_spark.options import NumberRange
 from eventlog_spark.progress import described
 from eventlog_spark.readback import names_of_tables, tables_of
 from eventlog_spark.storing import DecidedBlobs, part_count, stored_outcomes, stored_parts
@@ -108,15 +109,14 @@ def convert_at(
     with started as spark, arriving(), configured(spark, TIMES, "TIMESTAMP_MICROS"):
         target = HadoopFolder(spark, places.destination)
         target.begin(overwrite=conversion.overwrite)
-        with placed(marking):
+        with sealing(marking) as taken:
             try:
-                withheld = None if marking is None else marking.withheld
-                rows = _rows(spark, conversion, places, target, withheld)
+                rows = _rows(spark, conversion, places, target, taken)
                 with (
                     _decided(spark, conversion, places, rows) as (summary, blobs),
                     described(spark, "writing"),
                 ):
-                    return _written(spark, conversion, summary, blobs, target, marking)
+                    return _written(conversion, summary, blobs, target, marking)
             except BaseException:
                 # What was wrong first is raised; the next run removes the rest.
                 with suppress(Exception):
@@ -152,21 +152,84 @@ def _rows(
     conversion: Conversion,
     places: Addresses,
     target: HadoopFolder,
-    withheld: Withheld | None,
+    taken: Taken | None,
 ) -> InputRows:
     if isinstance(conversion.input, FilesInput):
-        frame, cut = _events(spark, places.inputs, conversion.input)
-        return InputRows(frame=frame, cut=cut)
+        return _events(spark, places.inputs, conversion.input)
     with described(spark, "reading"):
-        frame, cut, left = taken_rows(spark, conversion, target, withheld)
-    return InputRows(frame=frame, cut=cut, left=left)
+        return store_rows(spark, conversion, target, taken)
+
+
+def store_rows(spark: SparkSession, conversion: Conversion, target: HadoopFolder, taken: Taken | None) -> InputRows:
+    """Store the rows of a log beside the output until it is complete: so a task that Spark does again finds the same
+    ones, whoever has changed the log since.
+    """
+    address = target.subfolder(f"{WORK}/rows")
+    # Without the tables of a snapshot, which are read where they lie.
+    with cut(replace(conversion, read_back=None), taken) as log_cut:
+        refuse_left_rows(conversion, log_cut.taken)
+        count = len(log_cut.pieces)
+        pieces = spark.range(0, count, 1, max(1, count))
+        read_pieces = named(_read_pieces, conversion, log_cut.pieces, log_cut.taken)
+        pieces.mapInArrow(read_pieces, ddl(EVENTS)).write.parquet(address)
+    # With its schema given: of a log without rows there is no file that has it.
+    frame = spark.read.schema(ddl(EVENTS)).parquet(as_named(address))
+    size = sum(HadoopFolder(spark, address).files().values())
+    return InputRows(frame=frame, cut=Cut(pieces=(), rows=log_cut.rows, size=size), left=dict(log_cut.taken.left))
+
+
+def _read_pieces(
+    conversion: Conversion,
+    pieces: Sequence[NumberRange | WholeLog],
+    taken: Taken,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    with travelling():
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            yield from map(taken.keep, rows_of(conversion, pieces[number]))
+
+
+class MarkedAddress:
+    """An output at an address of Hadoop's whose rows are marked."""
+
+    def __init__(self, folder: HadoopFolder) -> None:
+        self._folder = folder
+
+    @property
+    def name(self) -> str:
+        return self._folder.address
+
+    def read(self, name: str) -> bytes | None:
+        # What a file system of Hadoop's says of a missing file is an error of Java's.
+        if name not in self._folder.names():
+            return None
+        return self._folder.read(name)
+
+    def write(self, name: str, content: bytes) -> None:
+        self._folder.write(name, content)
+
+    def remove(self, name: str) -> None:
+        self._folder.remove(name)
+
+    def tidy(self) -> None:
+        self._folder.remove(WORK)
+
+    def outcomes(self) -> AbstractContextManager[list[Path]]:
+        return fetch_outcomes(lambda path: self._folder.copy_out(OUTCOMES_FILE, str(path)))
+
+
+@contextmanager
+def open_marked_address(address: str, cluster: Cluster, *, hiding: bool) -> Iterator[MarkedAddress]:
+    """Open the place of an output that is made, and whose rows are marked, in one session."""
+    with session(cluster, hiding=hiding) as spark, arriving():
+        yield MarkedAddress(HadoopFolder(spark, address))
 
 
 def _events(
     spark: SparkSession,
     places: tuple[str, ...],
     source: FilesInput,
-) -> tuple[DataFrame, Cut]:
+) -> InputRows:
     """The rows of all files of log rows at these places, and about how many there are."""
     sizes: dict[str, int] = {}
     for path in places:
@@ -211,7 +274,7 @@ def _events(
     if source.statuses:
         all_rows = all_rows.where(all_rows["status"].isin(list(source.statuses)))
     size = sum(sizes[file] for file in (*parquet, *lines))
-    return all_rows, Cut(pieces=(), rows=rows, size=size)
+    return InputRows(frame=all_rows, cut=Cut(pieces=(), rows=rows, size=size))
 
 
 def _lines(clock: str, line_limit: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -334,7 +397,6 @@ def _notes(blobs: DataFrame) -> list[bytes]:
 
 
 def _written(
-    spark: SparkSession,
     conversion: Conversion,
     summary: Summary,
     blobs: DecidedBlobs,
@@ -347,15 +409,12 @@ def _written(
     last = last_number(conversion.after, summary.changes, blobs.written)
     summary = replace(summary, parts=part_count(moves), change_seq=last)
     moves += stored_outcomes(blobs, target)
-    order = order_of(conversion)
     if marking is not None:
-        numbers = numbers_of(spark, target.subfolder(f"{WORK}/outcomes"))
-        marking.reserve_numbers(numbers, blobs.size // max(summary.rows, 1))
-        marking.confirm()
-        order = marking.order
+        marking.plan()
+    note = order_of(conversion) if marking is None else marking.note
     # Files at addresses have no sizes and times here by which an input would be known again.
     identity = ""
     if isinstance(conversion.input, LogInput):
         identity = identity_of(conversion)
-    target.commit(moves, replace(summary, folders=tuple(sorted(folders))), order, identity)
+    target.commit(moves, replace(summary, folders=tuple(sorted(folders))), note, identity)
     return summary

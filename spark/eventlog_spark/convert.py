@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.identity import identity_of, order_of
-from eventlog.convert.mark import Marking, placed
+from eventlog.convert.marks import Marking, sealing
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
 from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
@@ -36,7 +36,8 @@ from eventlog.convert.settings import (
     SentTables,
     SnapshotRows,
 )
-from eventlog.convert.tasks import DecidedRows
+from eventlog.convert.taken import Taken
+from eventlog.convert.tasks import DecidedRows, UnitNumbers
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
@@ -97,31 +98,30 @@ def convert(
     resumed = (destination.work / order / SENDING).exists()
     with (
         destination.occupied(overwrite=conversion.overwrite, resume=resumed),
-        placed(marking, destination.work, sending=resumed),
+        sealing(marking, destination.work, sending=resumed) as taken,
     ):
         try:
             if not resumed:
                 # Not before the folder is ours: a Kafka shuts out who sends under the same name.
                 reach(conversion.format)
             with (
-                _cut(conversion, marking, resumed=resumed) as input_cut,
+                _cut(conversion, taken, resumed=resumed) as input_cut,
                 session(cluster or Cluster(), hiding=conversion.hides) as spark,
             ):
                 folder, staged = str(destination.begun(order)), str(destination.staged)
                 engine = SparkEngine(conversion, folder, spark, input_cut, watch or Unwatched())
-                reserve = None if marking is None else marking.reserve
-                run = ConversionRun(conversion, engine, folder, staged, reserve)
+                plan = {} if marking is None else {"plan": marking.plan}
+                run = ConversionRun(conversion, engine, folder, staged, **plan)
                 summary = engine.taken_up(run) if resumed else run.converted()
             if marking is not None:
-                # Last, before anything appears: somebody may have given its rows to publishers.
-                marking.confirm()
+                marking.plan()
         except BaseException:
             # Nothing else of it can be gone on with.
             if not is_sending(destination.work):
                 destination.discard()
             raise
-        unmarked = order_of(conversion) if marking is None else marking.order
-        destination.commit(summary, unmarked, identity)
+        note = order_of(conversion) if marking is None else marking.note
+        destination.commit(summary, note, identity)
     return summary
 
 
@@ -164,7 +164,7 @@ class SparkEngine:
             pieces=self._cut.pieces,
             buckets=self._cut.buckets,
             tasks=task_count(self._cut.buckets, self._cores),
-            withheld=self._cut.withheld,
+            taken=self._cut.taken,
         )
         deciding = BucketRules(
             conversion=self._conversion,
@@ -178,7 +178,9 @@ class SparkEngine:
         blobs = pieces.mapInArrow(named(scattered, work, met.add), SCHEMA)
         answers = by_task(blobs, work.tasks).mapInArrow(named(decided, deciding), SCHEMA)
         with watched(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
-            return together(row.content for row in answers.collect())
+            decided_rows = together(row.content for row in answers.collect())
+        left = UnitNumbers(left=dict(self._cut.taken.left))
+        return replace(decided_rows, numbers=[*decided_rows.numbers, left])
 
     def release(self) -> None:
         """Spark clears its shuffle files away itself."""
@@ -224,13 +226,13 @@ class SparkEngine:
 
 
 @contextmanager
-def _cut(conversion: Conversion, marking: Marking | None, *, resumed: bool) -> Iterator[Cut]:
+def _cut(conversion: Conversion, taken: Taken | None, *, resumed: bool) -> Iterator[Cut]:
     """The cut of the input; nothing is read any more where everything was decided before."""
     if resumed:
         yield Cut(pieces=(), rows=0)
         return
-    with cut(conversion, None if marking is None else marking.withheld) as input_cut:
-        refuse_left_rows(conversion, input_cut.withheld)
+    with cut(conversion, taken) as input_cut:
+        refuse_left_rows(conversion, input_cut.taken)
         yield input_cut
 
 

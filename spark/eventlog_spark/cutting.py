@@ -14,7 +14,7 @@ from eventlog.convert.inputs import units
 from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, ROW_BYTES
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
-from eventlog.convert.withheld import NOTHING, Withheld, withheld_of
+from eventlog.convert.taken import ALL, Taken, choose_rows
 from eventlog_spark.exchange import Piece, WholeLog, log_options
 from eventlog_spark.log import BulkLog, stretches
 from eventlog_spark.options import NumberRange
@@ -43,7 +43,7 @@ class Cut(Struct, frozen=True, kw_only=True):
     rows: int
     size: int = 0
     counted: bool = True
-    withheld: Withheld = NOTHING
+    taken: Taken = ALL
 
     @property
     def total(self) -> int | None:
@@ -66,11 +66,11 @@ def task_count(pieces: int, cores: int) -> int:
 
 
 @contextmanager
-def cut(conversion: Conversion, withheld: Withheld | None = None) -> Iterator[Cut]:
+def cut(conversion: Conversion, taken: Taken | None = None) -> Iterator[Cut]:
     """The cut, and what must last while pieces are read: a snapshot that all stretches of a log
     share.
 
-    `withheld` are the rows of a log that are left, where that is known already.
+    `taken` are the rows of a log that are converted, where that is known already.
     """
     tables = _tables(conversion)
     if isinstance(conversion.input, StreamInput):
@@ -84,7 +84,7 @@ def cut(conversion: Conversion, withheld: Withheld | None = None) -> Iterator[Cu
         yield Cut(pieces=(*pieces, *tables), rows=rows, size=size, counted=counted)
     else:
         assert isinstance(conversion.input, LogInput)
-        with _log(conversion, conversion.input, tables, withheld) as log_cut:
+        with _log(conversion, conversion.input, tables, taken) as log_cut:
             yield log_cut
 
 
@@ -100,12 +100,12 @@ def _log(
     conversion: Conversion,
     source: LogInput,
     tables: Sequence[SnapshotFile],
-    withheld: Withheld | None,
+    taken: Taken | None,
 ) -> Iterator[Cut]:
     log = BulkLog(log_options(source))
     # Before the snapshot: who holds rows meanwhile is too late for this conversion.
-    if withheld is None:
-        withheld = withheld_of(source, conversion.catalog)
+    if taken is None:
+        taken = choose_rows(source, conversion.catalog)
     with log.connection() as connection:
         snapshot = None
         if log.copies:
@@ -119,4 +119,4 @@ def _log(
             if lowest is not None:
                 count = 1 + int(rows) // STRETCH_ROWS
                 pieces = [*stretches(int(lowest), int(highest), count, snapshot)]
-        yield Cut(pieces=(*pieces, *tables), rows=int(rows), withheld=withheld)
+        yield Cut(pieces=(*pieces, *tables), rows=int(rows), taken=taken)

@@ -9,7 +9,6 @@ number of its bucket, which says where it goes, and its kind.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
@@ -26,8 +25,8 @@ from eventlog.convert.rows import OBJECT, Placing, bucket_of, shaped
 from eventlog.convert.rows import ROWS as ROWS_SCHEMA
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import SnapshotFile, placed_batches, placed_rows
+from eventlog.convert.taken import ALL, Taken
 from eventlog.convert.tasks import UnitNumbers
-from eventlog.convert.withheld import NOTHING, Withheld
 from eventlog.core.schema import Catalog
 from eventlog_spark.faults import travelling
 from eventlog_spark.options import LogOptions, NumberRange
@@ -165,8 +164,8 @@ Piece = Unit | NumberRange | WholeLog | SnapshotFile
 
 
 class Scattering(Struct, frozen=True, kw_only=True):
-    """The whole input, in pieces of which each task gets some by their places. `held` rows wait and
-    stay where they are.
+    """The whole input, in pieces of which each task gets some by their places. Of
+    waiting rows of a log some are `taken`.
 
     The `buckets` go to so many `tasks`, some to each: the bucket n to the task n modulo their
     number.
@@ -176,7 +175,7 @@ class Scattering(Struct, frozen=True, kw_only=True):
     pieces: tuple[Piece, ...]
     buckets: int
     tasks: int
-    withheld: Withheld = NOTHING
+    taken: Taken = ALL
 
     @property
     def tables(self) -> tuple[SnapshotFile, ...]:
@@ -209,16 +208,12 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
-    left = Counter[str]()
-    for read_rows in _placed(rows_of(work.conversion, piece), work.conversion.catalog):
-        placed, left_here = work.withheld.divide(read_rows)
-        left.update(left_here)
+    rows = map(work.taken.keep, rows_of(work.conversion, piece))
+    for placed in _placed(rows, work.conversion.catalog):
         _note(numbers, placed)
         met(len(placed))
         _write(bundle, placed, work.buckets)
         yield from bundle.full()
-    if left:
-        numbers[-1].left = dict(left)
     _add_notes(bundle, numbers, work.tasks)
     yield from bundle.rest()
 

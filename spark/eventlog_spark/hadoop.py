@@ -21,7 +21,6 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.convert.commit import (
-    MARKING,
     MOVING,
     SUCCESS,
     UNMARKED,
@@ -29,6 +28,7 @@ from eventlog.convert.commit import (
     Summary,
     being_marked,
     folders_from,
+    is_reserved,
     success_of,
     summary_from,
 )
@@ -139,7 +139,7 @@ class HadoopFolder:
         overwrite; removes that.
         """
         names = self.names()
-        if {SUCCESS, MARKING} <= names:
+        if {SUCCESS, UNMARKED} <= names and is_reserved(self.read(UNMARKED)):
             raise being_marked(self.address)
         unfinished = WORK in names and SUCCESS not in names
         if names and not unfinished and not overwrite:
@@ -241,7 +241,7 @@ class HadoopFolder:
 
     def _remove(self, names: set[str]) -> None:
         """Removes a conversion's output, `_SUCCESS` first."""
-        ours = {OUTCOMES_FILE, UNMARKED, MARKING, *self._folders(names)}
+        ours = {OUTCOMES_FILE, UNMARKED, *self._folders(names)}
         self._delete(SUCCESS)
         for name in names:
             if name in ours or _document(name):

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from eventlog.convert.withheld import held_numbers
+from eventlog.convert.taken import has_journal
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
+from eventlog.sql.log import ALL, Log
 from eventlog_spark.faults import travelling
 from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, extended, read_offset, steps, together
 from eventlog_spark.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -156,7 +157,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return GapLook(
             numbers=numbers,
             arrived=arrived,
-            held=held_numbers(log.engine, log.names, before.upto, last),
+            held=_held_numbers(Log(log.engine, log.names), before.upto, last),
             before=writers,
             after=self._writers(log),
             now=time.time(),
@@ -206,3 +207,20 @@ def _rows(log: BulkLog, step: Step, options: LogOptions) -> Iterator[pa.RecordBa
             continue
         taken = [number not in step.without for number in batch.column("record_id").to_pylist()]
         yield batch.filter(pa.array(taken, pa.bool_()))
+
+
+def _held_numbers(log: Log, first: int, last: int) -> frozenset[int]:
+    """The rows that somebody holds, and the rows between two numbers that come behind those; none
+    without a journal.
+    """
+    if not has_journal(log):
+        return frozenset()
+    with log.transaction(lone=True) as connection:
+        everything = {"first": -(2**63), "last": 2**63 - 1, "limit": ALL}
+        held = {int(number) for (number,) in log.rows(connection, log.query("hold_numbers"), everything)}
+        if not held:
+            return frozenset()
+        # From the first row that is held, which may stand far before: what is behind it is held
+        # too.
+        behind = log.rows(connection, log.query("behind_held"), {"first": min(first, *held), "last": last})
+        return frozenset(held | {int(number) for (number,) in behind})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.convert.commit import MARKING, UNMARKED
+from eventlog.convert.commit import UNMARKED
 from eventlog.xds.validate import validate
 from tests.acceptance.command import eventlog, expect_refused, ok
 from tests.support.converting import elements_of, files_of, log_row, outcomes_of, write_csv, write_lines, write_parquet
@@ -209,9 +209,8 @@ def test_marking_that_was_interrupted_is_finished_and_its_output_never_made_anew
     url, out = database(tmp_path), tmp_path / "out"
     ok("convert", "database", url, "--out", out, *HERE)
     made = files_of(out)
-    (out / UNMARKED).replace(out / MARKING)  # as an interruption leaves it
-    run(tmp_path, "UPDATE event_log SET status = 'S' WHERE record_id = 1")
-    for more in (["--overwrite"], ["--overwrite", "--part-events", "7", "--mark"]):  # would lose what row 1 made
+    (out / UNMARKED).write_text(f"{(out / UNMARKED).read_text()}reserved\n")  # as an interruption leaves it
+    for more in (["--overwrite"], ["--overwrite", "--part-events", "7", "--mark"]):  # would lose what it has
         expect_refused(64, "were being marked", "convert", "database", url, "--out", out, *more, *HERE)
     ok("convert", "database", url, "--out", out, "--overwrite", "--mark", *HERE)
     assert statuses(tmp_path) == DONE
@@ -226,5 +225,4 @@ def test_output_of_which_no_row_is_marked_can_be_made_anew(tmp_path: Path) -> No
     run(tmp_path, "INSERT INTO usr VALUES (7, 'Eve', NULL)")
     assert ok("convert", "database", url, "--out", out, "--overwrite", "--mark", *HERE).startswith("4 rows, ")
     assert not (out / UNMARKED).exists()
-    assert not (out / MARKING).exists()
     assert {letter for _, letter in statuses(tmp_path)} == {"S", "W"}

@@ -15,7 +15,7 @@ from eventlog.convert import build, command
 from eventlog.convert.build import is_worth_spark
 from eventlog.convert.commit import UNMARKED
 from eventlog.convert.local import convert
-from eventlog.convert.mark import can_be_marked, marking
+from eventlog.convert.marks import can_be_marked, marking
 from eventlog.convert.orders import order_of
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import InstallError, UsageError

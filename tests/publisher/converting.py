@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from eventlog.care.conversions import ConversionJournal
-from eventlog.convert import commit, marked_place
+from eventlog.convert import commit, marks
 from eventlog.convert.commit import SUCCESS
 from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.identity import complete
 from eventlog.convert.local import convert
-from eventlog.convert.mark import Marked, can_be_marked, marking, waits_for_marks
+from eventlog.convert.marks import Marked, can_be_marked, marking, waits_for_marks
+from eventlog.convert.place import ConversionPlace
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import SourceError
 from eventlog.sql.log import Log
@@ -56,7 +56,7 @@ class Death:
 @contextmanager
 def dying(number: int) -> Iterator[Death]:
     """A process with a point before and after each of its transactions, and before and after each file that appears."""
-    death, transaction, anything = Death(number), ConversionJournal.transaction, Log.transaction
+    death, transaction, anything = Death(number), ConversionPlace.transaction, Log.transaction
 
     @contextmanager
     def in_journal(self: Any, **named: Any) -> Iterator[Any]:
@@ -74,9 +74,9 @@ def dying(number: int) -> Iterator[Death]:
             yield found
 
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-        patch.setattr(ConversionJournal, "transaction", in_journal)
+        patch.setattr(ConversionPlace, "transaction", in_journal)
         patch.setattr(Log, "transaction", of_the_living)
-        for module in (commit, marked_place):
+        for module in (commit, marks):
             patch.setattr(module, "flush", death.around(module.flush))
             patch.setattr(module, "write_file", death.around(module.write_file))
         patch.setattr(commit.Destination, "discard", death.around(commit.Destination.discard))
@@ -113,6 +113,7 @@ def publisher_stopped(scene: Scene) -> Iterator[None]:
     yield
     scene.table.run("DELETE FROM event_log_mark WHERE name = 'publisher'")
     assert scene.lock.take()
+    scene.journal.serve([(name, ()) for name in scene.receivers])
 
 
 def converted(out: Path) -> list[int]:

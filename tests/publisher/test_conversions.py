@@ -12,19 +12,25 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.care import conversions, outputs
+from eventlog.care import outputs
 from eventlog.care.rows import EVERYTHING, hold, release
 from eventlog.config.settings import PublisherConfig
-from eventlog.convert import to_change_tables
-from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
+from eventlog.convert import free_rows, to_change_tables
+from eventlog.convert.commit import SUCCESS, UNMARKED
 from eventlog.convert.local import convert
-from eventlog.convert.mark import marking
+from eventlog.convert.marks import marking
+from eventlog.convert.place import ConversionPlace, name_conversion
 from eventlog.convert.settings import SentTables
 from eventlog.core.errors import OccupiedError, SinkError, UsageError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
+from eventlog.sources.marks import Stretches
 from tests.publisher.converting import converted, dying, order, ordered, publisher_stopped
 from tests.publisher.scene import Scene
+
+
+PLANNED = 8
+"""The point at which a process dies when its rows are planned."""
 
 
 def pause(scene: Scene, name: str) -> None:
@@ -147,7 +153,7 @@ def test_an_output_that_comes_later_does_not_get_what_was_converted(
     scene = Scene(engine, "one")
     pause(scene, "one")
     scene.write(1, 3)
-    with publisher_stopped(scene), dying(6 if killed else 0):
+    with publisher_stopped(scene), dying(PLANNED if killed else 0):
         ordered(order(scene, tmp_path / "out"))
     scene.write(4, 6)
     scene.add("two")
@@ -184,10 +190,9 @@ def test_a_conversion_that_was_not_told_to_mark_marks_later_what_is_still_free(e
     assert not (tmp_path / "out" / UNMARKED).exists()
 
 
-@pytest.mark.parametrize("note", [UNMARKED, MARKING])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_note_whose_writer_was_killed_is_that_of_the_output_beside_it(
-    engine: Engine, tmp_path: Path, note: str, overwrite: bool
+    engine: Engine, tmp_path: Path, overwrite: bool
 ) -> None:
     """Where files are seen before they are closed, it is empty. A folder has none, but an address of HDFS."""
     scene = Scene(engine, "one")
@@ -196,60 +201,115 @@ def test_a_note_whose_writer_was_killed_is_that_of_the_output_beside_it(
     with publisher_stopped(scene):
         with marking(conversion) as place:
             convert(conversion, jobs=1, marking=place)
-        (out / UNMARKED).unlink()
-        (out / note).write_bytes(b"")
+        (out / UNMARKED).write_bytes(b"")
         with pytest.raises(UsageError, match=r"is not empty|were being marked"):
             ordered(order(scene, out, part_events=1))
         ordered(order(scene, out, overwrite=overwrite))
     assert (scene.waiting(), converted(out), scene.left(), list(out.glob("_*"))) == ([], [1, 2, 3], {}, [out / SUCCESS])
 
 
-def test_rows_that_are_held_while_they_are_converted_are_not_marked(
+def test_who_holds_a_row_that_is_being_converted_is_too_late(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Else a conversion of hours would be in vain."""
     scene = Scene(engine, "one")
     scene.write(1, 6)
-    reserve = conversions.ConversionJournal.reserve
+    seal, late = ConversionPlace.seal, list[tuple[str, ...]]()
 
-    def held_meanwhile(self: Any, *given: Any) -> None:
-        if numbers:
-            hold(scene.log, [(numbers[0], numbers.pop())], by="ann")
-        reserve(self, *given)
+    def held_then(self: Any, *given: Any) -> Any:
+        found = seal(self, *given)
+        late.append(hold(scene.log, [(2, 2)], by="ann").late)
+        return found
 
-    monkeypatch.setattr(conversions.ConversionJournal, "reserve", held_meanwhile)
-    numbers = [99]  # somebody changes holds, but none of these rows
-    with publisher_stopped(scene):
-        marked = ordered(order(scene, tmp_path / "one"))
-    assert marked is not None
-    assert marked.rows == 6
-    scene.write(7, 9)
-    numbers = [8]
-    with (
-        publisher_stopped(scene),
-        pytest.raises(Exception, match="were held, or taken away, while they were"),
-    ):
-        ordered(order(scene, tmp_path / "two"))
-    assert (scene.waiting(), converted(tmp_path / "two"), scene.left()) == ([7, 8, 9], [], {"hold": 1})
-
-
-def test_who_holds_other_rows_all_the_time_keeps_no_conversion_from_its_end(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene = Scene(engine, "one")
-    scene.write(1, 6)
-    reserve = conversions.ConversionJournal.reserve
-
-    def held_meanwhile(self: Any, *given: Any) -> None:
-        last = max(scene.waiting())
-        scene.write(last + 1, last + 1, objects=1)
-        hold(scene.log, [(last + 1, last + 1)], by="ann")
-        reserve(self, *given)
-
-    monkeypatch.setattr(conversions.ConversionJournal, "reserve", held_meanwhile)
+    monkeypatch.setattr(ConversionPlace, "seal", held_then)
     with publisher_stopped(scene):
         marked = ordered(order(scene, tmp_path / "out"))
     assert marked is not None
-    assert (marked.rows, scene.waiting()) == (6, [7])
+    assert (marked.rows, scene.waiting(), late) == (6, [], [(name_conversion(str(tmp_path / "out")),)])
+
+
+def test_who_holds_rows_all_the_time_keeps_no_conversion_from_its_end(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 20)
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
+    monkeypatch.setattr("eventlog.convert.place.PAGES", 1)
+    transaction, last = ConversionPlace.transaction, [20]
+
+    def held_before(self: Any, **more: Any) -> Any:
+        last[0] += 1
+        scene.write(last[0], last[0], objects=1)
+        hold(scene.log, [(last[0], last[0])], by="ann")
+        return transaction(self, **more)
+
+    monkeypatch.setattr(ConversionPlace, "transaction", held_before)
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "out"))
+    assert marked is not None
+    assert converted(tmp_path / "out") == list(range(1, 21))
+    assert scene.waiting() == list(range(21, last[0] + 1))
+
+
+def test_what_comes_while_rows_are_converted_is_left_to_the_next_one(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 6)
+    seal = ConversionPlace.seal
+
+    def written_then(self: Any, *given: Any) -> Any:
+        found = seal(self, *given)
+        scene.write(-3, 0)  # of a transaction that commits late
+        scene.write(7, 9)
+        return found
+
+    monkeypatch.setattr(ConversionPlace, "seal", written_then)
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "out"))
+    assert (converted(tmp_path / "out"), scene.waiting()) == ([1, 2, 3, 4, 5, 6], [-3, -2, -1, 0, 7, 8, 9])
+
+
+def test_a_conversion_of_which_nothing_has_appeared_is_given_back_by_who_comes_next(
+    engine: Engine, tmp_path: Path
+) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 3)
+    with publisher_stopped(scene), marking(order(scene, tmp_path / "out")) as place:
+        place.begin(sending=False)
+        assert place.taken.numbers == Stretches([(1, 3)])
+    scene.publish()
+    assert (scene.receivers["one"].came, scene.waiting(), scene.left()) == ([1, 2, 3], [], {})
+
+
+@pytest.mark.parametrize("page", [2, 3, 100])
+def test_behind_a_row_about_a_whole_table_that_is_held_nothing_goes(
+    engine: Engine, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", page)
+    scene = Scene(engine, "one")
+    scene.write(1, 3)
+    scene.table.write(4, key="*", event_type=7)
+    scene.write(5, 7)
+    hold(scene.log, [(4, 4)], by="ann")
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "out"))
+    assert (converted(tmp_path / "out"), scene.waiting()) == ([1, 2, 3], [4, 5, 6, 7])
+
+
+@pytest.mark.parametrize("page", [2, 3, 100])
+def test_a_row_about_a_whole_table_waits_for_a_held_one(
+    engine: Engine, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", page)
+    scene = Scene(engine, "one")
+    scene.write(1, 3)
+    scene.table.write(4, key="*", event_type=7)
+    scene.write(5, 7)
+    hold(scene.log, [(1, 1)], by="ann")
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "out"))
+    assert (converted(tmp_path / "out"), scene.waiting()) == ([2, 3], [1, 4, 5, 6, 7])
 
 
 def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(engine: Engine, tmp_path: Path) -> None:
@@ -257,8 +317,8 @@ def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(eng
     scene.write(1, 3)
     scene.publish()
     scene.write(4, 6)
-    name = conversions.conversion_name(str(tmp_path / "out"))
-    with publisher_stopped(scene), dying(6) as death:  # after the rows are reserved
+    name = name_conversion(str(tmp_path / "out"))
+    with publisher_stopped(scene), dying(PLANNED) as death:
         ordered(order(scene, tmp_path / "out"))
     assert death.is_dead
     scene.write(7, 9)
@@ -282,8 +342,8 @@ def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(eng
 def test_killed_at_any_point_and_given_again_it_loses_nothing_and_doubles_nothing(
     engine: Engine, tmp_path: Path, paused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 2)
-    monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
+    monkeypatch.setattr("eventlog.convert.place.PAGES", 2)
     # Where transactions take long, some of the points are looked at, others with the other parameter.
     for number in range(1 + paused, 100, 2 if engine.dialect.name == "sqlite" else 6):
         metadata = sa.MetaData()
@@ -421,8 +481,8 @@ class History:
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 60))])
 def test_histories(engine: Engine, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 3)
-    monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", 3)
+    monkeypatch.setattr("eventlog.convert.place.PAGES", 2)
     history = History(engine, tmp_path, seed)
     history.run(25)
     everything = list(range(1, history.number + 1))

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from obstore.store import MemoryStore
 from sqlalchemy import Engine
 
-from eventlog.care import conversions, outputs
+from eventlog.care import outputs
+from eventlog.convert import free_rows
 from eventlog.convert.commit import SUCCESS
 from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.local import convert
-from eventlog.convert.mark import marking, waits_for_marks
+from eventlog.convert.marks import marking, waits_for_marks
+from eventlog.convert.place import name_conversion
 from eventlog.convert.settings import Conversion
 from eventlog.convert.stored import StoredConversion
 from eventlog.core.errors import SinkError, UsageError
@@ -80,8 +82,8 @@ def there(objects: Bucket, folder: Path) -> list[int]:
 
 @pytest.mark.in_turn
 def test_killed_at_any_point_and_given_again(sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 2)
-    monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
+    monkeypatch.setattr("eventlog.convert.place.PAGES", 2)
     tmp_path.chmod(0o700)
     for number in range(1, 400, 3):
         metadata = sa.MetaData()
@@ -170,7 +172,7 @@ def test_an_output_whose_rows_were_given_back_meanwhile_never_appears(sqlite: En
     assert place.begin(conversion) is None
     with publisher_stopped(scene), marking(conversion, place.marked) as marks:
         convert(conversion, jobs=1, marking=marks)
-        name = conversions.conversion_name(place.marked.name)
+        name = name_conversion(place.marked.name)
         assert outputs.forget(scene.log, name, ["one"], by="ann") == 6
         with pytest.raises(UsageError, match="The rows of this conversion were given back"):
             place.publish(marks)

@@ -13,7 +13,7 @@ import eventlog.daemon.look
 from eventlog.care.outputs import forget, pause
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.local import convert
-from eventlog.convert.mark import marking
+from eventlog.convert.marks import marking
 from eventlog.core.errors import ConfigError, OccupiedError
 from eventlog.daemon.log_session import Post
 from eventlog.daemon.look import look

@@ -7,55 +7,44 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partialmethod
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from eventlog.care import conversions
-from eventlog.care.conversions import ConversionJournal
 from eventlog.cli.main import exit_code
-from eventlog.convert import marked_rows
+from eventlog.convert import free_rows, place
 from eventlog.convert.commit import SUCCESS, UNMARKED
-from eventlog.convert.mark import Marking
+from eventlog.convert.marks import Marking
+from eventlog.convert.place import ConversionPlace
 from eventlog_spark import addresses
+from eventlog_spark.addresses import MarkedAddress
 from eventlog_spark.hadoop import HadoopFolder
-from eventlog_spark.marked import MarkedAddress
 from tests.spark.killed import Moment, dying
 from tests.spark.processes import JAVA_OPTIONS
 
 MOMENTS: Final = {
-    "rows are taken": Moment(addresses, "taken_rows"),
-    "files are written": Moment(Marking, "reserve_numbers", before=True),
-    "some rows are reserved": Moment(ConversionJournal, "_reserve_some"),
-    "rows are reserved": Moment(Marking, "reserve_numbers"),
+    "some rows are sealed": Moment(ConversionPlace, "_seal_page"),
+    "rows are sealed": Moment(Marking, "begin"),
+    "rows are stored": Moment(addresses, "store_rows"),
+    "files are written": Moment(Marking, "plan", before=True),
+    "rows are planned": Moment(Marking, "plan"),
     "one file has its name": Moment(HadoopFolder, "_rename"),
     "the output is there": Moment(HadoopFolder, "commit"),
-    "marks are announced": Moment(MarkedAddress, "write"),
-    "the order is removed": Moment(MarkedAddress, "remove"),
-    "some rows are marked": Moment(ConversionJournal, "mark"),
-    "all rows are marked": Moment(ConversionJournal, "finish", before=True),
-    "the journal is left": Moment(ConversionJournal, "finish"),
-    "all is over": Moment(MarkedAddress, "remove", which=2),
+    "some rows are marked": Moment(ConversionPlace, "mark"),
+    "all rows are marked": Moment(ConversionPlace, "leave", before=True),
+    "the journal is left": Moment(ConversionPlace, "leave"),
+    "all is over": Moment(MarkedAddress, "remove"),
 }
 """What is called then."""
 
 RENAMES: Final = {"the order has its name": UNMARKED, "_SUCCESS has its name": SUCCESS}
 """Which file gets its name then."""
 
-TORN: Final = "a note beside the output is begun"
-"""Its file is there and holds nothing: so HDFS has one that is not closed yet."""
-
 BATCH_ROWS: Final = 10
 
 
 def command(url: str, out: str) -> list[str]:
     return ["convert", "database", url, "--out", out, "--part-events", "8", "--mark"]
-
-
-def _torn(folder: HadoopFolder, name: str, content: bytes) -> None:
-    system: Any = folder._system
-    system.create(folder._path(folder.subfolder(name))).close()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _renamed(folder: HadoopFolder, kept: Callable[..., None], last: str, source: str, name: str) -> None:
@@ -71,11 +60,9 @@ def main(moment: str, url: str, out: str, *settings: str) -> None:
     more = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     more += [word for setting in settings for word in ("--conf", setting)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(marked_rows, "BATCH_ROWS", BATCH_ROWS)
-        patch.setattr(conversions, "RESERVED_BATCHES", 2)
-        if moment == TORN:
-            patch.setattr(MarkedAddress, "write", lambda place, name, content: _torn(place._folder, name, content))
-        elif moment in RENAMES:
+        patch.setattr(free_rows, "PAGE_ROWS", BATCH_ROWS)
+        patch.setattr(place, "PAGES", 2)
+        if moment in RENAMES:
             patch.setattr(HadoopFolder, "_rename", partialmethod(_renamed, HadoopFolder._rename, RENAMES[moment]))
         elif moment:
             chosen = MOMENTS[moment]

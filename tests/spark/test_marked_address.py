@@ -9,11 +9,11 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
 
-from eventlog.care.conversions import ConversionJournal
 from eventlog.cli.main import exit_code
-from eventlog.convert import marked_rows
-from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
+from eventlog.convert import free_rows
+from eventlog.convert.commit import SUCCESS, UNMARKED
 from eventlog.convert.folders import OUTCOMES_FILE
+from eventlog.convert.place import ConversionPlace
 from eventlog.core.errors import SinkError
 from eventlog_spark import storing
 from eventlog_spark.hadoop import HadoopFolder
@@ -37,7 +37,7 @@ def log(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> LogTable:
     found.write(32, "idu=9", new_value="held")
     found.write(33, "idu=8", status="S")
     found.run("INSERT INTO event_log_hold (record_id) VALUES (32)")
-    monkeypatch.setattr(marked_rows, "BATCH_ROWS", 10)
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", 10)
     monkeypatch.setattr(storing, "OUTCOME_ROWS", 12)
     return found
 
@@ -96,10 +96,10 @@ def test_the_output_is_that_of_a_folder_and_is_marked_by_who_gives_the_order_aga
     assert len(list((there / OUTCOMES_FILE).glob("part-*.parquet"))) == 3
     assert ends(log)[1] == "N"
     with monkeypatch.context() as patch:
-        patch.setattr(ConversionJournal, "mark", failing(ConversionJournal.mark, 2))
+        patch.setattr(ConversionPlace, "mark", failing(ConversionPlace.mark, 2))
         assert command(log, at, "--mark") != 0
     assert list(log.statuses().values()).count("S") == 11
-    assert (there / MARKING).exists()
+    assert "reserved" in (there / UNMARKED).read_text()
     assert command(log, at, "--overwrite", "--part-events", "7") == 64
     assert "were being marked" in capsys.readouterr().err
     assert command(log, at, "--mark") == 0

@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
-from eventlog.convert import marked_rows
-from eventlog.convert.commit import MARKING, UNMARKED, WORK
+from eventlog.convert import free_rows
+from eventlog.convert.commit import UNMARKED, WORK
 from eventlog_spark.hadoop import HadoopFolder
 from tests.conformance.event_logs import LogTable, installed
 from tests.publisher.converting import converted
-from tests.spark.marking import BATCH_ROWS, MOMENTS, RENAMES, TORN, command
+from tests.spark.marking import BATCH_ROWS, MOMENTS, RENAMES, command
 from tests.spark.processes import assert_killed, kill_tree, kill_workers, started
 from tests.spark.test_addresses import hdfs, s3a, settings_of
 
@@ -30,7 +30,7 @@ ROWS = 35
 HELD = 33
 BAD = 34
 OUTPUTS = ("out", "then")
-DAILY = ("marks are announced", "some rows are marked")
+DAILY = ("the output is there", "some rows are marked")
 """In the steps that no conversion into a folder has; the others are asked with --long."""
 
 
@@ -43,7 +43,7 @@ def log(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> LogTable:
         key = {BAD: "nonsense", HELD: "idu=9"}.get(number, f"idu={number % 7}")
         found.write(number, key, new_value=f"n{number}")
     found.run(f"INSERT INTO event_log_hold (record_id) VALUES ({HELD})")
-    monkeypatch.setattr(marked_rows, "BATCH_ROWS", BATCH_ROWS)
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", BATCH_ROWS)
     return found
 
 
@@ -71,7 +71,7 @@ def assert_each_once(log: LogTable, place: Path) -> None:
     for name in ("batch", "planned", "parked"):
         assert log.ask(f"SELECT * FROM event_log_{name}") == [], name
     for name in OUTPUTS:
-        assert not {WORK, UNMARKED, MARKING} & {entry.name for entry in (place / name).iterdir()}
+        assert not {WORK, UNMARKED} & {entry.name for entry in (place / name).iterdir()}
 
 
 def assert_each_once_at(log: LogTable, folder: HadoopFolder, place: Path) -> None:
@@ -92,7 +92,7 @@ def finish(log: LogTable, base: str, *, is_over: bool = False) -> None:
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     "moment",
-    [pytest.param(one, marks=[] if one in DAILY else [pytest.mark.long]) for one in [*MOMENTS, *RENAMES, TORN]],
+    [pytest.param(one, marks=[] if one in DAILY else [pytest.mark.long]) for one in [*MOMENTS, *RENAMES]],
 )
 def test_a_driver_that_is_killed_at_any_moment(spark: SparkSession, log: LogTable, tmp_path: Path, moment: str) -> None:
     base = f"file:{tmp_path}"
@@ -104,7 +104,10 @@ def test_a_driver_that_is_killed_at_any_moment(spark: SparkSession, log: LogTabl
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     "moment",
-    [pytest.param(one, marks=[pytest.mark.long] if one != TORN else []) for one in [*MOMENTS, *RENAMES, TORN]],
+    [
+        pytest.param(one, marks=[pytest.mark.long] if one != "some rows are marked" else [])
+        for one in [*MOMENTS, *RENAMES]
+    ],
 )
 @pytest.mark.parametrize("system", [hdfs, pytest.param(s3a, marks=pytest.mark.long)])
 def test_a_driver_that_is_killed_on_another_file_system(

@@ -117,6 +117,9 @@ SELECT output, COUNT(*), MIN(record_id) FROM /* said */event_log_said GROUP BY o
 -- said_words: what was said, without the rows
 SELECT status, reason, MIN(record_id) FROM /* said */event_log_said GROUP BY status, reason;
 
+-- waiting_last: the highest number of a row that waits
+SELECT MAX(/* record_id */record_id) FROM /* log */event_log WHERE /* status */status = 'N';
+
 -- objects_between: waiting rows between two numbers, with what names their objects
 SELECT /* record_id */record_id, /* event_type */event_type, /* table_name */table_name, /* table_key */table_key
 FROM /* log */event_log

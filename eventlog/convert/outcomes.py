@@ -1,6 +1,4 @@
-"""The rows of a conversion as the journal takes them: their numbers as stretches, in batches, and
-what became of them.
-"""
+"""The outcomes of a conversion, read in the order of their numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,18 +14,11 @@ import pyarrow.compute as pc
 from eventlog.core.model import SEVERITY, Outcome, Reason, Status
 from eventlog.sources.marks import Stretches
 
-if TYPE_CHECKING:
-    from eventlog.publisher.memory import Sealed
-
 BATCH_ROWS: Final = 10_000
-"""Rows that are marked in one transaction."""
-
-USUAL_BYTES: Final = 500
-"""What a row is taken to have where nobody has read it."""
 
 
-def numbers_in(arrays: Iterable[pa.Array]) -> Stretches:
-    """The numbers that stand in arrays, in whatever order and however often."""
+def find_numbers(arrays: Iterable[pa.Array]) -> Stretches:
+    """Find the numbers that stand in arrays, in whatever order and however often."""
     numbers = pa.chunked_array(list(arrays), pa.int64()).drop_null().unique()
     if not len(numbers):
         return Stretches()
@@ -40,38 +31,8 @@ def numbers_in(arrays: Iterable[pa.Array]) -> Stretches:
     return Stretches(zip(firsts, lasts, strict=True))
 
 
-def batches_of(numbers: Stretches, row_bytes: int) -> list[Sealed]:
-    """The numbers in batches of the journal, in their order."""
-    from eventlog.publisher.memory import Sealed
-
-    batches: list[Sealed] = []
-    parts: list[tuple[int, int]] = []
-    rows = 0
-
-    def end() -> None:
-        nonlocal parts, rows
-        if parts:
-            batches.append(Sealed(Stretches(parts), rows * row_bytes))
-        parts, rows = [], 0
-
-    for run_first, run_last in numbers.parts:
-        # A stretch may be longer than a batch, so it is cut where the batch is full.
-        first = run_first
-        while first <= run_last:
-            last = min(run_last, first + BATCH_ROWS - rows - 1)
-            parts.append((first, last))
-            rows += last - first + 1
-            first = last + 1
-            if rows == BATCH_ROWS:
-                end()
-    end()
-    return batches
-
-
 class OutcomesInOrder:
-    """What became of the rows of a conversion, read from its outcomes in the order of their
-    numbers.
-    """
+    """What became of the rows of a conversion."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         from pyarrow import parquet
@@ -93,17 +54,12 @@ class OutcomesInOrder:
             file.close()
 
     def numbers(self) -> Stretches:
-        """All numbers; what was read before counts as well."""
+        """Read all numbers; what was read before counts as well."""
         columns: list[Any] = [file.read(columns=["position"]).column(0) for file in self._files]
-        return numbers_in(chunk for column in columns for chunk in column.chunks)
+        return find_numbers(chunk for column in columns for chunk in column.chunks)
 
-    @property
-    def row_bytes(self) -> int:
-        """What a row may have: nobody knows any more."""
-        return USUAL_BYTES
-
-    def upto(self, last: int) -> tuple[Stretches, dict[int, Outcome]]:
-        """The next numbers, up to this one, and the outcomes of those that did not simply end as
+    def read_to(self, last: int) -> tuple[Stretches, dict[int, Outcome]]:
+        """Read the next numbers, up to this one, and the outcomes of those that did not simply end as
         published.
         """
         numbers: list[pa.Array] = []
@@ -133,7 +89,7 @@ class OutcomesInOrder:
                 self._rows = self._rows.slice(end)
                 break
             self._rows = next(self._batches, None)
-        return numbers_in(numbers), others
+        return find_numbers(numbers), others
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         for file in self._files:

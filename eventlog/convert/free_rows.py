@@ -1,0 +1,188 @@
+"""The waiting rows of a log that a conversion may take, found by their numbers and objects, in their order.
+
+Law: nothing overtakes an earlier row of its object. A row that somebody holds is the end of its object; an
+object of which an output lacks a row is left out as a whole. Behind a row about a whole table that is left
+nothing goes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from eventlog.convert.taken import ALL, Taken
+from eventlog.core.model import EVERY_ROW
+from eventlog.core.rules.screen import identities_of
+from eventlog.publisher.flow import lacking
+from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.tables import EVER
+from eventlog.publisher.unsealed import name_of
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import Stretches, as_text
+from eventlog.sql.log import ALL as WITHOUT_LIMIT
+from eventlog.sql.log import id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.core.schema import Catalog
+    from eventlog.publisher.memory import Memory
+    from eventlog.publisher.tables import JournalRow
+    from eventlog.sql.log import Log
+
+PAGE_ROWS: Final = 10_000
+"""Rows that are looked at together: a batch of the journal, and a transaction of letters."""
+
+HELD: Final = "held"
+LACKED: Final = "lacked"
+BEHIND: Final = "behind"
+"""Why rows are left: somebody holds them, an output lacks them, or they come behind such a row."""
+
+
+def gets_all(memory: Memory, row: JournalRow) -> bool:
+    """Return True if an output gets converted rows as well: it is paused, or has such rows ahead."""
+    if row.paused is not None:
+        return True
+    # It was paused, and has not caught up yet.
+    reserved = memory.reserved_above
+    ahead = [number for number in memory.batches if number > row.position]
+    return any(number in memory.converted or (reserved is not None and number > reserved) for number in ahead)
+
+
+def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> Taken:
+    """Read which rows may be taken, and take none; what outputs lack counts for who `marks`."""
+    journal = JournalReader(log, LogSettings(), catalog)
+    walk, free = FreeRows(journal, catalog, marks=marks), list[Stretches]()
+    while walk.first is not None:
+        with journal.reading() as view:
+            if not (marks or view.memory.any_held):
+                return ALL
+            free.append(walk.next_page(view.connection, view.memory))
+    return Taken(Stretches.union(free), dict(sorted(walk.left.items())))
+
+
+class FreeRows:
+    """Goes through the rows that wait, up to the last one that there was at the begin. `within` are those that
+    are looked for, where others are nobody's business.
+    """
+
+    def __init__(
+        self, journal: JournalReader, catalog: Catalog | None, *, marks: bool, within: Stretches | None = None
+    ) -> None:
+        self.first: int | None = EVER + 1
+        """Where the next page begins; None at the end."""
+        self.left = Counter[str]()
+        self._journal = journal
+        self._marks = marks
+        self._within = within
+        self._identities = identities_of(catalog)
+        self._last: int | None = None
+        self._blocked: set[str] = set()
+        """Objects of which a row is left."""
+        self._lacked: tuple[Stretches, set[str]] = Stretches(), set()
+        """Rows that outputs lack, with their objects, as of the last page."""
+
+    def next_page(self, connection: Connection, memory: Memory) -> Stretches:
+        """Find the rows of the next page that may be taken."""
+        if self._last is None:
+            last = self._journal.ask(connection, "waiting_last")[0][0]
+            self._last = EVER if last is None else int(last)
+        others = [row for row in memory.outputs.values() if not row.is_conversion and not gets_all(memory, row)]
+        lacked = Stretches.union([*memory.planned.values(), *[lacking(memory, row.name) for row in others]])
+        span = {"first": self.first, "last": self._last, "limit": PAGE_ROWS}
+        if not (self._blocked or memory.any_held or (self._marks and (memory.any_parked or lacked))):
+            return self._free_numbers(self._end_page(self._journal.ask(connection, "waiting_numbers", **span)), memory)
+        rows = self._end_page(self._journal.ask(connection, "objects_between", **span))
+        return self._divide(connection, memory, rows, lacked)
+
+    def _end_page(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+        """Leave the last number of a full page to the next one: more rows may have it."""
+        self.first = None
+        if len(rows) < PAGE_ROWS or rows[0][0] == rows[-1][0]:
+            if len(rows) >= PAGE_ROWS:
+                self.first = int(rows[-1][0]) + 1
+            return rows
+        self.first = int(rows[-1][0])
+        return [row for row in rows if row[0] != rows[-1][0]]
+
+    def _free_numbers(self, rows: Sequence[tuple[Any, ...]], memory: Memory) -> Stretches:
+        """Take rows by their numbers alone, where nothing waits; but for those that a paused output has ahead."""
+        numbers = self._chosen(Stretches.of(int(row[0]) for row in rows))
+        free = numbers - memory.taken if self._marks else numbers
+        self._leave(LACKED, len(numbers) - len(free))
+        return free
+
+    def _chosen(self, numbers: Stretches) -> Stretches:
+        return numbers if self._within is None else numbers & self._within
+
+    def _leave(self, reason: str, rows: int) -> None:
+        if rows:
+            self.left[reason] += rows
+
+    def _divide(
+        self, connection: Connection, memory: Memory, rows: Sequence[tuple[Any, ...]], lacked: Stretches
+    ) -> Stretches:
+        """Divide rows where some are held, or lacked by outputs."""
+        names: dict[int, set[str]] = {}
+        for number, _, table, key in rows:
+            names.setdefault(int(number), set()).add(self._name_object(int(number), table, key))
+        if not names:
+            return Stretches()
+        held, waiting, passed = Stretches(), set[str](), Stretches()
+        if memory.any_held:
+            span = {"first": min(names), "last": max(names), "limit": WITHOUT_LIMIT}
+            held = self._journal.numbers(connection, "hold_numbers", **span)
+        if self._marks:
+            waiting = self._find_waiting(connection, memory, {name for several in names.values() for name in several})
+            waiting |= self._name_lacked(connection, lacked)
+            if memory.any_parked:
+                lacked |= self._journal.numbers(connection, "parked_among", ids=id_list(list(names)))
+            passed = memory.taken - lacked
+        if EVERY_ROW in waiting:
+            self._blocked.add(EVERY_ROW)
+        free: list[int] = []
+        for number, objects in sorted(names.items()):
+            reason = None
+            if number in held:
+                reason = HELD
+            elif number in lacked or number in passed:
+                reason = LACKED
+            elif self._is_behind(objects, waiting, any_waits=self._marks and bool(memory.any_parked or lacked)):
+                reason = BEHIND
+            if reason is None:
+                free.append(number)
+                continue
+            # A paused output gets later rows behind the ones that it has ahead, so they block nothing.
+            if number not in passed or reason == HELD:
+                self._blocked |= objects
+            self._leave(reason, self._within is None or number in self._within)
+        return self._chosen(Stretches.of(free))
+
+    def _is_behind(self, objects: Collection[str], waiting: set[str], *, any_waits: bool) -> bool:
+        if EVERY_ROW in self._blocked:
+            return True
+        if EVERY_ROW in objects:
+            return any_waits or bool(self._blocked)
+        return not (waiting.isdisjoint(objects) and self._blocked.isdisjoint(objects))
+
+    def _find_waiting(self, connection: Connection, memory: Memory, names: Collection[str]) -> set[str]:
+        """Find which of these objects, or of those that are of every one, have rows parked for any output."""
+        waiting = set[str]()
+        if memory.any_parked:
+            asked = as_text(sorted({*names, EVERY_ROW}))
+            for output in memory.outputs:
+                found = self._journal.ask(connection, "parked_objects", output=output, objects=asked)
+                waiting.update(str(name) for (name,) in found)
+        return waiting
+
+    def _name_lacked(self, connection: Connection, lacked: Stretches) -> set[str]:
+        if lacked != self._lacked[0]:
+            self._lacked = lacked, set(self._journal.rows.objects(connection, [*lacked]).values())
+        return self._lacked[1]
+
+    def _name_object(self, number: int, table: str | None, key: str | None) -> str:
+        if key == EVERY_ROW:
+            return EVERY_ROW
+        row = self._identities.row_id(table, key)
+        return f"#{number}" if row is None else name_of(row)

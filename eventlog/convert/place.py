@@ -1,0 +1,223 @@
+"""The place of a conversion that marks among the outputs of a journal: its rows are sealed, planned, and done.
+
+    sealed    before a value is read: nobody else takes these rows, nor new ones, and every other output counts
+              as having them, but one that is paused, or was and has not caught up: it gets them
+    planned   before anything appears, or goes to a receiver: from then on nobody gives them back unasked
+    done      batch by batch they get their letters; those that a paused output lacks stay N
+
+docs/decisions/0063-a-conversion-that-marks-is-an-output.md is the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from eventlog.convert.free_rows import FreeRows, gets_all
+from eventlog.convert.taken import Taken
+from eventlog.core.errors import SourceError, UsageError
+from eventlog.core.model import Outcome
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.tables import CONVERSION_PLAN, PLANNED, JournalRow
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import CONVERTED, Marks, Stretches, as_text
+from eventlog.sql.names import NAME_CHARACTERS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.core.schema import Catalog
+    from eventlog.sources.log.lock import LogLock
+    from eventlog.sql.log import Log
+
+PAGES: Final = 20
+"""So many batches are sealed in one transaction: another publisher's standby waits for its end."""
+
+USUAL_BYTES: Final = 500
+"""What a row is taken to have where nobody has read it."""
+
+
+def name_conversion(target: str) -> str:
+    """Name the conversion into a folder, or to an address, for the journal."""
+    name = f"convert {target}"
+    if len(name.encode()) <= NAME_CHARACTERS:
+        return name
+    digest = blake2b(name.encode(), digest_size=8).hexdigest()
+    # Cut by bytes, so that half a character may stand first, which is left out.
+    ending = target[-100:].encode()[-150:].decode(errors="ignore")
+    return f"convert …{ending} ({digest})"
+
+
+class ConversionPlace(Journal):
+    """The journal of a log, as a conversion writes it that has the log's lock."""
+
+    def __init__(self, log: Log, lock: LogLock, name: str, order: str, catalog: Catalog | None = None) -> None:
+        super().__init__(log, lock, LogSettings(), catalog)
+        self.name = name
+        self._plan = f"{CONVERSION_PLAN}{order}"
+        self._catalog = catalog
+        self._is_empty = False
+
+    @property
+    def is_planned(self) -> bool:
+        """Return True if something of this very order may have appeared."""
+        with self.reading() as view:
+            return self._is_planned(view.memory.outputs.get(self.name))
+
+    def _is_planned(self, row: JournalRow | None) -> bool:
+        return row is not None and row.plan == self._plan and row.is_planned
+
+    # --- before anything goes out -----------------------------------------------------------------
+
+    def refuse_other(self) -> None:
+        """Refuses to begin while another conversion is not over, of which something may have appeared."""
+        with self.reading() as view:
+            others = [row.name for row in view.memory.outputs.values() if row.is_planned and row.name != self.name]
+        # Nobody knows what would overtake its rows.
+        if others:
+            problem = "A conversion of this log was interrupted, and its rows are not marked"
+            way_back = f"give its rows back: `eventlog outputs forget {others[0]!r}`."
+            raise UsageError(
+                f"{problem}: {others[0]}.",
+                hint=f"Give its command once more; or {way_back}",
+            )
+
+    def give_back(self) -> None:
+        """Gives back what a conversion into this folder has sealed: nothing of it has appeared."""
+        with self.transaction() as (connection, memory):
+            row = memory.outputs.get(self.name)
+            if row is not None and row.is_conversion:
+                self.free(connection, memory, row)
+
+    def seal(self, within: Stretches | None = None) -> Taken:
+        """Seals the rows that are free, or those of them that are `within`; the caller converts no others."""
+        self.give_back()
+        # Batch by batch: a transaction that parked a million rows would outlast the lock.
+        moved = True
+        while moved:
+            with self.transaction() as (connection, memory):
+                self.free_unplanned(connection, memory)
+                moved = self._park_some(connection, memory)
+        walk = FreeRows(self, self._catalog, marks=True, within=within)
+        sealed: list[Stretches] = []
+        while walk.first is not None:
+            with self.transaction() as (connection, memory):
+                for _ in range(PAGES):
+                    if walk.first is not None:
+                        sealed.append(self._seal_page(connection, memory, walk, is_first=not any(sealed)))
+        numbers = Stretches.union(sealed)
+        self._is_empty = not numbers
+        return Taken(numbers, dict(sorted(walk.left.items())))
+
+    def _park_some(self, connection: Connection, memory: Memory) -> bool:
+        """Parks a batch that an output lacks which is not paused. It can be passed then."""
+        for row in list(memory.outputs.values()):
+            ahead = [number for number in sorted(memory.batches) if number > row.position]
+            if ahead and not row.is_conversion and not gets_all(memory, row):
+                self._park_new(connection, memory, row.name, memory.batches[ahead[0]].records)
+                self._move(connection, memory, replace(row, position=ahead[0]))
+                self._drop_passed(connection, memory)
+                return True
+        return False
+
+    def _seal_page(self, connection: Connection, memory: Memory, walk: FreeRows, *, is_first: bool) -> Stretches:
+        # Somebody may have resumed an output that was paused.
+        while self._park_some(connection, memory):
+            pass
+        numbers = walk.next_page(connection, memory)
+        if not numbers:
+            return numbers
+        last = memory.last_batch
+        own = memory.outputs.get(self.name)
+        if own is None:
+            if not is_first:
+                raise self._given_back()
+            own = JournalRow(name=self.name, position=last, plan=self._plan)
+            # There may be the row of a former conversion of that name, which is over.
+            self._tell(connection, "output_forget", [{"name": self.name}])
+            self._tell(connection, "output_make", [own.to_columns()])
+        others = [row for row in memory.outputs.values() if row.name != self.name and not gets_all(memory, row)]
+        values = {"id": last + 1, "records": as_text(numbers.parts), "weight": len(numbers) * USUAL_BYTES}
+        self._tell(connection, "batch_make", [values])
+        memory.batches[last + 1] = Sealed(numbers, len(numbers) * USUAL_BYTES)
+        self._move(connection, memory, replace(own, plans=last + 1))
+        for row in others:
+            self._move(connection, memory, replace(row, position=last + 1))
+        return numbers
+
+    def let_appear(self) -> None:
+        """Makes durable that the output may appear now; UsageError where somebody has given its rows back."""
+        # Without rows nothing is sealed, and nothing can have been given back.
+        if self._is_empty:
+            return
+        with self.transaction() as (connection, memory):
+            row = memory.outputs.get(self.name)
+            if row is None or row.plan != self._plan:
+                raise self._given_back()
+            if not row.is_planned:
+                self._move(connection, memory, replace(row, has=PLANNED))
+
+    def _given_back(self) -> UsageError:
+        message = f"The rows of this conversion were given back: {self.name} was forgotten."
+        return UsageError(message, hint="Choose another folder; what was sent is with its receiver already.")
+
+    # --- when everything is there -----------------------------------------------------------------
+
+    def list_sealed(self) -> Mapping[int, Stretches]:
+        """Return the batches that are still to be marked, in their order."""
+        with self.reading() as view:
+            memory, row = view.memory, view.memory.outputs.get(self.name)
+            if row is None or row.plan != self._plan:
+                return {}
+            ahead = [number for number in sorted(memory.batches) if number > row.position]
+            return {number: memory.batches[number].records for number in ahead}
+
+    def mark(self, number: int, known: Stretches, outcomes: Mapping[int, Outcome]) -> int:
+        """Gives the rows of a batch their letters; how many.
+
+        `outcomes` are of those `known` to the conversion that did not simply end as published. What a paused
+        output lacks stays N, and its outcome is kept.
+        """
+        with self.transaction() as (connection, memory):
+            own = memory.outputs.get(self.name)
+            if own is None:
+                raise SourceError(
+                    f"Somebody has given back rows of {self.name} while they were being marked.",
+                    hint="Those that are not marked yet are published again.",
+                    may_pass=False,
+                )
+            records = Stretches()
+            if number in memory.batches:
+                records = memory.batches[number].records & known
+            self._move(connection, memory, replace(own, position=number))
+            others = [row for row in memory.outputs.values() if row.name != self.name]
+            if any(row.position < number for row in others):
+                earlier = [batch for batch in memory.converted if batch in memory.batches]
+                memory.converted = Stretches.of([number, *earlier])
+                Marks(self.log).set(connection, CONVERTED, memory.converted.text())
+            # As if those had said it for which the rows are over: their letter is the worst of that.
+            passed = [row.name for row in others if row.position >= number]
+            ended = {row: outcome for row, outcome in outcomes.items() if row in records}
+            settled = self._settle(connection, memory, self.name, records, ended, speaks_for=passed or [self.name])
+            self._drop_passed(connection, memory)
+            # With its last letters: an output that is left would lack what comes next.
+            if number == own.plans:
+                self.free(connection, memory, memory.outputs[self.name])
+            return len(settled.records)
+
+    def leave(self) -> tuple[list[str], list[str]]:
+        """Ends the conversion's place in the journal; the outputs that still get what it has done,
+        and the others.
+        """
+        with self.transaction() as (connection, memory):
+            row = memory.outputs.get(self.name)
+            if row is not None:
+                self.free(connection, memory, row)
+            converted = [number for number in memory.batches if number in memory.converted]
+            last = max(converted, default=None)
+            kept = [output.name for output in memory.outputs.values() if last is not None and output.position < last]
+            return kept, sorted(memory.outputs.keys() - set(kept))
