@@ -15,6 +15,7 @@ from eventlog.convert.taken import ALL, Taken
 from eventlog.core.model import EVERY_ROW
 from eventlog.core.rules.screen import identities_of
 from eventlog.publisher.flow import lacking
+from eventlog.publisher.memory import Memory, read_memory
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import EVER
 from eventlog.publisher.unsealed import name_of
@@ -27,12 +28,26 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.core.schema import Catalog
-    from eventlog.publisher.memory import Memory
     from eventlog.publisher.tables import JournalRow
     from eventlog.sql.log import Log
 
 PAGE_ROWS: Final = 10_000
 """Rows that are looked at together: a batch of the journal, and a transaction of letters."""
+
+HOLDS_ALONE: Final = Memory(
+    stamp="",
+    tracked=None,
+    batches={},
+    outputs={},
+    planned={},
+    seen=Stretches(),
+    last_parked=EVER,
+    last_noted=EVER,
+    any_parked=False,
+    any_said=False,
+    any_held=True,
+)
+"""What is known of a journal by who marks nothing: that rows are held."""
 
 HELD: Final = "held"
 LACKED: Final = "lacked"
@@ -50,15 +65,24 @@ def gets_all(memory: Memory, row: JournalRow) -> bool:
     return any(number in memory.converted or (reserved is not None and number > reserved) for number in ahead)
 
 
+def join_taken(memory: Memory) -> Stretches:
+    """Join the rows that outputs have ahead, or on their way, but for those that a conversion has sealed: these are
+    behind who goes through the log.
+    """
+    reserved = memory.reserved_above
+    ahead = [batch.records for number, batch in memory.batches.items() if reserved is None or number <= reserved]
+    return Stretches.union([*ahead, *memory.planned.values()])
+
+
 def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> Taken:
     """Read which rows may be taken, and take none; what outputs lack counts for who `marks`."""
-    journal = JournalReader(log, LogSettings(), catalog)
-    walk, free = FreeRows(journal, catalog, marks=marks), list[Stretches]()
-    while walk.first is not None:
-        with journal.reading() as view:
-            if not (marks or view.memory.any_held):
-                return ALL
-            free.append(walk.next_page(view.connection, view.memory))
+    walk, free = FreeRows(JournalReader(log, LogSettings(), catalog), catalog, marks=marks), list[Stretches]()
+    with log.transaction(lone=True) as connection:
+        if not (marks or log.rows(connection, log.query("hold_any"))[0][0] is not None):
+            return ALL
+        memory = read_memory(connection, log, "", seen=False) if marks else HOLDS_ALONE
+        while walk.first is not None:
+            free.append(walk.next_page(connection, memory))
     return Taken(Stretches.union(free), dict(sorted(walk.left.items())))
 
 
@@ -109,7 +133,7 @@ class FreeRows:
     def _free_numbers(self, rows: Sequence[tuple[Any, ...]], memory: Memory) -> Stretches:
         """Take rows by their numbers alone, where nothing waits; but for those that a paused output has ahead."""
         numbers = self._chosen(Stretches.of(int(row[0]) for row in rows))
-        free = numbers - memory.taken if self._marks else numbers
+        free = numbers - join_taken(memory) if self._marks else numbers
         self._leave(LACKED, len(numbers) - len(free))
         return free
 
@@ -138,7 +162,7 @@ class FreeRows:
             waiting |= self._name_lacked(connection, lacked)
             if memory.any_parked:
                 lacked |= self._journal.numbers(connection, "parked_among", ids=id_list(list(names)))
-            passed = memory.taken - lacked
+            passed = join_taken(memory) - lacked
         if EVERY_ROW in waiting:
             self._blocked.add(EVERY_ROW)
         free: list[int] = []

@@ -246,7 +246,7 @@ class Stretches:
 
     def __sub__(self, other: Stretches) -> Stretches:
         taken = other.parts
-        if not taken or not self.parts:
+        if not taken or not self.parts or taken[0][0] > self.parts[-1][1] or taken[-1][1] < self.parts[0][0]:
             return self
         left: list[Run] = []
         index = 0

@@ -28,7 +28,6 @@ from eventlog.sources.marks import Stretches
 from tests.publisher.converting import converted, dying, order, ordered, publisher_stopped
 from tests.publisher.scene import Scene
 
-
 PLANNED = 8
 """The point at which a process dies when its rows are planned."""
 
@@ -310,6 +309,62 @@ def test_a_row_about_a_whole_table_waits_for_a_held_one(
     with publisher_stopped(scene):
         ordered(order(scene, tmp_path / "out"))
     assert (converted(tmp_path / "out"), scene.waiting()) == ([2, 3], [1, 4, 5, 6, 7])
+
+
+@pytest.mark.parametrize("page", [2, 3, 100])
+def test_rows_of_one_number_are_left_together_with_what_is_behind_each_of_them(
+    engine: Engine, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", page)
+    scene = Scene(engine, "one")
+    scene.write(1, 3)
+    for key in ("idu=8", "idu=9"):
+        scene.table.write(4, key=key)
+    for number, key in ((5, "idu=7"), (6, "idu=8"), (7, "idu=9"), (8, "nonsense")):
+        scene.table.write(number, key=key)
+    hold(scene.log, [(4, 4)], by="ann")
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "out"))
+    assert (converted(tmp_path / "out"), scene.waiting()) == ([1, 2, 3, 5], [4, 4, 6, 7])
+
+
+def test_rows_that_are_given_back_while_they_are_sealed_are_not_converted(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
+    monkeypatch.setattr("eventlog.convert.place.PAGES", 1)
+    scene = Scene(engine, "one")
+    scene.write(1, 9)
+    transaction, name = ConversionPlace.transaction, name_conversion(str(tmp_path / "out"))
+
+    def forgotten_before(self: Any, **more: Any) -> Any:
+        if outputs.is_conversion(scene.log, name):
+            outputs.forget(scene.log, name, ["one"], by="ann")
+        return transaction(self, **more)
+
+    monkeypatch.setattr(ConversionPlace, "transaction", forgotten_before)
+    with publisher_stopped(scene), pytest.raises(UsageError, match="were given back"):
+        ordered(order(scene, tmp_path / "out"))
+    scene.publish()
+    assert (scene.receivers["one"].came, scene.waiting(), scene.left()) == ([*range(1, 10)], [], {})
+
+
+def test_a_paused_output_and_holds_leave_each_their_rows(engine: Engine, tmp_path: Path) -> None:
+    scene = Scene(engine, "one", "two")
+    scene.write(1, 3)
+    pause(scene, "two")
+    scene.publish()  # two has 1 to 3 ahead, which block nothing
+    scene.write(4, 9)
+    hold(scene.log, [(5, 5)], by="ann")
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "out"))
+    assert marked is not None
+    assert converted(tmp_path / "out") == [4, 6, 7, 9]
+    release(scene.log, [EVERYTHING])
+    resume(scene, "two")
+    scene.publish()
+    assert [sorted(one.came) for one in scene.receivers.values()] == [[1, 2, 3, 5, 8], [*range(1, 10)]]
+    assert (scene.waiting(), scene.left()) == ([], {})
 
 
 def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(engine: Engine, tmp_path: Path) -> None:

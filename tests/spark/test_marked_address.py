@@ -98,7 +98,7 @@ def test_the_output_is_that_of_a_folder_and_is_marked_by_who_gives_the_order_aga
     with monkeypatch.context() as patch:
         patch.setattr(ConversionPlace, "mark", failing(ConversionPlace.mark, 2))
         assert command(log, at, "--mark") != 0
-    assert list(log.statuses().values()).count("S") == 11
+    assert list(log.statuses().values()).count("S") == 10
     assert "reserved" in (there / UNMARKED).read_text()
     assert command(log, at, "--overwrite", "--part-events", "7") == 64
     assert "were being marked" in capsys.readouterr().err
