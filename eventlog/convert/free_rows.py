@@ -16,9 +16,9 @@ from eventlog.core.model import EVERY_ROW
 from eventlog.core.rules.screen import identities_of
 from eventlog.publisher.flow import lacking
 from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.new_rows import name_of
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import EVER
-from eventlog.publisher.unsealed import name_of
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import ALL as WITHOUT_LIMIT

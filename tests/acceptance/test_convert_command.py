@@ -209,10 +209,12 @@ def test_marking_that_was_interrupted_is_finished_and_its_output_never_made_anew
     url, out = database(tmp_path), tmp_path / "out"
     ok("convert", "database", url, "--out", out, *HERE)
     made = files_of(out)
-    (out / UNMARKED).write_text(f"{(out / UNMARKED).read_text()}reserved\n")  # as an interruption leaves it
+    note = (out / UNMARKED).read_text()
+    (out / UNMARKED).write_text(f"{note}reserved\n")  # as an interruption leaves it
     for more in (["--overwrite"], ["--overwrite", "--part-events", "7", "--mark"]):  # would lose what it has
         expect_refused(64, "were being marked", "convert", "database", url, "--out", out, *more, *HERE)
-    ok("convert", "database", url, "--out", out, "--overwrite", "--mark", *HERE)
+    (out / UNMARKED).write_text(note)
+    ok("convert", "database", url, "--out", out, "--mark", *HERE)
     assert statuses(tmp_path) == DONE
     assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
     expect_refused(0, "it is complete and is as it was", "convert", "database", url, "--out", out, "--mark", *HERE)
