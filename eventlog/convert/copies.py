@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.rows import OBJECT, PROBLEM, integers
-from eventlog.sql.names import TRANSACTION
+from eventlog.sql.names import CONTEXT, TRANSACTION
 
-BOOKKEEPING: Final = frozenset({"status", TRANSACTION})
+BOOKKEEPING: Final = frozenset({"status", TRANSACTION, CONTEXT})
 """What may differ between two copies of a row: one was written before it was published, or without
-its transaction.
+its transaction, or without who is behind it.
 """
 
 
@@ -78,9 +78,9 @@ def _doubled(
         distinct = places
         if len(places) > 1:
             # Copies stand together; of those that say the same one place is kept, and that is one
-            # that tells the transaction, whatever the order of the files.
+            # that tells the transaction and the context, whatever the order of the files.
             copies = list(zip(places, rows.slice(places[0], len(places)).to_pylist(), strict=True))
-            copies.sort(key=lambda copy: copy[1][TRANSACTION] is not None)
+            copies.sort(key=lambda copy: (copy[1][TRANSACTION] is not None, copy[1][CONTEXT] is not None))
             place_of = {_content(copy): at for at, copy in copies}
             distinct = list(place_of.values())
         duplicates += [number] * (len(places) - len(distinct))

@@ -17,7 +17,7 @@ from msgspec import Struct
 from eventlog.convert.settings import LINE_BYTES, FilesInput
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.file_forms import tell_form
-from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
 UNIT_ROWS: Final = 250_000
 UNIT_BYTES: Final = 32_000_000
@@ -181,7 +181,7 @@ def _row_groups(path: Path) -> Iterator[Unit]:
 
 
 def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
-    """Where the ten columns stand among these names, and the transaction's if it is there;
+    """Where the ten columns stand among these names, and the transaction's and the context's if they are there;
     DataError names those that are missing.
     """
     # Reversed, so that of two columns with one name the first counts.
@@ -190,7 +190,7 @@ def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
     if missing:
         hint = "It needs the ten columns of a log under their standard names, in any order."
         raise DataError(f"{origin} has no column {', '.join(missing)}.", hint=hint)
-    return {name: places[name] for name in (*STANDARD, TRANSACTION) if name in places}
+    return {name: places[name] for name in (*STANDARD, TRANSACTION, CONTEXT) if name in places}
 
 
 def opened(unit: Unit) -> IO[bytes]:

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from eventlog.convert.inputs import Unit, end_line, line_number, places_of, too_long
 from eventlog.convert.rows import NUMBERS, json_number, text_of
 from eventlog.core.errors import DataError
-from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
 BLOCK_BYTES: Final = 1 << 20
 NULL: Final = "\\N"
@@ -188,6 +188,7 @@ class JsonLine(Struct, frozen=True, kw_only=True):
     old_value: Any = None
     new_value: Any = None
     eventlog_transaction: Any = None
+    eventlog_context: Any = None
 
 
 ABSENT: Final = Raw()
@@ -207,9 +208,10 @@ class LongLine(Struct, frozen=True, kw_only=True):
     old_value: Raw = ABSENT
     new_value: Raw = ABSENT
     eventlog_transaction: Raw = ABSENT
+    eventlog_context: Raw = ABSENT
 
 
-COLUMNS: Final = (*STANDARD, TRANSACTION)
+COLUMNS: Final = (*STANDARD, TRANSACTION, CONTEXT)
 _decoder = msgspec.json.Decoder(JsonLine, float_hook=json_number)
 _long_decoder = msgspec.json.Decoder(LongLine)
 _value_decoder = msgspec.json.Decoder(Any, float_hook=json_number)

@@ -18,8 +18,9 @@ from eventlog.convert.partitions import BATCH_ROWS
 from eventlog.convert.rows import NUMBERS, shaped, times_in_utc
 from eventlog.convert.settings import LogInput
 from eventlog.core.errors import SourceError
+from eventlog.core.who import read_context
 from eventlog.sql.clocks import UTC, zone_of
-from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -84,15 +85,16 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
     try:
         names = log_columns(engine, source.names, source.columns)
         zone = zone_of(names.clock)
-        for rows in _fetched(engine, names, source.statuses):
-            yield times_in_utc(shaped(_columns(rows)), zone)
+        context = source.who and names.context is not None
+        for rows in _fetched(engine, names, source.statuses, context=context):
+            yield times_in_utc(shaped(_columns(rows, context=context)), zone)
     finally:
         engine.dispose()
 
 
-def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tuple[Any, ...]]]:
+def _fetched(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of the log as the driver gives them, some at a time, each with its transaction where
-    the log has it.
+    the log has it, and with its context where that is asked for.
     """
     from sqlalchemy import text
 
@@ -108,7 +110,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
         **EVERYTHING,
         chosen=with_statuses(dialect, holes, statuses),
         transaction=transaction_behind(dialect, holes),
-        context="",
+        context=context_behind(dialect, holes) if context else "",
     )
     with transaction(engine, f"The event log {names.table}") as connection:
         # Without it drivers bring the whole result into memory before the first row.
@@ -118,9 +120,14 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
             yield [tuple(row) for row in rows]
 
 
-def _columns(rows: list[tuple[Any, ...]]) -> dict[str, pa.Array]:
-    # Not strict: a log without transactions has a column less.
-    columns = zip((*STANDARD, TRANSACTION), zip(*rows, strict=True), strict=False)
+def _columns(rows: list[tuple[Any, ...]], *, context: bool) -> dict[str, pa.Array]:
+    cells = list(zip(*rows, strict=True))
+    # A log without transactions has a column less.
+    names = [*STANDARD, TRANSACTION][: len(cells) - context]
+    if context:
+        names.append(CONTEXT)
+        cells[-1] = tuple(map(read_context, cells[-1]))
+    columns = zip(names, cells, strict=True)
     return {name: column_of([_plain(value) for value in column], name in NUMBERS) for name, column in columns}
 
 
@@ -140,6 +147,13 @@ def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
     if "transaction_number" not in holes:
         return ""
     return statement(dialect, "transaction_told", **holes)
+
+
+def context_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
+    """What asks for who the session said is behind a row; nothing where none is kept."""
+    from eventlog.sql.dialect import statement
+
+    return statement(dialect, "context_told", **holes) if "context_column" in holes else ""
 
 
 def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> str:

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.core.errors import shorten
-from eventlog.core.model import Event, RowId, Transaction
+from eventlog.core.model import Event, RowId, Transaction, Who
 from eventlog.core.rules.meaning import MEANING, NOT_POSITIVE
 from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import in_utc
 from eventlog.core.schema import Catalog
-from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog.core.who import make_who
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
 NUMBERS: Final = frozenset({"record_id", "event_type", TRANSACTION})
 """The columns that hold integers; all others are text, event_time in ISO 8601."""
@@ -36,10 +37,11 @@ have equal numbers.
 """
 
 ROWS: Final = pa.schema(
-    [(name, pa.int64() if name in NUMBERS else pa.string()) for name in (*STANDARD, TRANSACTION)]
+    [(name, pa.int64() if name in NUMBERS else pa.string()) for name in (*STANDARD, TRANSACTION, CONTEXT)]
     + [(PROBLEM, pa.string())]
 )
-"""Rows of the input: the ten columns, the transaction that wrote the row or NULL, and `problem`.
+"""Rows of the input: the ten columns, the transaction that wrote the row and who the session said is behind it, or
+NULL, and `problem`.
 Only a row with a problem may have no record_id.
 """
 
@@ -57,9 +59,9 @@ STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *WRITTEN_OUTCOMES])
 """The same on the way, in the order of `place`."""
 
 
-def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) -> list[Event]:
+def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False, who: bool = False) -> list[Event]:
     """The events of rows without problems, in their order; with `transactions` each says which one
-    wrote it.
+    wrote it, with `who` who is behind it.
 
     Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of
     the memory.
@@ -67,6 +69,7 @@ def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) ->
     transactions_of_rows: list[Transaction | None] = [None] * len(rows)
     if transactions:
         transactions_of_rows = _transactions(rows.column(TRANSACTION))
+    people: list[Who | None] = _people(rows) if who else [None] * len(rows)
     columns = zip(
         # Positions are tuples, and `zip` of one column makes them.
         zip(rows.column("record_id").to_pylist(), strict=True),
@@ -79,6 +82,7 @@ def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) ->
         _repeated(rows.column("event_time")),
         _repeated(rows.column("perpetrator")),
         transactions_of_rows,
+        people,
         strict=True,
     )
     return [
@@ -93,8 +97,9 @@ def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) ->
             time=time,
             perpetrator=perpetrator,
             transaction=transaction,
+            who=person,
         )
-        for position, kind, table, key, column, old, new, time, perpetrator, transaction in columns
+        for position, kind, table, key, column, old, new, time, perpetrator, transaction, person in columns
     ]
 
 
@@ -131,6 +136,13 @@ def uncut(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = rows.slice(max(last, 0))
     if held is not None:
         yield held
+
+
+def _people(rows: pa.RecordBatch | pa.Table) -> list[Who | None]:
+    """Who is behind each row; rows of one session share one value."""
+    pairs = list(zip(rows.column("perpetrator").to_pylist(), rows.column(CONTEXT).to_pylist(), strict=True))
+    known = {pair: make_who(*pair) for pair in set(pairs)}
+    return [known[pair] for pair in pairs]
 
 
 def _transactions(column: pa.Array) -> list[Transaction | None]:
@@ -261,6 +273,10 @@ def shaped(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatc
         arrays.append(_number(columns[TRANSACTION], TRANSACTION, problems))
     else:
         arrays.append(pa.nulls(count, pa.int64()))
+    if CONTEXT in columns:
+        arrays.append(_text(columns[CONTEXT], CONTEXT, problems))
+    else:
+        arrays.append(pa.nulls(count, pa.string()))
     if problems:
         arrays.append(pa.array([problems.get(at) for at in range(count)], pa.string()))
     else:

@@ -75,6 +75,7 @@ class TableFiles(Struct, frozen=True, kw_only=True):
     settings: ChangeTableSettings = field(default_factory=_table_settings)
     files: RowFiles = field(default_factory=_parquet)
     task: str = "eventlog"
+    who: bool = False
 
 
 class MessageFiles(Struct, frozen=True, kw_only=True):
@@ -90,6 +91,7 @@ class SentTables(Struct, frozen=True, kw_only=True):
 
     settings: ChangeTableSettings = field(default_factory=_table_settings)
     into: DatabaseSettings | LakeSettings
+    who: bool = False
 
 
 class SentMessages(Struct, frozen=True, kw_only=True):
@@ -121,7 +123,7 @@ class FilesInput(Struct, frozen=True, kw_only=True):
 
 
 class LogInput(Struct, frozen=True, kw_only=True):
-    """An event log table. Rows are only marked where `mark` says so."""
+    """An event log table. Rows are only marked where `mark` says so; `who` reads who is behind them."""
 
     url: str
     log: str = "event_log"
@@ -129,6 +131,7 @@ class LogInput(Struct, frozen=True, kw_only=True):
     clock: str = UTC
     statuses: str = "N"
     mark: bool = False
+    who: bool = False
 
     @property
     def names(self) -> LogNames:
@@ -174,6 +177,8 @@ class Conversion(Struct, frozen=True, kw_only=True):
     """The change_seq to go on from, in files of formats that number their changes."""
     transactions: Literal["mixed", "whole"] = "mixed"
     """The changes of a transaction come together, or in the order of their rows."""
+    who: bool = False
+    """Changes say who is behind them, and those of two people are never one."""
 
     @property
     def gathers(self) -> bool:

@@ -170,7 +170,7 @@ class _Deciding:
             looks=self._policy.looks if self._policy and self._policy.is_looking else None,
         )
         self._form = form_of(conversion)
-        self._gathers = conversion.gathers
+        self._gathers, self._who = conversion.gathers, conversion.who
         self._schema = result_schema(self._form, gathers=self._gathers)
         self._conflicts = conflicts
         tells_transactions = not isinstance(conversion.format, XdsFormat | ChangeRows)
@@ -290,7 +290,7 @@ class _Deciding:
         """The events of rows; XDS has no transactions, and a publisher that writes nothing else
         asks for none.
         """
-        return open_images(events_of(rows, transactions=self._transactions), self._round.catalog)
+        return open_images(events_of(rows, transactions=self._transactions, who=self._who), self._round.catalog)
 
     def _deduplicated(
         self,

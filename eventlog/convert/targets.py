@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +14,11 @@ from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, Ta
 from eventlog.core.errors import UsageError
 from eventlog.core.suggest import did_you_mean
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eventlog.config.outputs import OutputConfig
     from eventlog.config.settings import Config
     from eventlog.convert.orders import Order, TargetOrder
@@ -69,7 +73,8 @@ def target_of(target: TargetOrder, config: Config) -> Target:
     from eventlog.xds.plugin import xds_format
 
     # Parts have a size of their own.
-    return replace(xds_format(config.publisher, config.source.schema), batch_size=1)
+    who = _nearest(target, config, lambda output: output.who, other=False)
+    return replace(xds_format(config.publisher, config.source.schema, who=who), batch_size=1)
 
 
 def steps_of_order(order: Order, config: Config) -> Steps:
@@ -159,12 +164,15 @@ def _nearest_first(target: TargetOrder, config: Config) -> list[OutputConfig]:
 
 def transactions_of(target: TargetOrder, config: Config) -> Literal["mixed", "whole"]:
     """Return whether transactions come whole: as that output has it of which the settings are."""
+    return _nearest(target, config, lambda output: output.transactions, other="mixed")
+
+
+def _nearest(target: TargetOrder, config: Config, read: Callable[[OutputConfig], T], *, other: T) -> T:
+    """Read a setting of the output that is named, or is of this format; `other` where there is none."""
     nearest = next(iter(_nearest_first(target, config)), None)
-    if nearest is None:
-        return "mixed"
-    if name_of(nearest) != target.output and nearest.format != target.to:
-        return "mixed"
-    return nearest.transactions
+    if nearest is None or (name_of(nearest) != target.output and nearest.format != target.to):
+        return other
+    return read(nearest)
 
 
 def lake_of(target: TargetOrder, config: Config) -> LakeSettings | None:
@@ -186,7 +194,8 @@ def _tables(target: TargetOrder, config: Config) -> TableFiles | SentTables:
 
     lake = lake_of(target, config)
     if lake is not None and target.to_database is None and target.file_format is None:
-        return SentTables(settings=lake.change_tables, into=lake)
+        return SentTables(settings=lake.change_tables, into=lake, who=lake.who)
+    who = _nearest(target, config, lambda output: output.who, other=False)
     outputs = _nearest_first(target, config)
     databases = [output for output in outputs if isinstance(output, DatabaseOutput)]
     files = [output for output in outputs if isinstance(output, FilesOutput)]
@@ -198,12 +207,12 @@ def _tables(target: TargetOrder, config: Config) -> TableFiles | SentTables:
         known_files = [*files, FilesOutput(path="", task=OWN_TASK)][0]
         form = msgspec.convert(target.file_format or known_files.file_format, RowFormat)
         row_files = known_files.row_files.choose_files(form)
-        return TableFiles(settings=settings, files=row_files, task=known_files.task)
+        return TableFiles(settings=settings, files=row_files, task=known_files.task, who=who)
     settings = [*sent, *written, ChangeTableSettings()][0]
     known: DatabaseSettings = DatabaseSettings(url="", task=OWN_TASK)
     if databases:
         known = databases[0]
-    return SentTables(settings=settings, into=replace(known, url=target.to_database))
+    return SentTables(settings=settings, into=replace(known, url=target.to_database), who=who)
 
 
 def _messages(target: TargetOrder, config: Config) -> MessageFiles | SentMessages:

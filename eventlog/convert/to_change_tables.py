@@ -105,7 +105,7 @@ class PackedRows:
             if is_alike and _look(other.source) == _look(table):
                 self._made[number, route] = other
                 return other
-        made = ChangeTable(table, self._form.settings, load=is_load, route=route)
+        made = ChangeTable(table, self._form.settings, load=is_load, route=route, who=self._form.who)
         self._made[number, route] = made
         return made
 
@@ -122,7 +122,8 @@ class TableForm(PackedRows):
     ) -> None:
         own_files = target.files.full_load == "files"
         super().__init__(
-            ChangeTableFormat(settings=target.settings, loads=own_files, limits=target.files.limits), tables
+            ChangeTableFormat(settings=target.settings, loads=own_files, limits=target.files.limits, who=target.who),
+            tables,
         )
         self._target = target
         self._streamed = streamed
@@ -203,7 +204,9 @@ class TableDocuments(PackedRows):
     schema = SENT
 
     def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
-        form = ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS, limits=target.into.limits)
+        form = ChangeTableFormat(
+            settings=target.settings, rows_of_a_document=DOCUMENT_ROWS, limits=target.into.limits, who=target.who
+        )
         super().__init__(form, tables)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:

@@ -366,11 +366,13 @@ def log_options(source: LogInput) -> LogOptions:
 
 
 def _copied(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatch]:
-    from eventlog_spark.log import TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
+    from eventlog_spark.log import CONTEXT_FIELD, TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
 
     log = BulkLog(log_options(source))
     # As texts: a log that was adopted may have columns of other types.
     schema = TEXTS_AND_TRANSACTION if log.transaction else TEXTS
+    if source.who and log.context:
+        schema = schema.append(CONTEXT_FIELD)
     for batch in batches(log, stretch, schema):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield shaped(columns)

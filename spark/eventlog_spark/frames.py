@@ -41,7 +41,7 @@ from eventlog.core.rules.meaning import NOT_POSITIVE
 from eventlog.core.schema import Catalog
 from eventlog.policies.steps import Steps
 from eventlog.sql.clocks import UTC, zone_of
-from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 from eventlog_spark.cutting import MOST_BUCKETS
 from eventlog_spark.deciding import Name, decided_rows
 from eventlog_spark.exchange import (
@@ -115,7 +115,9 @@ def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -
     own_columns = [F.col(f"`{frame.columns[at]}`").alias(name) for name, at in places.items()]
     if TRANSACTION not in places:
         own_columns.append(F.lit(None).cast("bigint").alias(TRANSACTION))
-    chosen = frame.select(*own_columns)
+    if CONTEXT not in places:
+        own_columns.append(F.lit(None).cast("string").alias(CONTEXT))
+    chosen = frame.select(*own_columns).select(*STANDARD, TRANSACTION, CONTEXT)
     usual = all(kind in (_INTEGERS if name in NUMBERS else _TEXTS) for name, kind in chosen.dtypes)
     if not usual or zone_of(clock) is not None:
         return chosen.mapInArrow(named(_shaped, clock), ddl(EVENTS))
@@ -284,8 +286,7 @@ def _renamed(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     renamed: list[Any] = []
     for name, standard in zip(columns, STANDARD, strict=True):
         renamed.append(F.col(f"`{name}`").alias(standard))
-    if TRANSACTION in known:
-        renamed.append(F.col(TRANSACTION))
+    renamed += [F.col(name) for name in (TRANSACTION, CONTEXT) if name in known]
     return frame.select(renamed)
 
 

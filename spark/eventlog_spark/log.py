@@ -4,22 +4,23 @@ psycopg, else by plain queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.csv
 
-from eventlog.convert.reading import transaction_behind
+from eventlog.convert.reading import context_behind, transaction_behind
 from eventlog.convert.rows import times_in_utc
 from eventlog.core.errors import DataError, SourceError
 from eventlog.core.rules.times import moment
+from eventlog.core.who import read_context
 from eventlog.sql.access import in_our_words, in_text, statements_of
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
-from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION, LogNames
 from eventlog_spark.options import LogOptions, NumberRange
 from eventlog_spark.snapshot import reader_name
 
@@ -50,6 +51,11 @@ class BulkLog:
     def transaction(self) -> str:
         """What asks for the transaction of a row; nothing, where the log does not tell it."""
         return transaction_behind(self.dialect, self._holes)
+
+    @property
+    def context(self) -> str:
+        """What asks for who the session said is behind a row; nothing, where the log does not tell it."""
+        return context_behind(self.dialect, self._holes)
 
     @property
     def copies(self) -> bool:
@@ -157,6 +163,7 @@ ROWS: Final = pa.schema([(name, pa.int64() if name in NUMBERS else pa.string()) 
 TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
 """The columns as COPY writes them, for logs whose columns may be of any type."""
 TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
+CONTEXT_FIELD: Final = pa.field(CONTEXT, pa.string())
 
 
 def source_batches(log: BulkLog, stretch: NumberRange, options: LogOptions) -> Iterator[pa.RecordBatch]:
@@ -197,7 +204,8 @@ def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Ite
 def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with log.connection(stretch.snapshot) as connection:
         behind = log.transaction if TRANSACTION in schema.names else ""
-        query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind, context="")
+        who = log.context if CONTEXT in schema.names else ""
+        query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind, context=who)
         if not log.copies:
             yield from _fetched(connection, query, schema)
             return
@@ -222,7 +230,9 @@ def _fetched(connection: Connection, query: str, schema: pa.Schema) -> Iterator[
 def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field, values in zip(schema, zip(*rows, strict=True), strict=True):
-        convert = _integer if field.name in NUMBERS else _text
+        convert: Callable[[Any], Any] = _integer if field.name in NUMBERS else _text
+        if field.name == CONTEXT:
+            convert = read_context
         cells = [None if value is None else convert(value) for value in values]
         columns.append(pa.array(cells, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

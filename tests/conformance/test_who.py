@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -191,3 +192,40 @@ def test_a_session_of_another_character_set_is_read(mariadb: Engine, tmp_path: P
         connection.exec_driver_sql("INSERT INTO usr VALUES (2, 'a', 'b', 3)")
     told = [json.loads(line)["context"] for body in publish(mariadb, tmp_path / "out") for line in body.splitlines()]
     assert told == ["Ren\u00e9", "\u00d8="]
+
+
+@pytest.mark.parametrize("to", ["xds", "change-tables"])
+def test_a_conversion_says_it_as_the_publisher_does(usr: Engine, tmp_path: Path, to: str) -> None:
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
+    for number, who in enumerate(("alice", '{"user": "bob", "why": "<café>"}', None)):
+        change(usr, who, f"INSERT INTO usr VALUES ({number}, 'a', 'b', 3)")
+    # Two people change one object: even in one conversion these are two changes.
+    change(usr, "carol", "UPDATE usr SET fname = 'c' WHERE idu = 0")
+    change(usr, "dave", "UPDATE usr SET fname = 'd' WHERE idu = 0")
+    url, output = usr.url.render_as_string(hide_password=False), {"format": to, "file_format": "json"}
+    config = tmp_path / "eventlog.toml"
+    settings = {"sink": "files", "path": str(tmp_path / "never"), "who": True, **output}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    config.write_text("\n".join(["[publisher]", "allow_loopback = true", "[[output]]", *lines]))
+    words = ["convert", "database", url, "--config", str(config), "--engine", "local", "--to", to]
+    more = ["--format", "json"] if to == "change-tables" else []
+    done = CliRunner().invoke(main, [*words, *more, "--out", str(tmp_path / "converted")])
+    assert done.exit_code == 0, done.output
+    published = said("\n".join(publish(usr, tmp_path / "published", output)), to)
+    converted = said("\n".join(file.read_text() for file in files(tmp_path / "converted")), to)
+    assert len(published) == 5 - (to == "xds" and usr.dialect.name == "sqlite")  # nobody there
+    assert sorted(converted) == sorted(published)
+    assert any("dave" in one for one in converted)
+
+
+def files(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.rglob("*")) if file.suffix in (".xml", ".json", ".jsonl")]
+
+
+def said(text: str, to: str) -> list[str]:
+    """What texts say of who is behind each change."""
+    if to == "xds":
+        return re.findall(r"<who[^>]*>", text)
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{") and "header__" in line]
+    told = [row for row in rows if row.get("header__change_oper") not in (None, "B")]
+    return [json.dumps([row["header__user"], row["header__context"]]) for row in told]

@@ -68,6 +68,21 @@ def test_the_bytes_are_those_of_the_local_engine(
     assert output(tmp_path / "there") == output(tmp_path / "here")
 
 
+def test_who_is_behind_rows_is_told_as_by_the_local_engine(spark: SparkSession, log: LogTable, tmp_path: Path) -> None:
+    log.run("ALTER TABLE event_log ADD COLUMN eventlog_context VARCHAR(400)")
+    log.run("UPDATE event_log SET eventlog_context = 'alice' WHERE record_id < 20")
+    log.run("UPDATE event_log SET eventlog_context = 'bob, \u201cthe other\u201d' WHERE record_id = 30")
+    made = order(log, tmp_path / "there")
+    assert isinstance(made.input, LogInput)
+    made = replace(made, input=replace(made.input, who=True), who=True, format=TableFiles(files=CSV, who=True))
+    convert(made)
+    local.convert(replace(made, destination=tmp_path / "here"), jobs=1)
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+    text = "".join(path.read_text() for path in (tmp_path / "here").rglob("*.csv"))
+    assert "alice" in text
+    assert "\u201cthe other\u201d" in text
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize("clock", ["Europe/Berlin", "database"])
 def test_times_of_a_place_are_told_in_utc_as_by_the_local_engine(
