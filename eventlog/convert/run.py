@@ -123,7 +123,7 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
     conversion = conversion_of(order)
     if not by_spark:
         prepare_processes(order)
-    with open_place(conversion, order, stored) as place:
+    with tell_lineage(order, conversion), open_place(conversion, order, stored) as place:
         if order.marks:
             from eventlog.convert.marks import can_be_marked, waits_for_marks
 
@@ -154,6 +154,18 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
                 for sentence in marking.finish().sentences():
                     say(f"eventlog: {sentence}", err=True)
     return summary
+
+
+def tell_lineage(order: Order, conversion: Conversion) -> AbstractContextManager[None]:
+    """Tell lineage of a conversion, where its configuration says to which file."""
+    from eventlog.config.settings import load
+    from eventlog.core.secrets import bare_address
+    from eventlog.lineage.converting import tell_conversion
+
+    source = order.source.url if isinstance(order.source, LogOrder) else ""
+    tables = [table.whole for table in conversion.catalog or ()]
+    shown = order.target.output or order.target.to_database or order.target.kafka or order.places.shown
+    return tell_conversion(load(order.config), source=source, output=bare_address(shown), tables=tables)
 
 
 def prepare_processes(order: Order) -> None:

@@ -50,9 +50,9 @@ def begin_run(run: Run) -> Run:
 
 
 def write_event(
-    run: Run, state: RunState, tables: Mapping[str, int], when: dt.datetime, fault: str = ""
+    run: Run, state: RunState, tables: Mapping[str, int | None], when: dt.datetime, fault: str = ""
 ) -> dict[str, Any]:
-    """Describe a run: the rows it has read of each table."""
+    """Describe a run: the rows it has read of each table, None where nobody has counted them."""
     facets: dict[str, Any] = {}
     if fault:
         facets["errorMessage"] = _facet(FAULT, message=fault, programmingLanguage="Python")
@@ -71,7 +71,7 @@ def write_event(
             {
                 "namespace": run.source,
                 "name": table,
-                "inputFacets": {"inputStatistics": _facet(INPUTS, rowCount=rows)},
+                "inputFacets": {} if rows is None else {"inputStatistics": _facet(INPUTS, rowCount=rows)},
             }
             for table, rows in sorted(tables.items())
         ],
