@@ -20,19 +20,19 @@ class KeptAssociations(AssociationTable):
         self._output = output
 
     def read(self, objects: Collection[str]) -> Mapping[str, Association]:
-        """Read what is kept of these objects."""
+        """Read the associations of these objects."""
         return dict(self._rows("association_read", objects=as_text([*objects])))
 
     def read_awaited(self) -> Mapping[str, Association]:
-        """Read all objects for which somebody waits."""
+        """Read all objects with something waiting for them."""
         return dict(self._rows("association_awaited"))
 
     def find(self, id: str) -> str | None:  # noqa: A002  # as its base calls it
-        """Find the object that the receiver calls so."""
+        """Find the object with this id at the receiver."""
         return next((row[0] for row in self._ask("association_find", association=id)), None)
 
     def read_all(self) -> Mapping[str, str]:
-        """Read what the receiver calls objects, all of them."""
+        """Read all objects' ids at the receiver."""
         return {str(row[0]): str(row[1]) for row in self._ask("association_all")}
 
     def _rows(self, query: str, **values: Any) -> Iterator[tuple[str, Association]]:
@@ -49,7 +49,7 @@ class KeptAssociations(AssociationTable):
 def write_associations(
     output: str, associations: Mapping[str, Association]
 ) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Write what a receiver calls objects: the queries, each with the values of its rows."""
+    """Write a receiver's associations: the queries, each with the values of its rows."""
     keys = [{"output": output, "object": name} for name in associations]
     yield "association_drop", [*keys]
     kept: list[Mapping[str, Any]] = []

@@ -46,7 +46,7 @@ class JournalAtOnce(JournalReader):
         self._enters_at_once = offers(log.dialect, "plan_at_once")
 
     def _plan_at_once(self, name: str, plan: TakePlan) -> bool:
-        """Enter a plan by one statement; return whether it was entered."""
+        """Enter a plan by one statement; return True if it was entered."""
         with self.one_at_a_time:
             memory = self._memory
             if not self._enters_at_once or memory is None or plan.sealed is None:
@@ -79,7 +79,7 @@ class JournalAtOnce(JournalReader):
         return Settled({Status.SUCCESS: len(rows)}, rows)
 
     def _enter_at_once(self, query: str, values: dict[str, Any]) -> bool:
-        """Run a statement that is all of a transaction; return whether it did anything."""
+        """Run a statement as a whole transaction; return True if it changed anything."""
         memory, lock, written = self._memory, self._lock, secrets.token_hex(8)
         if memory is None or lock is None or not lock.taken or not self._written:
             return False
@@ -108,15 +108,18 @@ class JournalAtOnce(JournalReader):
             raise HoldsChangedError("The log may have been restored: the target is asked first.")
 
     def _refuse_alterations(self, connection: Connection, history: int | None) -> None:
-        """Raise TablesChangedError where tables were altered since a plan was decided, if nobody has asked that yet."""
+        """Raise TablesChangedError if tables were altered since a plan was decided and nobody has
+        checked yet.
+        """
         if history is not None and history != int(self.ask(connection, "history_stamp")[0][0]):
             raise TablesChangedError("Tables were altered at the same time; they are looked at again.")
 
 
 def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow, dict[str, Any]] | None:
-    """Find how far the output is by a plan, and what the statement takes; None where it takes a transaction.
+    """Return the output's row after a plan, and the statement's values; None if it needs a
+    transaction.
 
-    It is plain where nothing waits and nobody else publishes: new rows are all in one row of the table.
+    A plan is plain if nothing waits and nobody else publishes: its new rows are all in one row.
     """
     if plan.sealed is None or len(plan.planned) != 1 or memory.stamp != plan.stamp:
         return None
@@ -136,9 +139,9 @@ def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow,
 def finish_plainly(
     memory: Memory, name: str, done: Done, settings: LogSettings
 ) -> tuple[Stretches, dict[str, Any]] | None:
-    """Find the rows that are over by this, and what the statement takes; None where it takes a transaction.
+    """Return the finished rows and the statement's values; None if that needs a transaction.
 
-    It is plain where all of them were published, and nobody has anything else to say of them.
+    It is plain if all were published and no other output has an answer for them.
     """
     if not done.asked or len(done.planned) != 1 or done.outcomes or done.again or done.gone:
         return None

@@ -31,7 +31,7 @@ UNREAD_ROWS: Final = 20_000
 
 
 def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
-    """Parks those of the next rows that wait for every output; whether that were most of them."""
+    """Park those of the next rows waiting for every output; return True if they were the majority."""
     # In one transaction: an object that waits still does so when its rows are parked.
     with journal.transaction(soon=True) as (connection, memory):
         if memory.batches or memory.reserved_above is not None:
@@ -79,7 +79,7 @@ def _waiting(
     identities: Identities,
     unread: Rows,
 ) -> dict[Spelling, str]:
-    """Map spellings in rows to the objects of which rows wait for every output."""
+    """Map spellings in rows to objects with rows waiting for every output."""
     spellings = {row[OBJECT] for row in unread if row[OBJECT][1] != EVERY_ROW}
     rows = {spelling: identities.row_id(*spelling) for spelling in spellings}
     names = {spelling: name_of(row) for spelling, row in rows.items() if row is not None}

@@ -94,7 +94,7 @@ class Consumer:
         self._late = Late(journal, output, settings)
 
     def turn(self, tenure: Tenure) -> Turn:
-        """Gives the output what comes next. After any error nothing known of its target counts."""
+        """Give the output its next documents; after any error, nothing known of its target counts."""
         self._books = Books()
         self._decider = self.decider
         try:
@@ -131,7 +131,7 @@ class Consumer:
             self._trace = None
 
     def _forget_ahead(self) -> None:
-        """Lets go of the plan that was made for the next turn; its rows are taken again."""
+        """Forget the plan made for the next turn; its rows are taken again."""
         if self._preparing is not None:
             self._preparing.exception()  # waits for it
         if self._ahead is not None:
@@ -139,7 +139,7 @@ class Consumer:
             self._ahead = None
 
     def so_far(self) -> Turn:
-        """Return the work done so far by a turn that has failed."""
+        """Return the work a failed turn has done."""
         return self._books.close_turn(Turn(documents=self._books.documents))
 
     def _step(self, tenure: Tenure) -> Turn:
@@ -228,7 +228,7 @@ class Consumer:
         return self._plan(made)
 
     def _parks_unread(self, now: int) -> bool:
-        """Parks new rows without reading their values; whether that were most of them."""
+        """Park new rows without reading their values; return True if they were the majority."""
         with self._journal.reading() as view:
             memory = view.memory
             if memory.output(self.name).paused or not memory.any_parked:
@@ -243,13 +243,13 @@ class Consumer:
         return self._settings.strictness.on_retry == "stop"
 
     def _find_unanswered(self, view: View) -> Unanswered:
-        """Find documents that may be at a receiver; a target that can be asked has been."""
+        """Find documents perhaps at a receiver; a target that can be asked has been."""
         if self.output.sink.capabilities.resolves or not (documents := view.list_planned(self.name)):
             return NOTHING_SENT
         return Unanswered(documents, view.come_again(self.name), self._stops)
 
     def _take(self, view: View, unanswered: Unanswered, now: int, until: int | None) -> Take:
-        """Take the rows that the output may be given now; none where a receiver's answer stops everything."""
+        """Take the rows ready for the output; none if a receiver's answer stops everything."""
         if until is not None or unanswered.stops:
             until = max([until or 0, *map(attrgetter("due"), unanswered.documents)])
             if until > now:
@@ -280,7 +280,7 @@ class Consumer:
         return made
 
     def _commit(self, made: MadePlan, now: int) -> Turn:
-        """Gives a target that can be asked its plan, and makes the next one at the same time."""
+        """Give its plan to a target that can be asked, and make the next one meanwhile."""
         documents = made.encoded.documents
         began = time_ns()
         following = self._take_ahead(made, now)
@@ -293,7 +293,7 @@ class Consumer:
         return Turn(documents=len(documents), moved=True, took_all=took_all)
 
     def _deliver(self, made: MadePlan, now: int) -> bool:
-        """Commits a plan at the target, and enters what became of it; whether all of it is over."""
+        """Commit a plan at the target and enter the result; return True if all of it is finished."""
         documents = made.encoded.documents
         with step(self._span, "write", output=self.name, documents=len(documents)):
             if made.preparing is not None:
@@ -375,7 +375,7 @@ class Consumer:
         has: str | None = None,
         freed: Sequence[OnTheWay] = (),
     ) -> bool:
-        """Enters answers, and what comes again as `freed`; whether nothing comes again."""
+        """Enter answers, and rows to be retried as `freed`; return True if none are."""
         ended: dict[int, Outcome] = {}
         # Rows that are to come again and wait no longer. They leave everything: should one wait
         # again, it is new, and every output is to get it.
@@ -478,7 +478,7 @@ class Consumer:
     # --- what is in doubt -------------------------------------------------------------------------
 
     def _resolve(self) -> None:
-        """Learns what the target has. The rest of an open plan goes back, and is decided again."""
+        """Ask the target for its last plan; the rest of an open plan is decided again."""
         sink = self.output.sink
         with self._journal.reading() as view:
             row, waiting = view.memory.output(self.name), view.list_planned(self.name)

@@ -65,7 +65,7 @@ class Looks:
 
 
 def causes_of(events: Sequence[Event], outcomes: Sequence[Outcome]) -> frozenset[Cause]:
-    """List the names in rows that could not be read."""
+    """List the names in unreadable rows."""
     reasons = exceptional(outcomes)
     invalid = {outcome.position for outcome in reasons if outcome.reason in (Reason.INVALID, Reason.DAMAGED)}
     if not invalid:
@@ -226,7 +226,7 @@ class Decider:
         return decided.parts if left is None else self._join_parts(left, decided.parts)
 
     def leave(self, output: str, taken: Take, parts: Sequence[Part], left: AbstractSet[Position]) -> None:
-        """Remembers what the output was not given of its last decision: it comes with the next take."""
+        """Keep the part of a decision not given to the output: it comes with the next take."""
         events = sorted((event for event in taken.events if event.position in left), key=attrgetter("position"))
         self._left[output] = _Left(events, _parts_about(parts, left), self._latest[output])
 
@@ -244,7 +244,7 @@ class Decider:
         return self.stamp is None or int(ask("history_stamp")[0][0]) == self.stamp
 
     def knows_tracked(self, memory: Memory) -> bool:
-        """Whether no table was tracked since, as far as memory knows."""
+        """Return True if no table was tracked since, as far as memory knows."""
         return self.tracked is None or self.tracked == memory.tracked
 
     def _join_parts(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:

@@ -131,9 +131,9 @@ def encode(
 
 
 def write_changes(form: Format, catalog: Catalog | None, changes: Sequence[Change]) -> list[Any]:
-    """Write changes; one that the format fails with is refused, and the others are written.
+    """Write changes; one the format fails on is refused, and the others are written.
 
-    OutputError where it fails with all of them, and without their values as well.
+    OutputError if it fails on all of them, even without their values.
     """
     try:
         writer = form.writer(catalog)
@@ -172,7 +172,7 @@ def _write_whole(
     written: list[Any],
     reader: RowReader,
 ) -> list[Any]:
-    """Write changes again of which a receiver lacks a part of the row: with all that the row has now."""
+    """Write again, as whole rows, changes of which a receiver lacks a part."""
     lacking = {item.positions for item in written if isinstance(item, Refusal) and item.lacks}
     if not lacking:
         return written
@@ -187,7 +187,7 @@ def _write_whole(
 def _add_rows(
     reader: RowReader, catalog: Catalog, changes: Sequence[Change], lacking: AbstractSet[tuple[Position, ...]]
 ) -> list[Change]:
-    """Add what rows have now to these changes, where a change does not speak of all of its row."""
+    """Add the row's present values to changes without them."""
     tables = {(table.schema, table.name): table for table in catalog}
     wanted: dict[RowId, frozenset[str]] = {}
     for change in changes:
@@ -208,7 +208,7 @@ def _add_row(change: Change, row: ReadBack | None) -> Change:
 
 
 def bind_written(form: Format, written: Sequence[Any], after: str, outcomes: dict[Position, Outcome]) -> list[Document]:
-    """Bind what was written into documents; what the format fails with by itself is refused."""
+    """Bind written changes into documents; refuse those the format fails on."""
     try:
         return list(form.bind(written, after))
     except Exception as error:  # noqa: BLE001  # as above
@@ -296,7 +296,7 @@ def _find_left(
     going_on: frozenset[int],
     parts: Sequence[Part],
 ) -> set[Position]:
-    """Find the last published change of each transaction that goes on, and later ones of its object."""
+    """Find the last published change of each open transaction, and later ones of its object."""
     # What is refused is not left with it: it would be decided together with what went out alone.
     written_ends = {item.positions[-1] for item in written}
     published = [change for change in changes if change.positions[-1] in written_ends]
@@ -317,7 +317,7 @@ def _losers_of(positions: set[Position], parts: Sequence[Part]) -> set[Position]
 
 
 def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> dict[Position, Outcome]:
-    """Find the events that have to come again, each with the reason."""
+    """Find the events to be retried, each with the reason."""
     waiting = {at: outcome for at, outcome in outcomes.items() if outcome.status is Status.NEW}
     for position in left:
         waiting[position] = Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON)
@@ -331,9 +331,7 @@ def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> d
 def plan_documents(
     plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], identities: Identities, *, asked: bool
 ) -> list[OnTheWay]:
-    """Make the documents' entries for the journal, with the rows that each superseded; one entry if
-    `asked`.
-    """
+    """Make the documents' entries for the journal, with superseded rows; one entry if `asked`."""
     losers: dict[Position, list[Outcome]] = {}
     for outcome in encoded.outcomes.values():
         if outcome.winner is not None and outcome.position[0] not in again:

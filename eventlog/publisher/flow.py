@@ -111,7 +111,7 @@ def read_flow(
 
 
 def read_unread_tables(connection: Connection, log: Log) -> dict[str, WaitingTable]:
-    """Read which tables cannot be read back, and why."""
+    """Read the unreadable tables, with the reason."""
     unread: dict[str, WaitingTable] = {}
     for table, reason, record in log.rows(connection, log.query("parked_unread")):
         known = unread.get(str(table))
@@ -205,11 +205,11 @@ class JournalLook:
         )
 
     def oldest_unheld(self) -> tuple[int | None, float | None]:
-        """Find the row waiting longest of those that are due and not held, and for how long."""
+        """Find the longest waiting row of those due and not held, and its wait."""
         return self._older(self._free(Stretches()), READY, RETRYING, SUSPENDED)
 
     def oldest_ready(self) -> tuple[int | None, float | None]:
-        """Find the row waiting longest of those that could go now, to outputs that do not lag."""
+        """Find the longest waiting row of those ready for outputs without a lag, and its wait."""
         return self._older(self._free(self._behind), READY)
 
     # --- outputs ----------------------------------------------------------------------------------
@@ -243,12 +243,12 @@ class JournalLook:
         return bool(longest and seconds > longest) or bool(most and rows > most)
 
     def _behind_of(self, name: str) -> Stretches:
-        """Find the rows that an output lacks and the foremost one has, but for held ones."""
+        """Find the rows an output lacks and the foremost one has, except held ones."""
         assert self._foremost is not None
         return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
 
     def _count_parked_within(self, rows: Stretches) -> int:
-        """Count the rows among these that wait for the foremost output itself."""
+        """Count those of the rows waiting for the foremost output itself."""
         if self._foremost is None or self._foremost.name not in self._parked or not rows:
             return 0
         waiting = 0

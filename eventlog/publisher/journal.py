@@ -143,12 +143,12 @@ class Journal(JournalWriter):
             memory.outputs[name] = replace(row, paused=why)
 
     def warn(self, name: str, warning: str | None) -> None:
-        """Keeps what was found about a target that somebody should know."""
+        """Keep a warning about a target."""
         with self.transaction() as (connection, memory):
             self._move(connection, memory, replace(memory.output(name), warning=warning))
 
     def now(self) -> int:
-        """Return the database's clock; where it went back, nothing waits longer by that."""
+        """Return the database's clock; if it went back, bound all waits by the longest delay."""
         now = super().now()
         if self._clock_went_back:
             latest = now + int(self.settings.backoff.longest * 1000)
@@ -164,7 +164,7 @@ class Journal(JournalWriter):
     # --- what changes -----------------------------------------------------------------------------
 
     def plan(self, name: str, plan: TakePlan) -> Settled:
-        """Makes durable where rows go, before anything goes out; which rows got their letter."""
+        """Make a plan durable before anything is sent; return the rows with their final status."""
         if self._plan_at_once(name, plan):
             return Settled()
         # What goes out must be on disk: a target whose plan no journal knows would get rows twice.
@@ -286,7 +286,9 @@ class Journal(JournalWriter):
     # --- what was restored ------------------------------------------------------------------------
 
     def adopt(self, name: str, plan: str, named: PlanName, warning: str, doubts: int) -> bool:
-        """Take over a plan that the log has lost; return whether rows of its output wait because of that."""
+        """Take over a plan the log has lost; return True if rows of its output wait because of
+        that.
+        """
         with self.transaction() as (connection, memory):
             self._refuse_doubts(doubts)
             row = memory.output(name)
@@ -324,7 +326,7 @@ class Journal(JournalWriter):
             return lost
 
     def sweep(self) -> bool:
-        """Forgets rows that somebody has taken away or settled; whether there were any."""
+        """Forget rows somebody has deleted or finished; return True if there were any."""
         with self.transaction(soon=True) as (connection, memory):
             gone = self._find_gone(connection, memory)
             leaders: list[dict[str, Any]] = []
@@ -358,7 +360,7 @@ class Journal(JournalWriter):
             return bool(gone) or bool(leaders)
 
     def _find_gone(self, connection: Connection, memory: Memory) -> Stretches:
-        """Find rows of planned documents, and of some batches, that wait no longer."""
+        """Find rows of planned documents, and of some batches, no longer waiting."""
         numbers = sorted(memory.batches)
         # A far output may have thousands of batches ahead: the others have their turn another time.
         unswept = [number for number in numbers if number > self._swept] or numbers

@@ -67,16 +67,16 @@ class View(Struct, frozen=True):
         return batches
 
     def new_rows(self, limit: int) -> Sealed | None:
-        """Read the next waiting rows outside any batch; the plan that takes them seals them."""
+        """Read the next waiting rows outside any batch; the next plan seals them."""
         # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
         if self.memory.reserved_above is not None:
             return None
         return self.rows.next(self.connection, self.memory, limit)
 
     def due(self, name: str, now: int, limit: int, unanswered: Unanswered) -> tuple[list[Parked], Collection[str]]:
-        """Find waiting rows whose objects' turn it is; and the objects that are free by them.
+        """Find waiting rows of objects ready to go, and the objects freed by them.
 
-        Rows that documents without an answer hold up take nobody's room.
+        Rows held up by unanswered documents do not count toward the limit.
         """
         if not self.memory.any_parked:
             return [], ()
@@ -106,9 +106,9 @@ class View(Struct, frozen=True):
         return going, objects - {row.object for row in rows if row.record not in taken}
 
     def _first_rows(self, name: str, objects: Collection[str], most: int) -> tuple[list[Parked], int]:
-        """Find the first rows of objects that wait, at most so many beside those that were left of
-        transactions; and how many of these there are. They take nobody's room: with rows of their
-        transactions they go, and alone they would go without an end.
+        """Find the first waiting rows of objects, and the number left over from transactions.
+
+        Those do not count toward `most`: they go with rows of their transactions, never alone.
         """
         limit = most
         while True:
@@ -146,7 +146,7 @@ class View(Struct, frozen=True):
         return int(self.ask("parked_some", output=name, limit=limit)[0][0]) == limit
 
     def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
-        """Find the objects among these of which rows wait for an output."""
+        """Find those of the objects with rows waiting for an output."""
         asked = sorted(set(objects))
         if not self.memory.any_parked or not asked:
             return set()
@@ -154,7 +154,7 @@ class View(Struct, frozen=True):
         return {str(waiting) for (waiting,) in self.ask("parked_objects", **values)}
 
     def count_parked_below(self, name: str, record: int) -> int:
-        """Count the rows before this one that wait for an output."""
+        """Count the rows before this one waiting for an output."""
         if not self.memory.any_parked:
             return 0
         return int(self.ask("parked_below", output=name, record_id=record)[0][0])
@@ -195,7 +195,9 @@ class View(Struct, frozen=True):
         return self.rows.objects(self.connection, sorted(set(numbers)))
 
     def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
-        """Find the transactions of a take that go on at the output: their rows are ahead, or wait for it."""
+        """Find open transactions of a take: their other rows are ahead of the output, or wait for
+        it.
+        """
         ends = self.rows.reader.ends_behind(self.connection, taken.events)
         if ends is None:
             return None
@@ -234,10 +236,10 @@ class View(Struct, frozen=True):
         return GoingOn(every=frozenset(every), soon=frozenset(soon))
 
     def list_planned(self, name: str) -> list[OnTheWay]:
-        """List the documents of an output that may be on their way, in their order.
+        """List the documents perhaps on their way, in order.
 
-        Those of a later plan go first: one that shares an object with an earlier plan is of rows
-        that came again, as all others wait for that plan.
+        Those of a later plan go first: sharing an object with an earlier one, it has retried rows,
+        as all others wait for that plan.
         """
         if name not in self.memory.planned:
             return []
@@ -248,7 +250,7 @@ class View(Struct, frozen=True):
         return sorted(documents, key=attrgetter("plan"), reverse=True)
 
     def come_again(self, name: str) -> Mapping[str, int]:
-        """Map each object with a row that a receiver did not take, and that waits, to its first such row."""
+        """Map each object with a row a receiver refused and retries to its first such row."""
         if not self.memory.any_parked:
             return {}
         first: dict[str, int] = {}
@@ -264,7 +266,7 @@ class View(Struct, frozen=True):
         return first
 
     def find_last_retry(self, name: str) -> int | None:
-        """Return when the last row is offered again that a receiver did not take; None where none is."""
+        """Return the time of the last retry; None without any."""
         if not self.memory.any_parked:
             return None
         if name not in self.memory.retried:
@@ -283,7 +285,7 @@ class View(Struct, frozen=True):
 def _first_changes(
     rows: Sequence[Parked], continuing: Collection[int], *, limit: int, beyond: int, most: int
 ) -> list[Parked]:
-    """Choose the changes of about so many rows, and of each object none behind one that is left.
+    """Choose the changes of about so many rows; of an object none behind one left out.
 
     The first change of an object may have any number, the others are below `beyond`; none begins
     behind the first `most` rows.

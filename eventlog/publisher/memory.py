@@ -40,7 +40,7 @@ class Sealed(Struct, frozen=True):
     """Whether others may have waited behind them."""
 
     def join(self, later: Sealed) -> Sealed:
-        """Join both to one, whose events are read again."""
+        """Join both to one with events to be read again."""
         return Sealed(self.records | later.records, self.weight + later.weight)
 
 
@@ -113,19 +113,19 @@ class Memory(Struct, kw_only=True):
 
     @property
     def last_batch(self) -> int:
-        """Return a number such that the next one is new for batches and positions."""
+        """Return the last number used; the next one is new for batches and positions."""
         return max([0, *self.batches, *[output.position for output in self.outputs.values()]])
 
     @property
     def foremost(self) -> JournalRow | None:
-        """Return the output furthest ahead; of several the first by name, so that the order of reading does
-        not matter.
+        """Return the output furthest ahead; of several the first by name, whatever the order of
+        reading.
         """
         others = [output for output in self.outputs.values() if not output.is_conversion]
         return min(others, key=lambda output: (-output.position, output.name), default=None)
 
     def new_output(self, name: str) -> JournalRow:
-        """Return the place of an output that comes now: where the foremost one is."""
+        """Return the place of a new output: the foremost one's."""
         foremost = self.foremost
         return JournalRow(name=name, position=self.last_batch if foremost is None else foremost.position)
 
@@ -138,7 +138,7 @@ class Memory(Struct, kw_only=True):
                 self.batches[number] = Sealed(batch.records, batch.weight)
 
     def add_parked(self, rows: Sequence[Parked]) -> None:
-        """Note rows that wait from now on."""
+        """Note rows waiting from now on."""
         self.any_parked = True
         self.seen |= Stretches.of(row.record for row in rows)
         self.last_parked = max([self.last_parked, *(row.record for row in rows)])
@@ -151,7 +151,7 @@ class Memory(Struct, kw_only=True):
 
 
 def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
-    """Note rows that need no more looks among waiting ones: they are sealed, or were parked."""
+    """Note rows not to be looked for again: they are sealed, or were parked."""
     seen = memory.seen | records
     # Twice as many as are left of it then, so that it is cut seldom.
     if len(seen.parts) > 2 * MOST_SEEN_RANGES:
@@ -164,7 +164,9 @@ def see(connection: Connection, log: Log, memory: Memory, records: Stretches) ->
 
 
 def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = True) -> Memory:
-    """Reads the tables. Without `seen`, which looks at all that waits, nobody takes new rows."""
+    """Read the tables; without `seen`, which needs a look at all waiting rows, nobody takes new
+    rows.
+    """
     batches = log.rows(connection, log.query("batches_read"))
     outputs = log.rows(connection, log.query("outputs_read"))
     planned: dict[str, Stretches] = {}

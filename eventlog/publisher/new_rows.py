@@ -113,7 +113,7 @@ class Looked(Struct, frozen=True):
     read_at: float
 
     def find_rows(self, memory: Memory, limit: int) -> Sealed | None:
-        """Return the rows, if they still are all that may be taken, and fit."""
+        """Return the rows if they still are all ready ones, and fit."""
         if memory is not self.memory or memory.any_parked or len(self.sealed.events or ()) > limit:
             return None
         return replace(self.sealed, is_new=monotonic() - self.read_at <= AHEAD_SECONDS)
@@ -295,7 +295,7 @@ class UnsealedRows:
         return self.reader.next(connection, _request_rows(numbers)).rows
 
     def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
-        """Find the rows that go on with the change of the one before them of their object."""
+        """Find rows that continue the change of the one before them of their object."""
         return continuing(self.reader.unread(connection, _request_rows(numbers)))
 
     def list_unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
@@ -359,13 +359,14 @@ def _has_no_gap(memory: Memory, known: Stretches) -> bool:
 
 
 def _edge(memory: Memory, known: Stretches) -> int:
-    """Return a number above which no row has been taken, or waits."""
+    """Return a number without taken or waiting rows above it."""
     return max([memory.last_parked, *(last for _, last in known.parts[-1:])])
 
 
 def object_of(identities: Identities, event: Event) -> str:
-    """Name the object under which rows are parked; a row that names no object is alone, and one about a
-    whole table is of every object.
+    """Name the object to park rows under.
+
+    A row without an object's name is alone; one about a whole table counts for every object.
     """
     if event.key == EVERY_ROW:
         return EVERY_ROW
@@ -376,8 +377,10 @@ def object_of(identities: Identities, event: Event) -> str:
 
 
 def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str]:
-    """Map rows to the objects under which they are parked. Rows of several objects with one number wait as
-    one row of every object: no table has room for more than one name of it.
+    """Map rows to the objects to park them under.
+
+    Rows of several objects with one number wait as one of every object: a table has one name for
+    it.
     """
     objects: dict[int, str] = {}
     for event in events:
@@ -388,7 +391,7 @@ def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str
 
 
 def name_of(row: RowId) -> str:
-    """Name the object under which its rows are parked."""
+    """Name the object to park its rows under."""
     name = f"{write_name(row.schema, row.table)}/{row.key}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name

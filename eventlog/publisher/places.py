@@ -24,9 +24,9 @@ Names = tuple[str, Sequence[str]]
 
 
 def admit(connection: Connection, log: Log, outputs: Sequence[Names]) -> None:
-    """Raise ConfigError where the log has a place that none of these outputs has, and that nobody has paused.
+    """Raise ConfigError if the log has a place none of these outputs has, unless it is paused.
 
-    The rows of a conversion that was interrupted are reserved: who publishes does not pass them.
+    The rows of an interrupted conversion are reserved: a publisher does not pass them.
     """
     named = {name for output, former in outputs for name in (output, *former)}
     rows = [JournalRow.read(row) for row in log.rows(connection, log.query("outputs_read"))]

@@ -66,7 +66,7 @@ class PlanMaker:
         trace: BatchTrace | None,
         history: int | None = None,
     ) -> MadePlan | Turn:
-        """Decides the rows of a take. Where `history` is not None nobody has asked yet whether it is so."""
+        """Decide the rows of a take; with `history`, nobody has checked it yet."""
         encoded = self._encode(decider, taken, now, row.told, after, trace)
         if history is not None and (encoded.outcomes or encoded.left):
             with self._journal.reading() as view:
@@ -170,7 +170,7 @@ class PlanMaker:
         return encoded
 
     def _park_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
-        """Park the rows of a take that the rules have wait. Nothing behind them is in a document."""
+        """Park the rows of a take that must wait by the rules; no document has rows behind them."""
         again = _Again(faulty={*taken.untried})
         self._journal.faults.wait(self._output.name, taken.untried)
         if not (encoded.outcomes or encoded.left):
@@ -206,7 +206,7 @@ class PlanMaker:
 
 
 def _highest_row(taken: Take, row: JournalRow) -> int:
-    """Return the highest row that an output was ever given, with these."""
+    """Return the highest row an output was ever given, these included."""
     former = read_plan(row.plan)
     waited = max((parked.record for parked in taken.unparked), default=EVER)
     sealed = taken.records.parts[-1][1] if taken.records else EVER
@@ -249,7 +249,7 @@ def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequ
 
 
 def _transactions_not_read(events: Sequence[Event], parts: Sequence[Part]) -> set[int]:
-    """Find the transactions of rows that are to come again by the rules."""
+    """Find the transactions of rows to be retried by the rules."""
     outcomes = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
     later = {outcome.position for outcome in outcomes if outcome.status is Status.NEW}
     marks = set[int]()

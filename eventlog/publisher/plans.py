@@ -99,8 +99,10 @@ class PlanName(NamedTuple):
 
 
 def name_plan(number: int, highest: int) -> str:
-    """Name a plan. The number makes plans grow. The token keeps those of two publishers apart: one that
-    has lost the lock, and does not know it yet, counts from the same number.
+    """Name a plan: a growing number, and a token.
+
+    The token tells two publishers apart: one that has lost the lock unaware counts from the same
+    number.
     """
     return f"{number:012d}-{secrets.token_hex(4)}-{highest}"
 
@@ -125,8 +127,9 @@ def add_recent(recent: str, former: str, plan: str, rows: Stretches) -> str:
 
 
 def split_recent(recent: str, last: str) -> tuple[str, Stretches] | None:
-    """Split the last plans behind the one that a target has: those up to it, and the rows of all later ones;
-    None where it is not among them.
+    """Split the last plans behind the target's: those up to it, and the rows of all later ones.
+
+    None if it is not among them.
     """
     items = recent.split(" ")
     keys = [item.partition("=")[0] for item in items]

@@ -57,7 +57,7 @@ class Proven(Struct):
     next_whole_look: float = 0.0
 
     def seal(self, records: Stretches) -> None:
-        """Notes rows that are published: they need not be passed over for ever."""
+        """Note published rows: they need not be passed over for ever."""
         if records:
             self.highest = max(self.highest, records.parts[-1][1])
             self.unproven += len(records)
@@ -89,7 +89,7 @@ class Proven(Struct):
         return settled
 
     def look(self, settled: Stretches, waiting: Sequence[int]) -> None:
-        """Notes what a look has found, which began when these numbers were settled: the first row."""
+        """Note the first row a look has found, begun when these numbers were settled."""
         if not settled:
             return
         if waiting and waiting[0] <= settled.parts[-1][1]:
@@ -103,6 +103,6 @@ class Proven(Struct):
         return bool(self.numbers) and monotonic() >= self.next_whole_look
 
     def look_whole(self, kept: Stretches, began: float) -> None:
-        """Notes that nothing waits, whatever its number."""
+        """Note that nothing waits, whatever its number."""
         self.numbers = kept
         self.next_whole_look = monotonic() + max(PAUSE_SECONDS, PART * (monotonic() - began))

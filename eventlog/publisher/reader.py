@@ -91,7 +91,9 @@ class JournalReader:
 
     @contextmanager
     def at_new_rows(self, name: str) -> Iterator[None]:
-        """Let one output at a time take rows that no batch has. An output with a batch ahead does not wait."""
+        """Let one output at a time take rows of no batch; an output with a batch ahead does not
+        wait.
+        """
         alone = False
         if not self.is_behind(name):
             self._new_rows.acquire()
@@ -125,7 +127,7 @@ class JournalReader:
             self._memory = None
 
     def doubt(self) -> None:
-        """Forget what memory knows; each output asks its target again what it has."""
+        """Forget all memory; each output asks its target again."""
         with self.one_at_a_time:
             self.doubts += 1
             self._memory = None
@@ -138,8 +140,10 @@ class JournalReader:
         return self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
 
     def _stamp(self, holding: str, written: str | None) -> str:
-        """Return what memory goes by: another text where somebody has held rows, or the database has
-        forgotten its last transactions, as one does that came back from a crash, or from a standby.
+        """Return the text memory depends on.
+
+        It differs after a hold, and after the database has lost its last transactions in a crash or
+        failover.
         """
         # Who has not the lock does not know what its holder writes, and need not.
         if self._lock is not None and self._written not in ("", written):
@@ -191,7 +195,7 @@ class JournalReader:
         return self._now
 
     def delay(self, attempts: int) -> int:
-        """Compute after how many milliseconds a row is tried again that was tried so often."""
+        """Return milliseconds until a row is retried after so many attempts."""
         # By chance, so that not all come at once.
         return int(self.settings.backoff.delay(attempts, secrets.SystemRandom().random()) * 1000)
 
@@ -225,7 +229,7 @@ class JournalReader:
 
     @property
     def known(self) -> bool:
-        """Return True if memory knows the tables, so that it can be asked for news."""
+        """Return True if memory knows the tables."""
         return self._memory is not None
 
     @property

@@ -26,9 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 def compare_plans(journal: Journal, row: JournalRow, last: str, doubts: int, *, is_open: bool) -> JournalRow:
-    """Compare an output with the last plan of its target, and mend what was restored; return it as it is then.
+    """Compare an output with its target's last plan; correct a restored log; return the output's
+    row then.
 
-    With an open plan the target may not have come so far: then it has the one before.
+    With an open plan the target may have the one before.
     """
     if last == row.plan or (is_open and last == row.has):
         return row
@@ -53,7 +54,9 @@ def compare_plans(journal: Journal, row: JournalRow, last: str, doubts: int, *, 
 
 
 def adopt_given(journal: Journal, row: JournalRow, given: Given, doubts: int) -> bool:
-    """Adopt the last plan that this process has given to an output that cannot be asked, where the log has lost it."""
+    """Adopt the last plan given by this process to an output that cannot be asked, if the log has
+    lost it.
+    """
     plan = given.get(row.name, "")
     named = read_plan(plan)
     if named is None or named.number < row.plans or plan == row.plan:
@@ -64,7 +67,7 @@ def adopt_given(journal: Journal, row: JournalRow, given: Given, doubts: int) ->
 
 
 def _adopt(journal: Journal, row: JournalRow, plan: str, named: PlanName, doubts: int) -> None:
-    """Hold what may be at the target until somebody resumes the output."""
+    """Hold rows perhaps at the target until the output is resumed."""
     warning = (
         f"The log was restored to a state before plan {plan} of {row.name}. Rows up to {named.highest} may be at its"
         f" target already, or have the numbers of rows that are there: they wait. If the target was restored, too, it {LACKS}."

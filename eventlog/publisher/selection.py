@@ -67,7 +67,7 @@ class Take(Struct, frozen=True, kw_only=True):
 
     @property
     def attempts(self) -> dict[int, int]:
-        """Count the earlier offers of rows, of those that had any."""
+        """Count the earlier attempts of rows."""
         return {waited.record: waited.attempts for waited in self.unparked if waited.attempts}
 
 
@@ -122,7 +122,7 @@ class Unanswered(Struct, frozen=True, dict=True):
         return first
 
     def holds_up(self, name: str) -> bool:
-        """Tell whether all rows of an object have to wait for one of them."""
+        """Return True if all rows of an object wait for one of them."""
         if not self.documents or name == EVERY_ROW or name in self.again or EVERY_ROW in self.again:
             return False
         return self.stops or name in self.first_rows
@@ -141,7 +141,7 @@ class Unanswered(Struct, frozen=True, dict=True):
         return any(not (comes_any or name in self.again) or record > self.first_rows[name] for name in known)
 
     def _last_again(self, names: Collection[str]) -> int:
-        """Return the last row that the receiver wants again, of those that wait for rows of these objects."""
+        """Return the last row to be retried among those waiting for these objects."""
         asked = self.again if EVERY_ROW in names else {*names, EVERY_ROW}
         return max([self.again.get(name, EVER) for name in asked], default=EVER)
 
@@ -207,7 +207,9 @@ class Parking(Struct):
         return reason == BEHIND
 
     def is_behind(self, name: str, former: Parked | None) -> bool:
-        """Return True if earlier rows of its object wait; those that waited are not behind their own rest."""
+        """Return True if earlier rows of its object wait; rows that waited are not behind their own
+        rest.
+        """
         if name in self.blocked:
             return True
         return name in self.waiting and (former is None or former.object != name)
@@ -343,8 +345,9 @@ def _by_number(events: Iterable[Event]) -> dict[int, list[Event]]:
 
 
 def _waits_for_any(view: View, parking: Parking, number: int, names: set[str] | None, gone_on: int) -> bool:
-    """Tell whether rows of several objects with one number wait for earlier ones of any of these; with
-    no names, for earlier ones of whatever object.
+    """Return True if rows of several objects with one number wait for earlier ones of any of these.
+
+    Without names: for earlier ones of any object.
     """
     if names is None:
         return bool(parking.rows) or view.count_parked_below(parking.output, number) > gone_on
@@ -385,8 +388,8 @@ def _parking(
 def _name_objects(
     by_number: Mapping[int, Sequence[Event]], waited: Mapping[int, Parked], identities: Identities
 ) -> tuple[dict[int, str], set[str], dict[int, set[str]]]:
-    """Map rows to objects, and list further objects of which rows may wait; and all objects of each number
-    shared by rows of several.
+    """Map rows to objects; list further objects with perhaps waiting rows, and the objects of
+    shared numbers.
     """
     objects = {number: row.object for number, row in waited.items() if number in by_number}
     named: dict[int, str] = {}
@@ -415,7 +418,7 @@ def _in_order(view: View, by_number: Mapping[int, Sequence[Event]]) -> list[int]
 
 
 def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]]) -> list[tuple[int, int | None]]:
-    """List the transactions of rows that wait, and when these may go."""
+    """List the transactions of waiting rows, and when these are due."""
     waiting: list[tuple[int, int | None]] = []
     for row in parked:
         transactions = [event.transaction for event in by_number[row.record]]

@@ -38,9 +38,9 @@ class Again(NamedTuple):
 
 
 def may_go(unanswered: Unanswered, now: int) -> list[int]:
-    """List the numbers of the documents that may be sent now, in their order.
+    """List the documents free to be sent now, in order.
 
-    None goes behind one that waits, or behind a row that comes again.
+    None is sent behind a waiting one, or behind a row to be retried.
     """
     going: list[int] = []
     blocked: set[str] = set()
@@ -72,7 +72,9 @@ class HandOver:
         pulse: Callable[[], None],
         enter: Enter,
     ) -> None:
-        """Takes what waits, the numbers of what is sent now, and the keys of what never was."""
+        """Take waiting documents, the numbers of those to send now, and the keys of those never
+        sent.
+        """
         self.answered = 0
         self._sink = sink
         self._waiting = waiting
@@ -114,7 +116,7 @@ class HandOver:
         return [*[self._waiting[number] for number in sorted(self._unread)], *self._over]
 
     def run(self) -> None:
-        """Sends all that may go. After a failure nothing more is sent, and answers so far count."""
+        """Send all free documents; after a failure nothing more is sent, and answers so far count."""
         documents = [document.again() for document in self._waiting]
         lanes = self._sink.capabilities.lanes
         if len(lanes) > 1 and len(documents) > 1:
@@ -129,9 +131,7 @@ class HandOver:
                 self._take(number, self._sink.commit(self._waiting[number].plan, [document]))
 
     def enter_answers(self) -> None:
-        """Enters the answers so far, but for documents whose rows share a number with one that has
-        none yet.
-        """
+        """Enter the answers so far, except for rows sharing a number with an unanswered document's."""
         kept = self._find_entangled() if self._shared else []
         numbers = {record for document in kept for record in document.records}
         over = [document for document in self._over if document not in kept]
@@ -172,7 +172,7 @@ class HandOver:
         return False
 
     def _is_awaited(self, document: OnTheWay) -> bool:
-        """Tell whether the answers of others wait for this one, which only those block that come again."""
+        """Return True if answers of others wait for this one; False once it is blocked itself."""
         if self._is_ended or touch(self._unread_objects, document.objects):
             return False
         return not self._awaited.isdisjoint(document.records)
@@ -211,8 +211,10 @@ class HandOver:
         self._all_blocked = self._all_blocked or self._stops
 
     def _free_behind(self, number: int) -> None:
-        """Free what is behind a document that comes again and was never sent: of its objects, or all
-        where nothing may overtake. It is read anew, behind what that one says then.
+        """Free documents behind one to be retried and never sent: its objects', or all if nothing
+        may overtake.
+
+        It is read again, behind that one.
         """
         names, records = set(self._waiting[number].objects), set(self._waiting[number].records)
         for later in range(number + 1, len(self._waiting)):

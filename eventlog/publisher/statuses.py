@@ -62,7 +62,7 @@ def settle(
 
 
 def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Stretches]:
-    """Group rows by their new letter; those that stay N are left out."""
+    """Group rows by their new status, without those staying N."""
     if not ended:  # by far the most common
         return {Status.SUCCESS: rows}
     numbers_of: dict[Status, list[int]] = {}

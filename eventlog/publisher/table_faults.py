@@ -53,29 +53,29 @@ class TableFaults:
         self._one_at_a_time = Lock()
 
     def begin(self, output: str) -> bool:
-        """Return True the first time that an output tries tables."""
+        """Return True the first time an output tries tables."""
         is_first = output not in self._begun
         self._begun.add(output)
         return is_first
 
     def doubt(self) -> None:
-        """Have all outputs try tables anew: nobody knows which rows wait for them."""
+        """Let all outputs try tables again: nobody knows which rows wait for them."""
         self._begun.clear()
 
     def list_untried(self, now: int) -> Mapping[str, TableFault]:
-        """Return the tables that are not to be tried yet."""
+        """Return the tables not yet to be tried."""
         if not self._faults:
             return self._faults
         with self._one_at_a_time:
             return {table: fault for table, fault in self._faults.items() if fault.due > now}
 
     def find_next_try(self, output: str) -> int | None:
-        """Return when the first of the tables is tried of which rows wait for an output."""
+        """Return the earliest time to try a table with rows waiting for an output."""
         times = [self._faults[table].due for table in self._waiting.get(output, ()) if table in self._faults]
         return min(times, default=None)
 
     def to_try(self, output: str, now: int) -> list[str]:
-        """Return the tables that are to be tried, of those of which rows wait for an output."""
+        """Return the tables to be tried among those with rows waiting for an output."""
         if not self._waiting:
             return []
         with self._one_at_a_time:
@@ -83,7 +83,7 @@ class TableFaults:
             return sorted(self._waiting.get(output, set()) - untried)
 
     def add(self, table: str, outcome: Outcome, now: int) -> tuple[TableFault, bool]:
-        """Enter that a table could not be read; return the fault, and whether nobody knew it."""
+        """Enter an unreadable table; return the fault, and True if it is new."""
         with self._one_at_a_time:
             former = self._faults.get(table)
             # Another output has just found the same.
@@ -96,27 +96,27 @@ class TableFaults:
             return fault, former is None or former.why.reason is not outcome.reason
 
     def bound_delays(self, now: int, latest: int) -> None:
-        """Have tables tried now that would be tried later than at any time that a delay gives."""
+        """Try tables now whose time is later than any delay allows."""
         with self._one_at_a_time:
             for table, fault in self._faults.items():
                 if fault.due > latest:
                     self._faults[table] = replace(fault, due=now)
 
     def wait(self, output: str, tables: Collection[str]) -> None:
-        """Remember that rows of these tables wait for an output."""
+        """Remember tables with rows waiting for an output."""
         if tables:
             with self._one_at_a_time:
                 self._waiting.setdefault(output, set()).update(tables)
 
     def end(self, output: str, tables: Collection[str]) -> None:
-        """Forget the faults of tables of which no row waits for the output."""
+        """Forget the faults of tables without rows waiting for the output."""
         with self._one_at_a_time:
             self._waiting.get(output, set()).difference_update(tables)
             for table in tables:
                 self._faults.pop(table, None)
 
     def find_ended(self, output: str, taken: Take, faulty: Collection[str]) -> Sequence[str]:
-        """Find tables that were read, of those of which rows wait for an output; `faulty` were not."""
+        """Find readable tables among those with rows waiting for an output; `faulty` were not read."""
         waiting = self._waiting.get(output)
         if not waiting:
             return ()
@@ -126,9 +126,9 @@ class TableFaults:
 
 
 def try_tables(journal: Journal, name: str, now: int) -> None:
-    """Let a row go of each table that could not be read, where it is time to try it again.
+    """Free one row of each unreadable table due to be tried.
 
-    At first all rows of such tables go: only who parked them knows when that is.
+    At first all rows of such tables are freed: only the one who parked them knows their time.
     """
     faults = journal.faults
     if faults.begin(name) and (journal.anything_waits or not journal.known):

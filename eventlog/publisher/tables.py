@@ -73,7 +73,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_conversion(self) -> bool:
-        """Return True for a conversion that marks its rows, which is no output of a publisher."""
+        """Return True for a conversion with rows to mark: no output of a publisher."""
         return self.plan.startswith(CONVERSION_PLAN)
 
     @property
@@ -131,7 +131,7 @@ class Parked(Struct, frozen=True, kw_only=True):
 
     @property
     def is_held(self) -> bool:
-        """Return True if it waits for somebody; one behind another row says that first."""
+        """Return True if it is held; one behind another row says that first."""
         return self.due is None and self.reason in FOR_SOMEBODY
 
     @property
@@ -180,7 +180,7 @@ class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False)
     cut: tuple[CutTransaction, ...] = ()
 
     def without(self, gone: Stretches) -> Detail:
-        """Copy it without rows that wait no longer."""
+        """Copy it without rows no longer waiting."""
         return replace(self, records=tuple(record for record in self.records if record not in gone))
 
 
@@ -212,7 +212,9 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         return self.plan, self.place
 
     def is_behind(self, rows: Mapping[str, int]) -> bool:
-        """Tell whether one of these rows, by their objects, is the first of that object here, or before it."""
+        """Return True if one of these rows is before all rows of its object here, or the first of
+        them.
+        """
         if not rows:
             return False
         any_row, every_row = min(rows.values()), rows.get(EVERY_ROW, LAST_NUMBER)
@@ -223,7 +225,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         return False
 
     def split(self, has: Callable[[str], bool]) -> tuple[list[OnTheWay], list[OnTheWay]]:
-        """Tell the documents that a target has from those that it lacks; rows come again with what is before them."""
+        """Split the documents into those a target has and those to be repeated with earlier rows."""
         there: list[Detail] = []
         missing: list[Detail] = []
         for detail in self.details:
@@ -313,6 +315,6 @@ def outcome_of(number: int, status: str, reason: str, note: str | None) -> Outco
 
 
 def unreadable(where: str, problem: str) -> DataError:
-    """Make the error for a column that somebody else has written."""
+    """Make the error for a column with somebody else's value."""
     hint = "Stop the publisher, and restore the log with its tables from a backup."
     return DataError(f"The journal beside the log cannot be read, {where}: {problem.rstrip('.')}.", hint=hint)

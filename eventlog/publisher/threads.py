@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def beside(name: str, call: Callable[[], T]) -> Future[T]:
-    """Begins the call; what it gives, or raises, is for whoever waits for it."""
+    """Run the call in a thread; the future has its result or error."""
     future: Future[T] = Future()
 
     def run() -> None:

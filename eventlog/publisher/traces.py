@@ -45,7 +45,7 @@ class BatchTraces:
         self._one_at_a_time = Lock()
 
     def join(self, output: str, taken: Take, read: Interval, others: Collection[str]) -> BatchTrace | None:
-        """Join the trace of these rows, which may have begun already; None while traces are off."""
+        """Join the trace of these rows, perhaps begun already; None while traces are off."""
         records = frozenset(event.position for event in taken.events)
         with self._one_at_a_time:
             for trace in self._open:
@@ -63,7 +63,7 @@ class BatchTraces:
             return trace
 
     def again(self, output: str, documents: Sequence[OnTheWay]) -> BatchTrace | None:
-        """Begin a trace of documents that are handed over again; None while traces are off."""
+        """Begin a trace of repeated documents; None while traces are off."""
         span = batch_span(lambda: (), None, sum(len(document.records) for document in documents))
         if span is None:
             return None
@@ -85,7 +85,7 @@ class BatchTraces:
                 self._end(trace)
 
     def end(self) -> None:
-        """Ends what has begun: nobody goes on with it here."""
+        """End open spans: nobody continues them here."""
         with self._one_at_a_time:
             for trace in [*self._open]:
                 self._end(trace)

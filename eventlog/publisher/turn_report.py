@@ -68,7 +68,7 @@ class Books(Struct, kw_only=True):
                 self.ended = outcome.status
 
     def enter_delivery(self, documents: Sequence[Document], answers: Mapping[Position, Outcome]) -> None:
-        """Enter the documents that a target has, but for those that come again."""
+        """Enter the documents a target has, except those to be retried."""
         for document in documents:
             rows = list(chain.from_iterable(document.covers.values()))
             again = answers and any(answers[row].status is Status.NEW for row in rows if row in answers)
@@ -80,7 +80,7 @@ class Books(Struct, kw_only=True):
                     self.last = (document.id, last)
 
     def enter_settled(self, settled: Settled) -> None:
-        """Enter the rows that got their status."""
+        """Enter the rows with their new status."""
         self.statuses.update(settled.statuses)
         if self.taken is None or not settled.statuses:
             return

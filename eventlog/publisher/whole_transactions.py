@@ -28,9 +28,9 @@ class GoingOn(Struct, frozen=True, kw_only=True):
 def in_transactions(
     changes: Sequence[Placed], going_on: Collection[int], most: int
 ) -> tuple[list[Placed], set[Position]]:
-    """Order the changes of whole transactions; return also the events that come with the next take.
+    """Order the changes of whole transactions; return also the events for the next take.
 
-    Those are of transactions that go on behind the take, and of later ones. With more than `most`
+    Those are of transactions continuing behind the take, and of later ones. With more than `most`
     events they are cut: nobody can hold a transaction of any length.
     """
     names = [_name(change) for _, change in changes]
@@ -65,7 +65,7 @@ Ends = dict[int, Position]
 
 
 def note_end(ends: Ends, change: Change) -> None:
-    """Notes that the transaction of a change does not end before it."""
+    """Note that the transaction of a change does not end before it."""
     if change.transaction is not None:
         mark, position = change.transaction.mark, change.positions[-1]
         ends[mark] = max(position, ends.get(mark, position))

@@ -117,7 +117,7 @@ class JournalWriter(JournalAtOnce):
         memory.add_parked(waiting)
 
     def name_objects(self, connection: Connection, rows: Sequence[int]) -> Mapping[int, str]:
-        """Find what these rows are parked under, as far as they still wait."""
+        """Find the objects these rows are parked under, if still waiting."""
         return self.rows.objects(connection, rows)
 
     def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
@@ -140,7 +140,7 @@ class JournalWriter(JournalAtOnce):
         memory.forget_retried(waited)
 
     def _lead(self, connection: Connection, name: str, objects: Iterable[str]) -> None:
-        """Lets the next row go of each object whose first row waits no longer."""
+        """Free the next row of each object whose first row waits no longer."""
         asked = sorted(set(objects))
         if not asked:
             return
@@ -150,7 +150,7 @@ class JournalWriter(JournalAtOnce):
         self._tell(connection, "parked_lead", leaders)
 
     def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
-        """Takes rows out of everything: numbers that come again are of new rows."""
+        """Remove rows from all tables: later ones with their numbers are new rows."""
         runs = [{"first": first, "last": last} for first, last in gone.parts]
         self._tell(connection, "parked_drop_run", runs)
         self._tell(connection, "said_drop", runs)
@@ -178,7 +178,7 @@ class JournalWriter(JournalAtOnce):
                     self._tell(connection, "planned_less", [values])
 
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
-        """Drops batches that no output has ahead any more, and those of which all rows are gone."""
+        """Drop batches no output has ahead any more, and those without rows."""
         if not (batches := memory.batches):
             return
         first = min([output.position for output in memory.outputs.values()], default=0)
@@ -199,8 +199,9 @@ class JournalWriter(JournalAtOnce):
         *,
         speaks_for: Sequence[str] = (),
     ) -> Settled:
-        """Gives rows that are over for all their letter, and keeps outcomes of the others. A conversion speaks
-        for outputs that do not get its rows.
+        """Give finished rows their status, and keep outcomes of the others.
+
+        A conversion speaks for outputs that do not get its rows.
         """
         if not over:
             return Settled()
@@ -242,7 +243,7 @@ class JournalWriter(JournalAtOnce):
     def _write_letters(
         self, connection: Connection, memory: Memory, rows: Stretches, ended: Mapping[int, Outcome]
     ) -> None:
-        """Writes how rows ended; of those that are not in `ended`, that they were published."""
+        """Write how rows ended; those not in `ended` were published."""
         # Somebody may have set rows back by SQL, and left the record of how they ended before.
         if rows.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in rows.parts]
@@ -264,7 +265,7 @@ class JournalWriter(JournalAtOnce):
     def _add_said(
         self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, list[Outcome]]
     ) -> None:
-        """Adds what other outputs answered for these rows, and forgets it."""
+        """Add other outputs' answers for these rows, and forget them."""
         for first, last in final.parts:
             answered = self.ask(connection, "said_read", first=first, last=last)
             for number, _, status, reason, note in answered:

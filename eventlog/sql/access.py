@@ -62,7 +62,7 @@ def transaction(
 
 @contextmanager
 def moment(engine: Engine, what: str) -> Iterator[Connection]:
-    """Open a read-only transaction in which all statements see the same moment.
+    """Open a read-only transaction with one snapshot for all statements.
 
     For answers put together from several tables while others write them.
     """
@@ -88,9 +88,9 @@ def make_durable(connection: Connection, dialect: Dialect) -> None:
 
 
 def find_losses(connection: Connection, dialect: Dialect) -> list[tuple[str, str, str]]:
-    """Find why a server may lose what it has acknowledged, whatever `make_durable` asks for.
+    """Find reasons for which a server may lose acknowledged commits, whatever `make_durable` does.
 
-    Each finding is how bad it is, a sentence, and what mends it.
+    Each finding has a level, a sentence and a correction.
     """
     text = statement(dialect, "durability")
     rows = connection.exec_driver_sql(text).all() if text else []
@@ -115,7 +115,7 @@ def statements_of(dialect: Dialect, query: str) -> list[str]:
 
 @contextmanager
 def in_our_words(engine: Engine, what: str) -> Iterator[None]:
-    """Tells what the database refuses as a SourceError."""
+    """Convert the database's errors inside to SourceError."""
     try:
         yield
     except driver_errors(engine) as error:
@@ -123,7 +123,7 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
 
 
 def tell_refusal(engine: Engine, what: str, error: Exception) -> SourceError:
-    """Tell what the database refuses."""
+    """Explain the database's refusal."""
     message = f"{what} cannot be used: {words_of(error)}."
     return SourceError(message, hint=hint_of(engine, error), may_pass=may_pass(engine, error))
 
@@ -185,7 +185,7 @@ def fetch(
 
 
 def execute(connection: Connection, query: TextClause, parameters: Mapping[str, Any] | None = None) -> int:
-    """Run a statement that finds nothing; return how many rows it has changed."""
+    """Run a statement without results; return the number of changed rows."""
     taken = _send(connection, query, parameters)
     if taken is None:
         taken = connection.execute(query, parameters)
@@ -239,7 +239,7 @@ MOST_SPELLINGS: Final = 1_000
 
 
 def _spell(compiler: Compiler, query: TextClause, kept: dict[str, _Spelling]) -> _Spelling | None:
-    """Spell a statement as a driver takes it, and keep that; None where only SQLAlchemy can run it."""
+    """Write a statement for the driver, cached; None if only SQLAlchemy can run it."""
     from sqlalchemy.types import NullType
 
     compiled: Any = query.compile(dialect=compiler)
@@ -343,7 +343,7 @@ def has_wrong_value(error: Exception) -> bool:
 
 
 def find_connection_hint(error: Exception) -> str | None:
-    """Return the hint that `connect` has noted on the error of a failed connection."""
+    """Return the hint noted by `connect` on a failed connection's error."""
     return next(iter(getattr(error, "__notes__", ())), None)
 
 
@@ -363,7 +363,7 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
 
 
 def _find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> str | None:
-    """Find what a database's dialect advises where an error has this code."""
+    """Find the dialect's advice for an error's code."""
     for dialect in dialects:
         for code in _codes(dialect, error) & dialect.advice.keys():
             return dialect.advice[code]
@@ -371,7 +371,7 @@ def _find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> st
 
 
 def is_lasting(error: BaseException | None) -> bool:
-    """Return True if a driver's error has a number that waiting does not cure."""
+    """Return True if waiting does not cure the error, by its number."""
     # PyMySQL has one class for deadlocks and typing errors. So has sqlite3, which tells the number
     # apart from the text, with details in its higher bits.
     text_of_error = str(error)
@@ -405,8 +405,10 @@ def _first_argument(error: BaseException | None) -> Any:
 
 
 def _codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
-    """Collect the codes of an error. Each driver has its own: an SQLSTATE, a number that it says first,
-    codes in its first argument, or one within its words.
+    """Collect the codes of an error.
+
+    Each driver has its own: an SQLSTATE, a number first, codes in the first argument, or one in the
+    text.
     """
     original = _driver_error(error)
     first = _first_argument(original)
@@ -430,7 +432,7 @@ def _number_of(error: BaseException | None) -> object:
 
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
-    """Return True if the error's code is one that waiting may cure, if its class does not say so."""
+    """Return True if waiting may cure the error, by its code."""
     if not _codes(dialect, error).isdisjoint(dialect.passing_codes):
         return True
     return bool(getattr(_first_argument(_driver_error(error)), "isrecoverable", False))
@@ -442,7 +444,7 @@ def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
 
 
 def table_fault(dialect: Dialect, error: BaseException | None) -> Reason | None:
-    """Say what keeps a whole table from being read; None where the error speaks of something else."""
+    """Return the reason a whole table is unreadable; None for another error."""
     codes = _codes(dialect, error)
     if not codes.isdisjoint(dialect.denied_codes):
         return Reason.NO_RIGHT

@@ -125,7 +125,7 @@ def connect_for_read_back(
 def _beside(
     engine: Engine, purpose: str, url: str, statement_timeout: float | None, lock_timeout: float | None
 ) -> Engine:
-    """Make an engine that is kept with another one, and ends with it."""
+    """Make an engine kept with another one and disposed with it."""
     from sqlalchemy import event
 
     # Kept by its engine and not for ever, so that both end together.
@@ -165,7 +165,7 @@ _WRITTEN: Final = "It is written as SQLAlchemy has it: postgresql+psycopg://user
 
 
 def _explain_url(url: str) -> str:
-    """Explain why a text is no URL, without any of it that may be secret."""
+    """Explain a malformed URL without its possibly secret parts."""
     bare = url.strip()
     if bare[:1] in ("'", '"'):
         return "It begins with a quote: leave out the quotes around it."
@@ -190,7 +190,7 @@ def _refuse_slips(url: URL) -> None:
 
 
 def address_of(url: URL) -> str:
-    """Write a database's address for people: without a user and without options that may be secret."""
+    """Write a database's address for people: without user and options, perhaps secret."""
     from sqlalchemy.engine import URL
 
     query = {name: value for name, value in url.query.items() if name in PLACES}
@@ -206,7 +206,7 @@ def make_readable_url(url: str | URL) -> str:
 
 
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
-    """Notes on each error of a connection that cannot be made what to check, for `find_connection_hint`."""
+    """Note advice on each failed connection's error, for `find_connection_hint`."""
     from sqlalchemy import event
 
     def advise(context: ExceptionContext) -> None:
@@ -237,9 +237,7 @@ def _blames(words: str, option: str) -> bool:
 
 
 def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
-    """Says in a sentence what the driver refuses before it asks the server: a value of an option,
-    or a login without a package.
-    """
+    """Explain a driver's own refusals: a wrong option, or a login without its package."""
     usual = engine.dialect.connect
     options = ", ".join(engine.url.query)
 
@@ -289,7 +287,7 @@ def _refuse_other_file(url: URL, dialect: Dialect) -> None:
 
 
 def missing_file(url: URL) -> str | None:
-    """Return the missing file of an embedded database, which connecting would create."""
+    """Return an embedded database's file if missing: connecting would create it."""
     name = url.database
     if not dialect_of(url).embedded or not name or name == ":memory:" or name.startswith("file:"):
         return None
@@ -329,11 +327,10 @@ def limit_sessions(
     lock_timeout: float | None,
     lease: float | None = None,
 ) -> None:
-    """Limits every session that the engine opens from now on, and prepares it for reading once and
-    for all.
+    """Set limits on each future session of the engine, and prepare it for reading.
 
-    With a `lease`, a client that is frozen or cut off while it holds row locks loses its session
-    within two of them, as far as the database can do that.
+    With a `lease`, a client frozen or cut off while it holds row locks loses its session within two
+    of them, as far as the database can do that.
     """
     from sqlalchemy import event
 
@@ -395,7 +392,7 @@ def _refuse(dialect: Dialect, **wanted: float | None) -> None:
 
 
 def idle_seconds(lease: float) -> float:
-    """Compute how long a client may be silent in a transaction that keeps others from the lease."""
+    """Return how long a client may be silent in a transaction blocking the lease."""
     return max(lease, SHORTEST_SECONDS) * IDLE_LEASES
 
 

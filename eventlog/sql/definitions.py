@@ -107,7 +107,7 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
 
     @property
     def first_row(self) -> int:
-        """Return the first number of rows that may have this version."""
+        """Return the lowest row number with perhaps this version."""
         return BEFORE_ALL_NUMBERS if self.first is None else self.first + 1
 
     def fits(self, shape: Shape) -> bool:
@@ -146,7 +146,7 @@ def find_known_types(versions: Iterable[ShapeVersion]) -> Types:
 
 
 def derive_table(noted: Described, former: Described, types: Types) -> Described:
-    """Make a table from the database's note of it: what was known of it before stays true."""
+    """Make a table from the database's note; earlier knowledge of it stays."""
     own, *others = noted.raw
     # Another number is another table, whatever it is called: nothing of the former one is true of it.
     if former.table is None or former.relation != own.relation:
@@ -184,8 +184,8 @@ def derive_table(noted: Described, former: Described, types: Types) -> Described
 
 
 def limit_seen(seen: Described, before: Described) -> Described:
-    """Take columns, types and key of what a publisher saw: what is left out, and whether rows are
-    images, is what the version before says.
+    """Take columns, types and key a publisher saw; exclusions and images come from the version
+    before.
     """
     if seen.table is None:
         return seen
@@ -231,7 +231,7 @@ def _columns(raw: NumberedTable, was: Mapping[int, str], before: Sequence[Column
 
 
 def _children(before: Table, former: Described, raw: Sequence[NumberedTable], types: Types) -> Iterable[Child]:
-    """List the child tables as they are now; one that the database did not note is as it was."""
+    """List the present child tables; those the database did not note are as before."""
     now = {table.relation: table for table in raw}
     was = {table.name: table for table in former.raw[1:]}
     for child in before.children:
@@ -277,9 +277,7 @@ def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[D
 def chains_of(
     versions: Iterable[ShapeVersion],
 ) -> tuple[list[list[ShapeVersion]], dict[str, list[ShapeVersion]]]:
-    """Order versions, given in time, into a chain for each class; the second are those of classes by
-    the names that they have now.
-    """
+    """Order versions to a chain for each class; return also the chains by present names."""
     chains: list[list[ShapeVersion]] = []
     by_name: dict[str, list[ShapeVersion]] = {}
     for version in versions:
@@ -297,16 +295,15 @@ Images = Mapping[int, tuple[str, ...]]
 
 
 def find_known_number(chain: Sequence[ShapeVersion], now: ShapeVersion, image: tuple[str, ...]) -> int | None:
-    """Find the number by which images of these columns are written since long, where a class still
-    is as it was; None where a new one is needed.
-    """
+    """Find the number of images with these columns; None if the class has changed since."""
     images = _images_of([*chain, now])[id(now)]
     return min((number for number, names in images.items() if names == image), default=None)
 
 
 def _images_of(chain: Sequence[ShapeVersion]) -> dict[int, Images]:
-    """Find the images that may be read by each version of a class: those of its own number, and of
-    earlier ones whose columns are still the same ones. A version that a publisher saw changes none.
+    """Find the images readable by each version: its own, and earlier ones with the same columns.
+
+    A version seen by a publisher changes none.
     """
     images: dict[int, Images] = {}
     before: ShapeVersion | None = None
@@ -328,7 +325,7 @@ def _images_of(chain: Sequence[ShapeVersion]) -> dict[int, Images]:
 
 
 def _still_has(version: ShapeVersion, before: ShapeVersion, names: Iterable[str]) -> bool:
-    """Tell whether columns with these names are those that had them in the version before."""
+    """Return True if columns of these names are still the same as in the version before."""
     now, then = version.details, before.details
     if now.raw and then.raw:
         if now.relation != then.relation:

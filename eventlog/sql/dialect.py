@@ -249,7 +249,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return name.upper() if self.upper_case and neighbour.isupper() else name
 
     def trigger_name(self, schema: str | None, name: str) -> str:
-        """Name a trigger: with its table's schema, where the table does not say that already."""
+        """Name a trigger: with its table's schema, unless implied by the table."""
         return self.qualify(schema if self.triggers_in_schemas else None, name)
 
     def qualify(self, schema: str | None, name: str) -> str:
@@ -264,7 +264,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
 
     def report_name(self, name: str) -> str:
-        """Return the name as the database reports it, which is how it stands in a table_key."""
+        """Return the name as the database reports it: so it is in a table_key."""
         compiler = _compiler(self.name)
         return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
 
@@ -273,7 +273,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return self.report_name(told.replace(self.doubled_sign * 2, self.doubled_sign) if self.doubled_sign else told)
 
     def normalise_name(self, name: str) -> str:
-        """Return SQLAlchemy's name for one that the database reports; undoes `report_name`."""
+        """Return SQLAlchemy's name for a reported one; undoes `report_name`."""
         compiler = _compiler(self.name)
         return compiler.normalize_name(name) if compiler.requires_name_normalize else name
 
@@ -318,7 +318,7 @@ def dialects() -> tuple[Dialect, ...]:
 
 
 def drivers() -> dict[str, str]:
-    """Map the modules of drivers to the extras that bring them."""
+    """Map drivers' modules to their extras."""
     return {dialect.driver: dialect.extra for dialect in dialects() if dialect.driver and dialect.extra}
 
 
@@ -345,9 +345,9 @@ _hole = re.compile(rf"/\*\s*([a-z][a-z0-9_]*)\s*\*/(?:{_sample})?")
 
 
 def statement(dialect: Dialect, query: str, **holes: str) -> str:
-    """Fill the holes of a named query with values that are SQL already.
+    """Fill the holes of a named query with SQL.
 
-    Return no text for a query that this database lacks and another one has; `offers` asks for that.
+    Empty for a query this database lacks and another has; `offers` tells.
     """
     text = texts(dialect).get(query)
     if text is None:

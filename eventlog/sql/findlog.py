@@ -93,7 +93,7 @@ def has_log(connection: Connection, names: LogNames) -> bool:
 
 
 def present_companions(connection: Connection, names: LogNames) -> list[str]:
-    """Find the tables beside the log that are there, and shown to this login."""
+    """Find the existing tables beside the log visible to this login."""
     inspector = inspect(connection)
     return [table for table in names.own[1:] if inspector.has_table(table, schema=names.schema)]
 

@@ -58,13 +58,14 @@ def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
 
 
 def read_owned(connection: Connection, names: LogNames) -> list[ShapeVersion]:
-    """Read the versions that the log's owner entered, in time: what it decides goes by these alone."""
+    """Read the versions entered by the log's owner, in time: decisions go by these alone."""
     return _complete(_read(connection, names, by_owner=True))
 
 
 def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
-    """Read every version that is known, by table and in time: those of the log's owner, and those
-    that a publisher saw in between, of which only columns and types count.
+    """Read every version, by table and in time.
+
+    Those a publisher saw in between count only for columns and types.
     """
     versions = [*_read(connection, names, by_owner=True), *_read(connection, names, by_owner=False)]
     return sorted(_complete(versions), key=lambda version: (version.table, version.version))
@@ -122,8 +123,9 @@ def _in_time(version: ShapeVersion) -> tuple[int, bool, int]:
 
 
 def _complete(versions: Iterable[ShapeVersion]) -> list[ShapeVersion]:
-    """Put versions in time, count them, complete those that are only noted with the tables that they
-    describe, and let those that a publisher saw say no more than columns and types.
+    """Order and number versions, and complete those only noted with their tables.
+
+    Those seen by a publisher are reduced to columns and types.
     """
     in_time = sorted(versions, key=_in_time)
     types = find_known_types(in_time)
@@ -151,8 +153,9 @@ def _complete(versions: Iterable[ShapeVersion]) -> list[ShapeVersion]:
 
 
 def as_logged(table: Table, names: LogNames) -> Table:
-    """Describe a captured class by its name in the log, whose schema is known where the database has
-    schemas.
+    """Describe a captured class by its name in the log.
+
+    `names` need the log's schema if the database has schemas.
     """
     return replace(table, bare=table.schema in (None, names.schema))
 
@@ -171,8 +174,9 @@ def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) ->
 
 
 def history_stamp(engine: Engine, names: LogNames) -> int | None:
-    """Read a number that grows when a version is entered: asked before tables are looked at, and after
-    rows were read. None where there is no readable history.
+    """Read a number that grows with each version; None without a readable history.
+
+    Read before looking at tables, and after reading rows.
     """
     log = Log(engine, names)
     try:
@@ -197,7 +201,7 @@ def number_tables(connection: Connection, names: LogNames, tables: Sequence[Tabl
 
 
 def image_number(connection: Connection, owned: Sequence[ShapeVersion], table: Table, image: tuple[str, ...]) -> int:
-    """Find the number by which images of a class begin: one that the owner's versions have, or the next."""
+    """Find the number of a class's images: one in the owner's versions, or the next."""
     _, by_name = chains_of(owned)
     now = ShapeVersion(table=table.whole, number=0, seen_at="", details=describe(connection, table))
     number = find_known_number(by_name.get(table.whole, []), now, image)
@@ -214,7 +218,7 @@ def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
 
 
 def _by_name_now(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
-    """Find the newest version of each class by the name that it has now: former ones are free."""
+    """Find the newest version of each class by present name: former names are free."""
     newest: dict[str, ShapeVersion] = {}
     for version in sorted(versions, key=_in_time):
         newest.pop(version.follows, None)
@@ -257,7 +261,7 @@ def write_versions(
     former_names: Mapping[str, str],
     images: Images,
 ) -> Iterator[str]:
-    """Write the statements that enter what `enter_versions` would, for a script."""
+    """Write the statements of `enter_versions`, for a script."""
     dialect, owned = dialect_of(connection), read_owned(connection, names)
     news, _ = _news(connection, owned, tables, former_names, images)
     for row in _new_versions(connection, names, news, owned, former_names, None, images):
@@ -274,8 +278,8 @@ def _news(
     former_names: Mapping[str, str],
     images: Images,
 ) -> tuple[list[Table], list[tuple[ShapeVersion, Table]]]:
-    """Find the tables of which the owner's versions have none that fits, and those versions that only
-    want to know their table.
+    """Find the tables without a fitting version of the owner, and versions still lacking their
+    table.
     """
     known = _by_name_now(owned)
     changed, noted = [], []
@@ -292,8 +296,9 @@ def _news(
 
 
 def note_versions(connection: Connection, names: LogNames, tables: Sequence[Table]) -> None:
-    """Note how these classes look to a publisher, where that is news: it may not write what the
-    log's owner has entered, nor in its place.
+    """Note how these classes look to a publisher, if that is news.
+
+    A publisher may not write the owner's entries, nor in their place.
     """
     versions = read_history(connection, names)
     known = _by_name_now(versions)
@@ -338,7 +343,7 @@ def _new_version(
     described: Described,
     since: int | None = None,
 ) -> dict[str, Any]:
-    """Make a version, which begins behind the newest row of the log."""
+    """Make a version beginning behind the newest row of the log."""
     table = described.table
     assert table is not None
     shape = shape_of(table)
@@ -358,8 +363,8 @@ def _new_version(
 def enter_image(
     connection: Connection, names: LogNames, table: Table, image: tuple[str, ...], first: int, *, case_sensitive: bool
 ) -> int:
-    """Enter how a table looks that a stream describes, as the owner of that stream's log, and find the
-    number by which its images with these columns begin: one that the history has, or the next.
+    """Enter a streamed table as the owner of its log; return the number of its images: a known one
+    or the next.
     """
     versions = read_history(connection, names)
     own = [version for version in versions if version.table == table.whole]

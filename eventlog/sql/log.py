@@ -45,8 +45,8 @@ class Log:
         self._queries: dict[tuple[str, ...], TextClause] = {}
 
     def query(self, name: str, **fragments: str) -> TextClause:
-        """Make a query of log.sql; `fragments` names the queries of that file that fill its further holes, ""
-        for none.
+        """Make a query of log.sql; `fragments` names queries of that file for further holes, "" for
+        none.
         """
         # In logs that others fill a row is due by the time of some place, which changes with the
         # seasons.
@@ -78,7 +78,7 @@ class Log:
     def rows_at_once(
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
     ) -> list[tuple[Any, ...]]:
-        """Fetch a lone query's rows without holding up another thread that computes meanwhile."""
+        """Fetch a lone query's rows without holding up a computing thread."""
         return (self.dialect.fetch_at_once or fetch)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
@@ -98,7 +98,7 @@ class Log:
         make_durable(connection, self.dialect)
 
     def moment(self) -> AbstractContextManager[Connection]:
-        """Open a read-only transaction in which all tables are seen at one moment."""
+        """Open a read-only transaction with one snapshot of all tables."""
         return moment(self.engine, f"The event log {self.name}")
 
     def check(self) -> None:

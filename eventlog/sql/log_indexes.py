@@ -43,7 +43,7 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
 
 
 def may_number_twice(engine: Engine, names: LogNames) -> bool:
-    """Return True if a log of ours may have one number twice, and an index finds the rows that have it."""
+    """Return True if a log of ours may have repeated numbers, and an index to find them."""
     # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the numbers
     # that it has.
     is_open = names.transaction is not None and not dialect_of(engine).log_has_key
@@ -51,7 +51,7 @@ def may_number_twice(engine: Engine, names: LogNames) -> bool:
 
 
 def option_of(index: Mapping[str, Any], what: str) -> str:
-    """Read an index's option, which SQLAlchemy keeps under a name that begins with the database's."""
+    """Read an index's option, kept by SQLAlchemy under a name beginning with the database's."""
     for name, value in index.get("dialect_options", {}).items():
         if name.endswith(f"_{what}") and value is not None and value is not False:
             return str(value)
@@ -59,9 +59,7 @@ def option_of(index: Mapping[str, Any], what: str) -> str:
 
 
 def letters_held(connection: Connection, condition: str, log: LogNames) -> frozenset[str | None]:
-    """List the status letters of which an index with this condition holds every row: none, if it asks for
-    more than the letter.
-    """
+    """List the statuses an index with this condition covers wholly; none if it has other terms."""
     status = dialect_of(connection).quote(log.column("status"))
     letters = ["NULL" if letter is None else f"'{letter}'" for letter in ("N", *PROCESSED)]
     rows = " UNION ALL ".join(f"SELECT CAST({letter} AS CHAR(1)) AS {status}" for letter in letters)

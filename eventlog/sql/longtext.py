@@ -12,10 +12,10 @@ STRING_BYTES: Final = 4000
 
 
 def bind_long_texts(connection: Connection) -> None:
-    """Bind what is longer than a string as a LOB, whatever the statement and the parameter are.
+    """Bind texts longer than a string as LOB, whatever the statement and parameter.
 
-    So no statement has a long string behind a LOB, which Oracle refuses (ORA-24816), and nobody lists
-    which parameters may be long.
+    So no statement has a long string behind a LOB, which Oracle refuses (ORA-24816), and nobody
+    lists which parameters may be long.
     """
     clob = getattr(connection.dialect.loaded_dbapi, "CLOB", None)
 

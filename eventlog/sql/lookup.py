@@ -33,7 +33,7 @@ _FRAGMENTS = {
 
 
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
-    """Write SQL for the logged text of a column's value; `value` is SQL that gives it."""
+    """Write SQL for the logged text of a column's value; `value` is SQL for the value."""
     usual = _FRAGMENTS[column.category]
     if is_moment(dialect, column):
         usual = ZONED
@@ -42,8 +42,11 @@ def value_text(dialect: Dialect, column: Column, value: str) -> str:
 
 
 def is_moment(dialect: Dialect, column: Column) -> bool:
-    """Return True if the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's
-    TIMESTAMP says so by no zone.
+    """Return True if the column holds moments, seen in UTC by our sessions.
+
+    MariaDB's and MySQL's TIMESTAMP is one although without a zone.
+
+    `types` are those of the source's columns, by name in lower case. None if there is none.
     """
     if column.category is not Category.TIMESTAMP:
         return False

@@ -24,10 +24,9 @@ def find_loose_key(
     keys: Iterable[str],
     types: Mapping[str, str],
 ) -> tuple[str, str] | None:
-    """Find the first key column that takes different values of its source for equal, and by what; `types` are
-    those of the source's columns, by their names in small letters.
+    """Find the first key column taking different values of its source for equal, and by which rule.
 
-    None where none does.
+    `types` are those of the source's columns, by name in lower case. None if there is none.
     """
     folded = {key.casefold() for key in keys}
     for column, collation, only_blanks, _ in _loose_columns(connection, name, schema):

@@ -68,7 +68,7 @@ NAME_CHARACTERS = 200
 
 
 def with_hash(name: str, longest: int) -> str:
-    """Return the name, or a part with a hash of all of it where it has more bytes than that."""
+    """Return the name, shortened with a hash of all of it if too long."""
     if len(name.encode()) <= longest:
         return name
     # A character of several bytes that is cut is left out.
@@ -77,7 +77,7 @@ def with_hash(name: str, longest: int) -> str:
 
 
 def hash_name(name: str) -> str:
-    """Return digits that tell the name from others."""
+    """Return digits of a hash over the name."""
     return hashlib.sha256(name.encode()).hexdigest()[:DIGITS]
 
 
@@ -128,8 +128,9 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def companions(self) -> dict[str, str]:
-        """Map all tables beside the log but Alembic's by their names in queries; the registry's is made first
-        and goes last, for it says whose the log is.
+        """Map all tables beside the log, except Alembic's, by their names in queries.
+
+        The registry's is created first and dropped last, for it has the log's owner.
         """
         others = {"marks": self.marks, "outcomes": self.outcomes, "history": self.history, "seen": self.seen}
         return {**self.registry, **others, **self.journal}
@@ -146,7 +147,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def owners(self) -> frozenset[str]:
-        """Name the companions that only the log's owner writes, because they decide on running, reading and
+        """Name the tables only the log's owner writes: they decide on running, reading and
         publishing.
         """
         return frozenset({self.history, self.version, *self.registry.values()})
@@ -157,18 +158,18 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
 
     def _beside(self, ending: str, longest: int = NAME_BYTES) -> str:
-        """Append an ending to the log's name, in upper case if that is: databases report it so."""
+        """Append an ending to the log's name, in upper case if the name is: databases report it so."""
         name = with_hash(self.table, longest - len(ending)) + ending
         return name.upper() if self.table.isupper() else name
 
     @property
     def sessions(self) -> str:
-        """Name the table of people behind changes, for databases whose sessions have no variables."""
+        """Name the table of people behind changes, for databases without session variables."""
         return self._beside("_context")
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Name the tables that every log has beside it."""
+        """Name the tables beside every log."""
         return self.version, *self.companions.values()
 
     @property
@@ -239,7 +240,7 @@ def read_log_name(text: str) -> LogNames:
 
 
 def no_log(names: LogNames) -> InstallError:
-    """Make the error for a log that is not there."""
+    """Make the error for a missing log."""
     return InstallError(
         f"There is no event log {names.whole} in this database.",
         hint=f"`eventlog install{log_option(names)}` makes it.",
@@ -247,5 +248,5 @@ def no_log(names: LogNames) -> InstallError:
 
 
 def log_option(names: LogNames) -> str:
-    """Write the option of a command that selects this log."""
+    """Write a command's option for this log."""
     return "" if names.whole == LogNames().table else f" --log {names.whole}"

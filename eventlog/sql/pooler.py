@@ -27,7 +27,7 @@ _pooled: WeakKeyDictionary[Engine, bool] = WeakKeyDictionary()
 
 
 def watch(engine: Engine, asks: Callable[[Any], bool], settings: Sequence[str], is_set: str) -> None:
-    """Asks of each new connection whether a pooler is behind it, and prepares its transactions then."""
+    """Check each new connection for a pooler, and prepare its transactions if there is one."""
     from sqlalchemy import event
 
     set_at_begin(engine, settings)

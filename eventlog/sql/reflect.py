@@ -98,7 +98,7 @@ class Classes:
             schema.read(names)
 
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """Describe one class by its name; `key` are columns that tell its rows apart, if anybody said so."""
+        """Describe one class by name; `key` are columns identifying its rows, if given."""
         schema, table = self._find(name)
         if not key:
             return self.find_named([name], children)[0]
@@ -252,7 +252,7 @@ class Classes:
         yield self.schema(first or self.default), last
 
     def _refuse_others(self, schema: Schema, name: str) -> None:
-        """Says what it is that has this name, where it is something else than a table or view."""
+        """Explain another kind of object with this name: neither table nor view."""
         asked = {"table": name, "schema": schema.name}
         for (what,) in answers(self._connection, "kind_of_relation", asked):
             raise InstallError(

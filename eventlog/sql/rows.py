@@ -168,7 +168,7 @@ class SqlRowReader:
         return rows
 
     def _refuse_changed(self, connection: Connection, asked: Iterable[AskedObjects]) -> None:
-        """ChangedError where what was read lacks columns that came meanwhile."""
+        """Raise ChangedError if rows were read without columns added meanwhile."""
         names = {name for group in asked for name in _names_of(group.table)}
         known = [name for name in names if name in self._stamps]
         if not known:
@@ -219,7 +219,7 @@ class SqlRowReader:
         return rows
 
     def _careful(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
-        """Read objects so that an unreadable value keeps no other from being read, nor a table where rows may
+        """Read objects so that an unreadable value blocks no other, nor a table whose rows may
         wait.
 
         Law: where the connection is lost or the server is away, the caller hears of it.
@@ -244,8 +244,8 @@ class SqlRowReader:
             return _Part(rows=dict.fromkeys(asked.rows, Unreadable(note=note, reason=reason)))
 
     def _read_or_narrow(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
-        """Reads the objects, one by one where a value of one cannot be read; raises what is wrong
-        with the table or the connection.
+        """Read the objects, one by one if a value is unreadable; raise errors of the table or
+        connection.
         """
         try:
             return self._read(connection, asked, wanted, plain)
@@ -268,7 +268,7 @@ class SqlRowReader:
         plain: int | None,
         error: Exception,
     ) -> _Part:
-        """Reads by halves, down to the objects that cannot be read."""
+        """Read by halves, down to the unreadable objects."""
         if len(asked.rows) == 1:
             return _Part(rows={asked.rows[0]: self._single(connection, asked, wanted, error)})
         part = _Part()
@@ -328,8 +328,8 @@ class SqlRowReader:
         return asked
 
     def _key_columns(self, schema: str | None, name: str, names: tuple[str, ...]) -> tuple[tuple[Column, ...], bool]:
-        """Find the columns that a key names, none where that is not the table's key nor was, and whether
-        it was.
+        """Find the columns named in a key, and True for a former key; none if it was never the
+        table's.
         """
         table, fold = self._tables[schema, name], self._catalog.fold
         by_name = {fold(column.name): column for column in table.columns}
@@ -425,7 +425,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
         return read
 
     def add_children(self, child: Child, attributes: Sequence[Attribute], objects: _Rows) -> None:
-        """Adds a child table's values to the objects that were found."""
+        """Add a child table's values to the objects found."""
         some = asked = self.asked
         if not self.nobody:
             some = _of(asked, [index for index, row in enumerate(asked.rows) if row in objects])

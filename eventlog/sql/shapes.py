@@ -122,7 +122,7 @@ class Schema:
         return self._keys.get(table, ())
 
     def row_key(self, table: str) -> tuple[str, ...]:
-        """Name the columns that tell rows apart: the primary key, else a unique index without NULLs."""
+        """Name the identifying columns: the primary key, else a unique index without NULLs."""
         if self.key(table) or table in self.views:
             return self.key(table)
         if table not in self._uniques:
@@ -130,8 +130,8 @@ class Schema:
         return self._uniques[table]
 
     def _unique_key(self, table: str) -> tuple[str, ...]:
-        """Name the columns of the unique index that tells rows apart, if there is one: of several the REPLICA
-        IDENTITY, else the shortest.
+        """Name the columns of the identifying unique index, if any: the REPLICA IDENTITY, else the
+        shortest.
         """
         filled = {column.name for column in self.columns(table) if not column.nullable}
         known = unique_indexes(self._connection, self._asked, table)
@@ -300,12 +300,12 @@ DEFAULT_CHARACTERS: Final = 1000
 
 
 def _default(stated: object) -> str | None:
-    """Find the expression of a column's default that is worth keeping."""
+    """Find the expression of a column's default worth keeping."""
     return stated if isinstance(stated, str) and len(stated) <= DEFAULT_CHARACTERS else None
 
 
 def _base(type_: Any) -> Any:
-    """Find what a domain is made of."""
+    """Find a domain's base type."""
     while (domain := getattr(type_, "data_type", None)) is not None:
         type_ = domain
     return type_
@@ -319,7 +319,7 @@ def _labels(type_: Any) -> tuple[str, ...]:
 
 @contextmanager
 def _unknown_types_are_text() -> Iterator[None]:
-    """Keeps SQLAlchemy from warning, key by key, of types that it does not know."""
+    """Silence SQLAlchemy's warnings of unknown types."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -65,7 +65,7 @@ def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
 
 
 def _pass_options(url: URL, connector: Connector) -> Mapping[str, Any]:
-    """Return the options that SQLAlchemy passes to the driver; some are its own."""
+    """Return the options for the driver; SQLAlchemy keeps some for itself."""
     try:
         return connector.create_connect_args(url)[1]
     except (TypeError, ValueError):

@@ -111,12 +111,12 @@ class RegularProofs:
         self._breaker.break_off()
 
     def pause(self, seconds: float) -> None:
-        """Waits so long; ProofsStopped when that is not worth it any more."""
+        """Wait so long; raise ProofsStopped if no longer worthwhile."""
         if self._ended.wait(seconds):
             raise ProofsStopped
 
     def _rest(self, seconds: float) -> None:
-        """Waits by the clock on the wall, by which proofs are due; it may be set meanwhile."""
+        """Wait by the wall clock, by which proofs are due; it may be set meanwhile."""
         began = self._clock()
         # Below 0 the clock was set back: then nobody knows how long it has been.
         while 0 <= (passed := self._clock() - began) < seconds:
@@ -125,7 +125,7 @@ class RegularProofs:
     # --- a round ----------------------------------------------------------------------------------
 
     def _round(self, engine: Engine) -> float:
-        """Compares what is due at every output; the seconds until the next round."""
+        """Compare due tables at every output; return seconds until the next round."""
         try:
             with engine.connect() as connection:
                 log = Log(engine, locate_log(connection, self._order.names))
@@ -158,9 +158,7 @@ class RegularProofs:
         return self._schedule.find_closed_seconds(dt.datetime.fromtimestamp(self._clock()))
 
     def _at_output(self, log: Log, output: OutputConfig) -> Iterator[tuple[str, str]]:
-        """Compares what is due at an output, and yields all that is compared there. What fails at it
-        leaves the others.
-        """
+        """Compare due tables at an output; yield all compared there. A failure leaves the others."""
         name = name_of(output)
         # What was compared before, for an output that does not answer today.
         known = [pair for pair in self._proofs if pair[0] == name]
@@ -193,7 +191,7 @@ class RegularProofs:
         table: VerifiedTable,
         former: LastProof,
     ) -> None:
-        """Compares one table, and keeps what was found."""
+        """Compare one table, and keep the result."""
         self.pause(0)
         journal = self._order.journal.bind(output=former.output, table=table.called)
         try:
@@ -276,7 +274,7 @@ class RegularProofs:
         self._order.vitals.proved([*self._proofs.values()])
 
     def _fail(self, output: str, error: Exception) -> None:
-        """Says once what keeps an output from being compared."""
+        """Report once the error that prevents comparing an output."""
         self.pause(0)
         # Nobody asked for an output that cannot be read back.
         if isinstance(error, UsageError) and not self._settings.outputs:

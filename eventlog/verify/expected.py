@@ -185,7 +185,7 @@ class PolicySide(StreamedSide):
         )
 
     def _look_up(self, changes: list[Change]) -> list[Change]:
-        """Add to changes the values that the policy looks up in rows of other tables."""
+        """Add the values the policy looks up in other tables."""
         # Again and again: what a step looks up may say where the next one looks.
         while self._policy.is_looking:
             places = [self._policy.looks(change) for change in changes]
@@ -200,7 +200,7 @@ class PolicySide(StreamedSide):
         return changes
 
     def _rows(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """Read the rows; those that had no room beside others are read after them."""
+        """Read the rows; those left out for lack of space are read afterwards."""
         rows: dict[RowId, ReadBack] = {}
         while asked:
             rows.update(self._reader.rows(asked))
@@ -229,7 +229,7 @@ def _with_looked(change: Change, places: Places, rows: Mapping[RowId, ReadBack])
 
 
 def shape_of(source: VerifiedTable, policy: Policy) -> Shape | None:
-    """Describe a table behind a policy; None where that leaves the table out."""
+    """Describe a table behind a policy; None if the policy leaves it out."""
     name = source.table.schema, source.table.name
     for shape in policy.shapes:
         if (shape.source.schema, shape.source.name) == name:

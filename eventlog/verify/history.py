@@ -58,7 +58,7 @@ class FoldedChanges:
         self.side.change(key, cells, whole=whole)
 
     def _move(self, step: Moved) -> None:
-        """Gives a row its new key, with the values that it had before."""
+        """Give a row its new key, with its former values."""
         # A part of the key that the change does not have stays as it was.
         parts = zip(self.key, step.former, strict=True)
         key = tuple([step.values.get(name, former) for name, former in parts])
@@ -92,9 +92,7 @@ def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: obje
 
 
 def cells_of(column: Any) -> list[Any]:
-    """Read the values of a column of Arrow; a number of single precision as the fewest digits that give it
-    back.
-    """
+    """Read the values of an Arrow column; single-precision numbers with the fewest exact digits."""
     if str(column.type) == "float":
         column = column.cast("string")
     return list(column.to_pylist())

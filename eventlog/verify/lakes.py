@@ -106,7 +106,7 @@ def order_rows(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> 
 
 
 def _keep_cell(cell: Any) -> Any:
-    """Convert a cell for SQLite, from which its type reads it again."""
+    """Convert a cell for SQLite to a form its type can read."""
     if cell is None or type(cell) in (str, bytes, int):
         return cell
     return plain_text(cell)

@@ -59,7 +59,7 @@ class Objects:
             return int(self._ask(connection, "newest_number", {})[0][0] or 0)
 
     def waiting(self) -> frozenset[str]:
-        """Read the keys of which rows wait for the output."""
+        """Read the keys with rows waiting for the output."""
         parameters = {"called": self._called, "limit": MOST_WAITING_ROWS}
         with self._log.moment() as connection:
             waiting = self._ask(connection, "compare_waiting", parameters)
@@ -88,7 +88,7 @@ class Objects:
         return {key: LastRow(record_id=record, waiting=many[key]) for key, record in newest.items()}
 
     def _for_output(self, connection: Connection, waiting: Sequence[Any]) -> list[str]:
-        """Read the keys of waiting rows, without those rows that wait only for other outputs."""
+        """Read the keys of waiting rows, except rows waiting only for other outputs."""
         records = [int(record) for record, _ in waiting]
         over = frozenset[int]()
         if self._output and records:
@@ -96,7 +96,7 @@ class Objects:
         return [str(key) for record, key in waiting if int(record) not in over]
 
     def _over(self, connection: Connection, records: Sequence[int]) -> frozenset[int]:
-        """Find the waiting rows that are over for the output."""
+        """Find waiting rows already finished for the output."""
         memory = read_memory(connection, self._log, "", seen=False)
         output = memory.outputs.get(self._output)
         if output is None:

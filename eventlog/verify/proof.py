@@ -81,7 +81,7 @@ class TableProof(Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> int:
-        """Count the objects that differ and are not on their way."""
+        """Count the differing objects not on their way."""
         return self.missing + self.extra + self.value + self.double
 
     @property
@@ -90,7 +90,7 @@ class TableProof(Struct, frozen=True, kw_only=True):
 
 
 def last_proof(proof: TableProof, output: str, at: float) -> LastProof:
-    """Convert a proof to its kept form; one that could not be made is an attempt that failed."""
+    """Convert a proof to its kept form; an impossible one counts as a failed attempt."""
     if proof.problem is not None:
         error = shorten(proof.problem, MOST_CHARACTERS)
         return LastProof(output=output, table=proof.table, error=error, failed_at=at)
@@ -155,7 +155,7 @@ class Proving:
         return self.comparison.progress.hashed
 
     def run(self) -> TableProof:
-        """Compares the table, and looks again at what differs."""
+        """Compare the table, and look again at differences."""
         began = time.monotonic()
         try:
             return self._run(began)
@@ -206,7 +206,7 @@ class Proving:
         comparison: Comparison,
         suspects: Sequence[Difference],
     ) -> tuple[list[Difference], int]:
-        """Find the rows that differ for good, and count those still on their way."""
+        """Find lasting differences, and count rows still on their way."""
         settled: list[Difference] = []
         deadline = time.monotonic() + self._limits.settle
         pending = [difference.key for difference in suspects]
@@ -230,7 +230,7 @@ class Proving:
         return settled, len(pending)
 
     def _again(self, comparison: Comparison) -> Comparison:
-        """Reads anew what is not always as it is now."""
+        """Read again the parts that change over time."""
         if not self._kept:
             return comparison
         refresh = getattr(self._expected.side, "refresh", None)

@@ -56,7 +56,7 @@ def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float)
 
 
 def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> Iterator[Finding]:
-    """Yield tables that differ, that could not be compared, and that were not for long."""
+    """Yield tables with differences, those that could not be compared, and overdue ones."""
     quiet = 0
     for last in proofs:
         name = f"{last.table} at {last.output}"

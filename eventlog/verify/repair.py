@@ -20,11 +20,9 @@ GOING: Final = frozenset({DifferenceKind.EXTRA, DifferenceKind.DOUBLE})
 
 
 def repair(log: Log, expected: Expected, differing: Sequence[Difference], only: str) -> int:
-    """Asks for every object that differs: as it is now, or as one that is gone. Only the output
-    gets it, if one is named.
+    """Request every differing object: as now, or as deleted; for one output if named.
 
-    One that stands there twice goes, and is missing then: to tell it as it is now would change both
-    alike.
+    An object present twice is deleted first: its present state would change both alike.
     """
     load = Load(table=expected.source.table, called=expected.source.called, only=only)
     statements = Statements(log.dialect, log.names, load)

@@ -89,7 +89,7 @@ def sentence(difference: NamedDifference) -> str:
 
 
 def why(difference: NamedDifference) -> str:
-    """Say what the log knows about the object."""
+    """Explain the object's difference from the log."""
     if difference.record_id is None:
         return "The log has no row about it."
     reason = difference.reason
@@ -124,7 +124,7 @@ def as_json(report: VerifyReport) -> bytes:
 
 
 def as_html(report: VerifyReport) -> bytes:
-    """Write a page that needs nothing beside it."""
+    """Write a self-contained page."""
     heading = "<h1 class='differs'>Source and output differ.</h1>"
     if report.equal:
         heading = "<h1 class='equal'>Source and output are equal.</h1>"
@@ -158,9 +158,7 @@ def as_html(report: VerifyReport) -> bytes:
 
 
 def as_metrics(report: VerifyReport, seconds: float) -> bytes:
-    """Write the text form of Prometheus, for a collector that reads files; `seconds` is the time since
-    1970.
-    """
+    """Write Prometheus's text form, for a collector of files; `seconds` is the time since 1970."""
     from prometheus_client import generate_latest
     from prometheus_client.registry import CollectorRegistry
 

@@ -46,7 +46,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return last.tried + min(self.every, RETRY_SECONDS)
 
     def due(self, proofs: Iterable[LastProof], now: float) -> list[LastProof]:
-        """List those that are due, the oldest first. A time still to come is of a clock that was wrong."""
+        """List the due ones, oldest first; a time in the future comes from a wrong clock."""
         due_now = [proof for proof in proofs if self.due_at(proof) <= now or proof.tried > now]
         return sorted(due_now, key=lambda proof: min(proof.tried, now))
 

@@ -31,7 +31,7 @@ class ScimTarget:
         self._associations = associations
 
     def columns(self, table: Table) -> frozenset[str] | None:
-        """Name the columns whose values can be read back, with the key."""
+        """Name the columns with readable values, key included."""
         name = self._mapping(table)
         if name is None:
             return None
@@ -53,7 +53,7 @@ class ScimTarget:
         return None if settings is None else find_mapping(settings, table.schema, table.name)
 
     def _map_columns(self, name: str, table: Table) -> dict[str, MappedColumn]:
-        """Map the columns of the table itself by name, but for those whose values cannot be told back."""
+        """Map the table's own columns by name, except those that cannot be compared."""
         assert self._output.scim is not None  # it has a mapping
         own = {column.name.casefold(): column for column in table.columns}
         compared: dict[str, MappedColumn] = {}
@@ -101,7 +101,7 @@ class ScimTarget:
 
 
 def _key(text: str, compared: Compared) -> list[str] | None:
-    """Read the values of an object's key, in the order of comparison; None for a name that was cut."""
+    """Read an object's key in order of comparison; None if its name was shortened."""
     try:
         parts = {name.casefold(): value for name, value in parse(text).parts}
     except KeySyntaxError:

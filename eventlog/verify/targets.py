@@ -44,7 +44,7 @@ class Target(Protocol):
         """Open its rows of a table."""
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
-        """Find the keys of which it is known to have something that is not in its rows yet."""
+        """Find keys with changes known but not yet in their rows."""
 
 
 class NamedTables:
@@ -68,7 +68,7 @@ class NamedTables:
         return f"{table.name}{self._suffix}"
 
     def _find(self, table: Table) -> Any:
-        """Find the table of the target, which has `columns`; None where there is none."""
+        """Find the target's table, with its `columns`; None if there is none."""
         raise NotImplementedError
 
     def _find_compared(self, table: Table, compared: Compared) -> tuple[Any, list[Any]]:
@@ -153,7 +153,7 @@ class MirrorTarget(TableTarget):
         self._change_schema = schema
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
-        """Find keys with a row in the change table that the mirror does not show yet."""
+        """Find keys with a row in the change table not yet in the mirror."""
         record = self._changes.record(table)
         if record is None:
             return frozenset()

@@ -92,7 +92,7 @@ class Verifier:
         return sum(proving.hashed for proving in self._proving)
 
     def sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
-        """List the captured tables: the named ones, else all that have triggers."""
+        """List the captured tables: the named ones, else all with triggers."""
         if self._log is None:
             return self._list_compared_sources(names, schema)
         with self._log.transaction() as connection:
@@ -110,7 +110,7 @@ class Verifier:
         return tables
 
     def _list_compared_sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
-        """List tables and queries without triggers: the named ones, else all that are compared."""
+        """List tables and queries without triggers: the named ones, else all compared."""
         settings = self._config.source.own
         tables: list[Table] = []
         if names:
