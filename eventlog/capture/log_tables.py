@@ -396,9 +396,9 @@ def _of_outputs(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("position", number, nullable=False),
             sa.Column("plans", number, nullable=False),
             sa.Column("plan", sa.String(100)),
-            sa.Column("has", sa.String(100)),
+            sa.Column("target_plan", sa.String(100)),
             sa.Column("paused", value),
-            sa.Column("told", value),
+            sa.Column("transactions", value),
             sa.Column("warning", value),
             sa.Column("recent", value),
             sa.Column("restored", number),
@@ -434,7 +434,7 @@ def _of_rows(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("due", number),
         ],
         "holds": [_key("record_id", number), sa.Column("note", value)],
-        "said": [
+        "answers": [
             _key("record_id", number),
             _key("output", name),
             sa.Column("status", sa.CHAR(1), nullable=False),

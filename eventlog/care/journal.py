@@ -140,7 +140,7 @@ class CaredJournal(Journal):
         if memory.any_parked:
             parked = self.ask(connection, "parked_elsewhere", output=NOBODY, ids=ids)
             known |= Stretches.of(int(number) for (number,) in parked)
-        if memory.any_said:
+        if memory.any_answers:
             known = rows  # few are ever said of, and those that are belong to rows of the journal
         if known:
             self._leave(connection, memory, known)
@@ -220,13 +220,13 @@ class CaredJournal(Journal):
             # Others may have got rows while this one still had them ahead.
             over = Stretches.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])
             memory.planned.pop(name, None)
-            for query in ("planned_forget", "parked_forget", "said_forget", "association_forget"):
+            for query in ("planned_forget", "parked_forget", "answer_forget", "association_forget"):
                 self._tell(connection, query, [{"output": name}])
             if len(memory.outputs) > 1:
                 # It counts among the outputs until its rows are settled.
                 memory.outputs[name] = replace(row, position=memory.last_batch)
                 self._settle(connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note))
-                self._tell(connection, "said_forget", [{"output": name}])
+                self._tell(connection, "answer_forget", [{"output": name}])
             self._tell(connection, "output_forget", [{"name": name}])
             del memory.outputs[name]
             self._drop_passed(connection, memory)

@@ -78,8 +78,8 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
         batches=batches,
         planned=ask("planned_all"),
         parked=[(str(output), int(rows), int(first)) for output, rows, first in ask("parked_outputs")],
-        said=[(str(output), int(rows), int(first)) for output, rows, first in ask("said_outputs")],
-        words=[(str(status), str(reason), int(first)) for status, reason, first in ask("said_words")],
+        said=[(str(output), int(rows), int(first)) for output, rows, first in ask("answer_outputs")],
+        words=[(str(status), str(reason), int(first)) for status, reason, first in ask("answer_words")],
         parked_settled=[(str(output), int(first), int(rows)) for output, first, rows in ask("parked_settled")],
         held_settled=ask("hold_settled")[0],
         settled=settled,
@@ -106,7 +106,7 @@ def _unreadable(reading: JournalReading) -> Iterator[Damage]:
     for status, reason, first in reading.words:
         if status not in set(Status) or reason not in set(Reason):
             yield Damage(
-                said=f"{reading.tables['said']} says of row {first} that it ends as {status!r} with the reason"
+                said=f"{reading.tables['answers']} says of row {first} that it ends as {status!r} with the reason"
                 f" {reason!r}, which no publisher writes.",
                 mend="Set status and reason to what another row has, or delete the row there.",
             )
@@ -144,12 +144,12 @@ def _outputs(reading: JournalReading) -> Iterator[Damage]:
                 f" {plan or 'none'} was its last one.",
                 mend=f"Stop the publisher and set the column plan of {name} to {other}, or restore both tables.",
             )
-    places = {"planned": {str(row[0]): 0 for row in reading.planned}, "parked": {}, "said": {}}
+    places = {"planned": {str(row[0]): 0 for row in reading.planned}, "parked": {}, "answers": {}}
     places["parked"] |= {output: rows for output, rows, _ in reading.parked}
-    places["said"] |= {output: rows for output, rows, _ in reading.said}
+    places["answers"] |= {output: rows for output, rows, _ in reading.said}
     for hole, outputs in places.items():
         for name in sorted(outputs.keys() - known.keys()):
-            if hole == "said" and (name == "-" or name.startswith("convert ")):
+            if hole == "answers" and (name == "-" or name.startswith("convert ")):
                 # How rows had ended that are sent again; or a conversion has written it, and is over.
                 # The output that lacks these rows will end them.
                 continue

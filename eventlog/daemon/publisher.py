@@ -244,7 +244,7 @@ class Publisher:
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 if not had_lock:
-                    self.journal.info("seat_taken", post=self.post.name)
+                    self.journal.info("lock_taken", post=self.post.name)
                 if self.vitals.reading().state != "failing":
                     self.vitals.now("publishing")
                 self._begin()
@@ -448,7 +448,7 @@ class Publisher:
     def _wait_out(self, error: MachineError) -> None:
         """Wait after an error that may pass, longer each time; raise any other."""
         if isinstance(error, OccupiedError):
-            self.journal.warning("seat_lost", post=self.post.name)
+            self.journal.warning("lock_lost", post=self.post.name)
             self._let_go()
             return
         if not error.may_pass:

@@ -140,7 +140,7 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
     parked = _read_parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
     run = {"first": record, "last": record}
     answers: dict[str, tuple[str, str, str | None]] = {}
-    for _, output, status, reason, note in log.rows(connection, log.query("said_read"), run):
+    for _, output, status, reason, note in log.rows(connection, log.query("answer_read"), run):
         answers[str(output)] = (str(status), str(reason), note)
     sealed = bool(parked or answers) or record in memory.taken
     stages: list[RowStage] = []

@@ -147,7 +147,7 @@ def finish_plainly(
         return None
     if done.told is not None or done.has is not None or settings.delete_from_log:
         return None
-    if memory.outputs.keys() != {name} or memory.any_said or memory.batches:
+    if memory.outputs.keys() != {name} or memory.any_answers or memory.batches:
         return None
     [sent] = done.planned
     records = sent.records

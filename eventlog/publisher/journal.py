@@ -70,7 +70,7 @@ class Journal(JournalWriter):
                 if former is None:
                     self._add(connection, memory, name)
                 else:
-                    for query in ("output", "planned", "parked", "said", "association"):
+                    for query in ("output", "planned", "parked", "answer", "association"):
                         self._tell(connection, f"{query}_rename", [{"name": name, "former": former}])
                     memory.outputs[name] = replace(memory.outputs.pop(former), name=name)
                     if former in memory.planned:
@@ -314,9 +314,9 @@ class Journal(JournalWriter):
             lacking |= self.numbers(connection, "parked_of_output", output=name)
             known = memory.taken | self.numbers(connection, "parked_among", ids=ids)
             lost = (waiting & known) - lacking
-            self._tell(connection, "said_again", [{"output": name, **run} for run in runs])
-            self._tell(connection, "said_before", runs)
-            memory.any_said = True
+            self._tell(connection, "answer_again", [{"output": name, **run} for run in runs])
+            self._tell(connection, "answer_before", runs)
+            memory.any_answers = True
             for query in ("requeue_run", "forget_run"):
                 self._tell(connection, query, [{**run, **PROCESSED_LETTERS} for run in runs])
             lost |= self.numbers(connection, "still_waiting", ids=ids) - waiting

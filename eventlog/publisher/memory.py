@@ -69,7 +69,7 @@ class Memory(Struct, kw_only=True):
     Letters that somebody else gives by SQL are seen a moment later: see `JournalReader.memory_of`.
     """
     any_parked: bool
-    any_said: bool
+    any_answers: bool
     any_held: bool
     converted: Stretches = Stretches()
     """Batches that a conversion has done for every output but those that have them ahead."""
@@ -208,6 +208,6 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         last_parked=EVER if last is None else int(last),
         seen_kept=len(numbers),
         any_parked=bool(waiting),
-        any_said=log.rows(connection, log.query("said_any"))[0][0] is not None,
+        any_answers=log.rows(connection, log.query("answer_any"))[0][0] is not None,
         any_held=log.rows(connection, log.query("hold_any"))[0][0] is not None,
     )

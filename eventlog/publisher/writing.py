@@ -153,7 +153,7 @@ class JournalWriter(JournalAtOnce):
         """Remove rows from all tables: later ones with their numbers are new rows."""
         runs = [{"first": first, "last": last} for first, last in gone.parts]
         self._tell(connection, "parked_drop_run", runs)
-        self._tell(connection, "said_drop", runs)
+        self._tell(connection, "answer_drop", runs)
         for number, batch in memory.batches.items():
             if batch.records.meets(gone):
                 left = batch.records - gone
@@ -222,12 +222,12 @@ class JournalWriter(JournalAtOnce):
             if others := over - final:
                 kept = {number: outcome for number, outcome in outcomes.items() if number in others}
                 for output in speaks_for or (name,):
-                    self._keep_said(connection, memory, output, kept)
+                    self._keep_answers(connection, memory, output, kept)
             answers = {number: [outcome] for number, outcome in outcomes.items() if number in final}
         if not final:
             return Settled()
-        if memory.any_said:
-            self._add_said(connection, memory, final, answers)
+        if memory.any_answers:
+            self._add_answers(connection, memory, final, answers)
         ended: dict[int, Outcome] = {}
         for number, several in answers.items():
             # What a conversion has published was not left out, whatever other outputs said.
@@ -253,24 +253,24 @@ class JournalWriter(JournalAtOnce):
         if memory.last_processed is not None:
             memory.last_processed = max(memory.last_processed, rows.parts[-1][1])
 
-    def _keep_said(self, connection: Connection, memory: Memory, name: str, outcomes: Mapping[int, Outcome]) -> None:
+    def _keep_answers(self, connection: Connection, memory: Memory, name: str, outcomes: Mapping[int, Outcome]) -> None:
         kept: list[dict[str, Any]] = []
         for number, outcome in outcomes.items():
             if outcome.reason is not Reason.PUBLISHED or outcome.note:
                 row = {"record_id": number, "output": name, "note": note_of(outcome)}
                 kept.append(row | {"status": outcome.status.value, "reason": outcome.reason.value})
-        self._tell(connection, "said_make", kept)
-        memory.any_said = memory.any_said or bool(kept)
+        self._tell(connection, "answer_make", kept)
+        memory.any_answers = memory.any_answers or bool(kept)
 
-    def _add_said(
+    def _add_answers(
         self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, list[Outcome]]
     ) -> None:
         """Add other outputs' answers for these rows, and forget them."""
         for first, last in final.parts:
-            answered = self.ask(connection, "said_read", first=first, last=last)
+            answered = self.ask(connection, "answer_read", first=first, last=last)
             for number, _, status, reason, note in answered:
                 outcome = outcome_of(int(number), status, reason, note)
                 answers.setdefault(int(number), []).append(outcome)
             if answered:
-                self._tell(connection, "said_drop", [{"first": first, "last": last}])
-        memory.any_said = self.ask(connection, "said_any")[0][0] is not None
+                self._tell(connection, "answer_drop", [{"first": first, "last": last}])
+        memory.any_answers = self.ask(connection, "answer_any")[0][0] is not None

@@ -123,7 +123,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
         """Return the tables of the journal, by the names in queries."""
         # A table is called after one of its rows, a query's hole after all of them.
         endings = {"batches": "batch", "outputs": "output", "planned": "planned"}
-        endings |= {"parked": "parked", "holds": "hold", "said": "said", "associations": "association"}
+        endings |= {"parked": "parked", "holds": "hold", "answers": "answer", "associations": "association"}
         return {hole: self._beside(f"_{ending}") for hole, ending in endings.items()}
 
     @property

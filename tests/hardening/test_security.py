@@ -177,7 +177,7 @@ def test_a_table_cannot_choose_a_topic_that_no_topic_can_be_called(name: str) ->
         topic_of(Table(name=name, columns=USR.columns), MessageSettings(topic="{table}"))
 
 
-FORGERY = "x\n2026-01-01T00:00:00Z [info] seat_taken post=forged\r\x1b[2J\x1b]0;owned\x07\u2028\x85"
+FORGERY = "x\n2026-01-01T00:00:00Z [info] lock_taken post=forged\r\x1b[2J\x1b]0;owned\x07\u2028\x85"
 
 
 @pytest.mark.parametrize("style", ["json", "console"])

@@ -122,7 +122,7 @@ def owed(log: LogTable, name: str) -> int:
 
 def left_at_rest(log: LogTable) -> list[str]:
     """What the journal keeps of rows and deliveries; nothing once all is over."""
-    tables = ("batch", "planned", "parked", "hold", "said")
+    tables = ("batch", "planned", "parked", "hold", "answer")
     return [table for table in tables if log.ask(f"SELECT 1 FROM {log.names.whole}_{table}")]
 
 

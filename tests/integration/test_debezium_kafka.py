@@ -100,7 +100,7 @@ def test_the_transaction_topic_counts_what_is_there_however_batches_cut_and_publ
     begun = counted_rightly(said(topic), {table: said(f"{topic}.{table}") for table in KEYS})
     assert len(begun) > 10
     with postgresql.connect() as connection:
-        told_left = connection.exec_driver_sql("SELECT told FROM event_log_output").scalars()
+        told_left = connection.exec_driver_sql("SELECT transactions FROM event_log_output").scalars()
         assert not any(told_left)
         ids = connection.exec_driver_sql(
             "SELECT DISTINCT eventlog_transaction::text FROM event_log",

@@ -243,7 +243,7 @@ def test_it_publishes_what_comes_and_ends_when_it_is_told_to(log: LogTable, tmp_
         log.write(2, key="idu=2")
         until(settled(log, 2), "the row that came")
         assert process.stop() == 0
-        assert process.actions() == ["started", "seat_taken", "published", "published", "stopped"]
+        assert process.actions() == ["started", "lock_taken", "published", "published", "stopped"]
         assert process.journal[-1]["exit_code"] == 0
         assert process.journal[2].items() >= {"rows": 1, "changes": 1, "documents": 1, "statuses": {"S": 1}}.items()
     assert list(published(tmp_path / "out").values()) == [["1"], ["2"]]
@@ -276,11 +276,11 @@ def test_it_reads_its_configuration_again_and_keeps_the_former_when_it_must(log:
     heart = "[publisher]\nheartbeat_interval = 0.01\n"
     file.write_text("")
     with Process(log.engine, tmp_path / "out", "--config", str(file)) as process:
-        process.wait_for("seat_taken")
+        process.wait_for("lock_taken")
         file.write_text("[publisher]\npoling_interval = 3\n")
         process.tell(signal.SIGHUP)
         assert "polling_interval" in process.wait_for("reload_failed")["error"]
-        process.wait_for("seat_taken", 2)
+        process.wait_for("lock_taken", 2)
         file.write_text(heart)
         process.tell(signal.SIGHUP)
         process.wait_for("reloaded")

@@ -183,7 +183,7 @@ def test_a_mark_that_nobody_renews_is_free_whatever_the_clock_says(
 def test_after_a_crash_the_next_one_on_this_machine_does_not_wait_for_the_lease(engine: Engine, tmp_path: Path) -> None:
     log = site(engine)
     with Process(engine, tmp_path / "out", lease=3000.0) as first:
-        first.wait_for("seat_taken")
+        first.wait_for("lock_taken")
         first.tell(signal.SIGKILL)
         first.end()
         log.write(1)
@@ -204,7 +204,7 @@ class Robbed(FileSink):
         return super().commit(plan, documents)
 
 
-def test_one_who_has_lost_the_seat_settles_nothing_and_takes_no_more(log: LogTable, tmp_path: Path) -> None:
+def test_one_who_has_lost_the_lock_settles_nothing_and_takes_no_more(log: LogTable, tmp_path: Path) -> None:
     log.write_all([1, 2])
     outputs = [Output(format=XdsFormat(), sink=Robbed(log, tmp_path))]
     with Publisher(config_of(log.engine, tmp_path / "out"), outputs=outputs) as publisher:

@@ -82,11 +82,11 @@ def comes_back(log: LogTable, first: Process, second: Publisher) -> None:
     """Whoever was frozen finds that it has lost the lock, stands by, and takes over when it is its turn."""
     first.tell(signal.SIGCONT)
     first.wait_for("standing_by")
-    until(lambda: second.post.taken or first.actions().count("seat_taken") > 1, "one of them has the lock")
+    until(lambda: second.post.taken or first.actions().count("lock_taken") > 1, "one of them has the lock")
     second.stop()
     until(lambda: second.vitals.reading().state == "stopping", "the second one ends")
     second.close()
-    first.wait_for("seat_taken", 2)
+    first.wait_for("lock_taken", 2)
     log.write(2, key="idu=2")
     until(settled(log, 2), "the first one publishes again")
     assert first.stop() == 0
@@ -103,7 +103,7 @@ def test_a_second_publisher_waits_and_takes_over(postgresql: Engine, tmp_path: P
             first.stop()
             until(lambda: first.vitals.reading().state == "stopping", "the first one ends")
             first.close()
-            second.wait_for("seat_taken")
+            second.wait_for("lock_taken")
             log.write(2, key="idu=2")
             until(settled(log, 2), "the second one publishes")
             assert second.stop() == 0
@@ -113,7 +113,7 @@ def test_a_second_publisher_waits_and_takes_over(postgresql: Engine, tmp_path: P
 def test_a_standby_takes_over_within_seconds_from_one_that_was_killed(sqlite: Engine, tmp_path: Path) -> None:
     log, out = site(sqlite), tmp_path / "out"
     with Process(sqlite, out) as first:
-        first.wait_for("seat_taken")
+        first.wait_for("lock_taken")
         with standby(sqlite, out, lease=30.0):
             first.tell(signal.SIGKILL)
             first.end()
@@ -127,7 +127,7 @@ def test_a_standby_takes_over_within_seconds_from_one_that_was_killed(sqlite: En
 def test_who_is_frozen_between_two_batches_is_replaced(mariadb: Engine, tmp_path: Path) -> None:
     log, out = site(mariadb), tmp_path / "out"
     with Process(mariadb, out, lease=LEASE, polling_interval=1) as first:
-        first.wait_for("seat_taken")
+        first.wait_for("lock_taken")
         with standby(mariadb, out) as second:
             first.tell(signal.SIGSTOP)
             until(lambda: state_of(first) == "T", "the first one is frozen")
@@ -144,7 +144,7 @@ def test_who_is_frozen_inside_a_transaction_is_replaced(
     engine: Engine = request.getfixturevalue(server)
     log, out = site(engine), tmp_path / "out"
     with Process(engine, out, program=FREEZING, lease=LEASE, polling_interval=1) as first:
-        first.wait_for("seat_taken")
+        first.wait_for("lock_taken")
         with standby(engine, out) as second:
             log.write(1)
             until(lambda: state_of(first) == "T", "the first one is frozen")
@@ -158,7 +158,7 @@ def test_a_database_file_that_a_frozen_process_has_locked_is_told_as_that(sqlite
     config = config_of(sqlite, out, lease=LEASE)
     config = replace(config, source=replace(config.source, lock_timeout=0.5))
     with Process(sqlite, out, program=FREEZING, lease=LEASE) as first:
-        first.wait_for("seat_taken")
+        first.wait_for("lock_taken")
         log.write(1)
         until(lambda: state_of(first) == "T", "the first one is frozen inside a transaction")
         with in_thread(Publisher(config)) as second:
@@ -173,7 +173,7 @@ def test_who_is_cut_off_from_the_database_is_replaced(postgresql: Engine, tmp_pa
     with Proxy(str(url.host), int(url.port or 0)) as proxy:
         behind = create_engine(url.set(port=proxy.port))
         with Process(behind, out, lease=LEASE, polling_interval=1) as first:
-            first.wait_for("seat_taken")
+            first.wait_for("lock_taken")
             with standby(postgresql, out) as second:
                 proxy.delay = 3600.0
                 log.write(1)

@@ -40,7 +40,7 @@ OWN = {
     "event_log_planned": "route",
     "event_log_parked": "note",
     "event_log_hold": "note",
-    "event_log_said": "note",
+    "event_log_answer": "note",
     "event_log_association": "awaiting",
 }
 """The tables that are nobody's but the publisher's, each with a column."""

@@ -73,10 +73,10 @@ FAULTS = [
     # letters and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
     JournalFault("left out by one is left out by all", LETTERS, "if len(without) != outputs:", "if not without:"),
-    JournalFault("what was said is not kept for others", WRITING, '"said_make", kept)', '"said_make", [])'),
-    JournalFault("what others said is not asked", WRITING, "        if memory.any_said:\n", "        if False:\n"),
+    JournalFault("what was said is not kept for others", WRITING, '"answer_make", kept)', '"answer_make", [])'),
+    JournalFault("what others said is not asked", WRITING, "        if memory.any_answers:\n", "        if False:\n"),
     JournalFault(
-        "what was said stays when rows leave", WRITING, '        self._tell(connection, "said_drop", runs)\n', ""
+        "what was said stays when rows leave", WRITING, '        self._tell(connection, "answer_drop", runs)\n', ""
     ),
     JournalFault("settled although another output has it ahead", WRITING, "if number > row.position:", "if False:"),
     JournalFault("settled although planned", WRITING, "                final -= planned\n", "                pass\n"),

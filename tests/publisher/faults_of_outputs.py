@@ -39,8 +39,8 @@ OF_OUTPUTS = [
     JournalFault(
         "a forgotten output keeps its rows",
         CARE,
-        'for query in ("planned_forget", "parked_forget", "said_forget", "association_forget"):',
-        'for query in ("planned_forget", "said_forget", "association_forget"):',
+        'for query in ("planned_forget", "parked_forget", "answer_forget", "association_forget"):',
+        'for query in ("planned_forget", "answer_forget", "association_forget"):',
     ),
     JournalFault("the lock is taken with any configuration", "publisher/places.py", "if not missing:", "if True:"),
     JournalFault(

@@ -62,7 +62,7 @@ OF_RESTORED = [
     JournalFault(
         "how a row ended for others is forgotten when it is sent again",
         JOURNAL,
-        '            self._tell(connection, "said_before", runs)\n',
+        '            self._tell(connection, "answer_before", runs)\n',
         "",
     ),
     JournalFault(

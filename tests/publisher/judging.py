@@ -154,7 +154,7 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
 
 def waits(world: World) -> tuple[str, list[tuple[Any, ...]]] | None:
     """What is not at rest yet, and in which table."""
-    for table in ("batch", "planned", "parked", "hold", "said"):
+    for table in ("batch", "planned", "parked", "hold", "answer"):
         rows = world.ask(f"SELECT * FROM event_log_{table}")
         if rows:
             return table, rows[:3]

@@ -96,7 +96,7 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
     """One history on an empty log."""
     _running.clear()
     with engine.begin() as connection:
-        for table in ("", "_batch", "_output", "_planned", "_parked", "_hold", "_said", "_outcome", "_mark"):
+        for table in ("", "_batch", "_output", "_planned", "_parked", "_hold", "_answer", "_outcome", "_mark"):
             connection.execute(text(f"DELETE FROM event_log{table}"))
         connection.execute(text("INSERT INTO event_log_mark (name, value) VALUES ('holding', 'x')"))
     world = World(seed, engine)

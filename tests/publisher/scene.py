@@ -29,7 +29,7 @@ from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
 
-TABLES = ("batch", "planned", "parked", "said", "hold")
+TABLES = ("batch", "planned", "parked", "answer", "hold")
 
 
 class ToldReceiver:

@@ -135,7 +135,7 @@ def _sealed(world: World) -> Stretches:
 def _in_hand(world: World) -> set[int]:
     """Numbers of which the journal or a publisher speaks."""
     found = set[int](world.held)
-    for table in ("parked", "hold", "said"):
+    for table in ("parked", "hold", "answer"):
         found.update(record for (record,) in world.ask(f"SELECT record_id FROM event_log_{table}"))
     for table in ("batch", "planned"):
         for (records,) in world.ask(f"SELECT records FROM event_log_{table}"):

@@ -28,7 +28,7 @@ from eventlog.xds.write import XdsFormat
 from tests.publisher.scene import Scene, ToldReceiver
 
 TOKEN = re.compile(r"-[0-9a-f]{8}(?=[-=])")
-TABLES = ("event_log_output", "event_log_planned", "event_log_outcome", "event_log_said", "event_log_parked")
+TABLES = ("event_log_output", "event_log_planned", "event_log_outcome", "event_log_answer", "event_log_parked")
 
 enter = JournalAtOnce._enter_at_once
 

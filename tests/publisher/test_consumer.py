@@ -124,7 +124,7 @@ def test_killed_after_any_transaction_it_goes_on_where_it_was(table: LogTable, t
     assert set(table.statuses().values()) == {"S"}
     assert told(tmp_path) == sorted(map(str, range(1, ROWS + 1)))
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
-    for name in ("batch", "planned", "parked", "said"):
+    for name in ("batch", "planned", "parked", "answer"):
         assert table.ask(f"SELECT * FROM event_log_{name}") == []
 
 

@@ -41,7 +41,7 @@ def test_a_journal_at_work_has_no_fault(engine: Engine, askable: bool) -> None:
 UNREADABLE = {
     "records of batch ": "UPDATE event_log_batch SET records = '[[6,10'",
     "a range of rows is from 10 to 6": "UPDATE event_log_batch SET records = '[[10,6]]'",
-    "output.told of two": "UPDATE event_log_output SET told = '[]' WHERE name = 'two'",
+    "output.transactions of two": "UPDATE event_log_output SET transactions = '[]' WHERE name = 'two'",
     "records of plan 0": "UPDATE event_log_planned SET records = '7'",
     "details of plan 0": "UPDATE event_log_planned SET details = 'what?'",
     "objects of plan 0": "UPDATE event_log_planned SET objects = '7'",
@@ -113,12 +113,12 @@ def test_a_plan_that_is_not_the_last_one_of_its_output(engine: Engine) -> None:
 def test_a_letter_that_nobody_writes(engine: Engine) -> None:
     scene = scene_at_work(engine)
     scene.table.run(
-        "INSERT INTO event_log_said (record_id, output, status, reason) VALUES (7, 'one', 'Q', 'published')"
+        "INSERT INTO event_log_answer (record_id, output, status, reason) VALUES (7, 'one', 'Q', 'published')"
     )
     [one] = found(scene)
-    assert one.said.startswith("event_log_said says of row 7 that it ends as 'Q' with the reason 'published'")
+    assert one.said.startswith("event_log_answer says of row 7 that it ends as 'Q' with the reason 'published'")
     scene.table.run(
-        "INSERT INTO event_log_said (record_id, output, status, reason)"
+        "INSERT INTO event_log_answer (record_id, output, status, reason)"
         " SELECT record_id, 'one', 'Q', 'published' FROM event_log WHERE record_id <> 7"
     )
     scene.receivers["two"].away = False
@@ -136,7 +136,7 @@ def test_check_tells_of_faults_and_of_outputs_that_are_no_more(engine: Engine) -
     [_, gone] = journal_points(engine, scene.log.names, Config(source=source, output=both[:1]))
     assert (gone.level, gone.exit_code) == (PointLevel.FAILURE, 78)
     assert "has a place for two, and this configuration has one alone" in gone.said
-    scene.table.run("UPDATE event_log_output SET told = 'x' WHERE name = 'one'")
+    scene.table.run("UPDATE event_log_output SET transactions = 'x' WHERE name = 'one'")
     levels = [point.level for point in journal_points(engine, scene.log.names, Config(source=source, output=both))]
     assert levels == [PointLevel.FAILURE]
 

@@ -130,7 +130,7 @@ def test_an_empty_text_that_is_kept_is_found(sqlite: Engine) -> None:
     mark = {"name": "a", "value": ""}
     with keeping_noted(sqlite) as kept, sqlite.begin() as connection:
         connection.execute(text("INSERT INTO event_log_mark (name, value) VALUES (:name, :value)"), mark)
-        connection.execute(text("UPDATE event_log_output SET told = ''"))
+        connection.execute(text("UPDATE event_log_output SET transactions = ''"))
         connection.execute(text("UPDATE event_log SET new_value = ''"))  # a row is what its writer says
     assert [what for what, _ in kept] == ["event_log_mark", "event_log_output"]
 

@@ -220,7 +220,7 @@ def test_what_nobody_else_got_of_a_forgotten_output_is_a_warning(engine: Engine)
     pause(scene.log, "two", BOTH, by="ann")
     scene.write(1, 3)
     scene.publish()
-    filtered = "INSERT INTO event_log_said (record_id, output, status, reason) VALUES (2, 'one', 'S', 'filtered')"
+    filtered = "INSERT INTO event_log_answer (record_id, output, status, reason) VALUES (2, 'one', 'S', 'filtered')"
     scene.table.run(filtered)
     forget(scene.log, "two", ["one"], by="ann")
     assert {number: status for number, (status, _) in letters(scene).items()} == {1: "S", 2: "W", 3: "S"}

@@ -162,7 +162,7 @@ class StreamPublisher:
 
     def left(self) -> dict[str, int]:
         """Count the rows in tables expected to be empty at rest."""
-        tables = ("", "_batch", "_planned", "_parked", "_said", "_hold")
+        tables = ("", "_batch", "_planned", "_parked", "_answer", "_hold")
         with self.engine.connect() as connection:
             counts = {
                 table: connection.exec_driver_sql(f"SELECT count(*) FROM event_log{table}").scalar_one()

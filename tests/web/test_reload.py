@@ -112,7 +112,7 @@ def test_the_page_of_a_publisher_follows_its_signal(sqlite: Engine, tmp_path: Pa
     start = ("--config", str(file), "--http", "127.0.0.1:0")
     with Process(log.engine, tmp_path / "unused", *start, out=False) as process:
         port = process.wait_for("watched_at")["port"]
-        process.wait_for("seat_taken")
+        process.wait_for("lock_taken")
         assert "/former</bdi>" in asked(port)
         assert "eventlog_state" in asked(port, "/metrics")
         until(lambda: ">publishing</span></dd>" in asked(port), "it publishes")

@@ -105,7 +105,8 @@ WITH held AS MATERIALIZED (SELECT value FROM /* marks */event_log_mark WHERE nam
               FROM noted),
      moved AS (UPDATE /* outputs */event_log_output AS kept
                SET position = CAST(:position AS bigint), plans = CAST(:plans AS bigint), plan = CAST(:plan AS text),
-                   has = CAST(:has AS text), told = CAST(:told AS text), warning = CAST(:warning AS text),
+                   target_plan = CAST(:target_plan AS text), transactions = CAST(:transactions AS text),
+                   warning = CAST(:warning AS text),
                    recent = CAST(:recent AS text), restored = CAST(:restored AS bigint)
                FROM noted WHERE kept.name = CAST(:output AS text))
 SELECT 1 FROM noted;

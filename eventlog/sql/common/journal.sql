@@ -24,7 +24,7 @@ UPDATE /* batches */event_log_batch SET records = :records WHERE id = :id;
 DELETE FROM /* batches */event_log_batch WHERE id = :id;
 
 -- outputs_read: every output
-SELECT name, position, plans, plan, has, paused, told, warning, recent, restored FROM /* outputs */event_log_output
+SELECT name, position, plans, plan, target_plan, paused, transactions, warning, recent, restored FROM /* outputs */event_log_output
 ORDER BY name;
 
 -- output_make: a new output
@@ -32,7 +32,8 @@ INSERT INTO /* outputs */event_log_output (name, position, plans) VALUES (:name,
 
 -- output_move: how far an output is
 UPDATE /* outputs */event_log_output
-SET position = :position, plans = :plans, plan = :plan, has = :has, told = :told, warning = :warning, recent = :recent,
+SET position = :position, plans = :plans, plan = :plan, target_plan = :target_plan, transactions = :transactions,
+    warning = :warning, recent = :recent,
     restored = :restored
 WHERE name = :name;
 
@@ -51,8 +52,8 @@ UPDATE /* planned */event_log_planned SET output = :name WHERE output = :former;
 -- parked_rename: and its rows that wait
 UPDATE /* parked */event_log_parked SET output = :name WHERE output = :former;
 
--- said_rename: and what it said
-UPDATE /* said */event_log_said SET output = :name WHERE output = :former;
+-- answer_rename: and its answers
+UPDATE /* answers */event_log_answer SET output = :name WHERE output = :former;
 
 -- planned_records: the rows that may be on their way
 SELECT output, plan, place, records FROM /* planned */event_log_planned;
@@ -193,33 +194,33 @@ DELETE FROM /* holds */event_log_hold AS kept WHERE NOT EXISTS (
     SELECT 1 FROM /* log */event_log AS entry
     WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
 
--- said_read: what outputs have said of rows that others do not have yet
-SELECT record_id, output, status, reason, note FROM /* said */event_log_said
+-- answer_read: outputs' answers about rows that others do not have yet
+SELECT record_id, output, status, reason, note FROM /* answers */event_log_answer
 WHERE record_id BETWEEN :first AND :last;
 
--- said_make: keeps what an output has said of a row
-INSERT INTO /* said */event_log_said (record_id, output, status, reason, note)
+-- answer_make: an output's answer about a row
+INSERT INTO /* answers */event_log_answer (record_id, output, status, reason, note)
 VALUES (:record_id, :output, :status, :reason, :note);
 
--- said_before: keeps how rows had ended that are sent again: an error or a warning counts beside what is answered now
-INSERT INTO /* said */event_log_said (record_id, output, status, reason, note)
+-- answer_before: keeps how rows had ended that are sent again: an error or a warning counts beside what is answered now
+INSERT INTO /* answers */event_log_answer (record_id, output, status, reason, note)
 SELECT kept.record_id, '-', kept.status, kept.reason, kept.note FROM /* outcomes */event_log_outcome kept
 WHERE kept.record_id BETWEEN :first AND :last AND kept.status IN ('W', 'E')
   AND EXISTS (SELECT 1 FROM /* log */event_log entry
               WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = kept.status)
-  AND NOT EXISTS (SELECT 1 FROM /* said */event_log_said said WHERE said.record_id = kept.record_id AND said.output = '-');
+  AND NOT EXISTS (SELECT 1 FROM /* answers */event_log_answer answer WHERE answer.record_id = kept.record_id AND answer.output = '-');
 
--- said_again: forgets what an output has said of rows that are sent to it again
-DELETE FROM /* said */event_log_said WHERE output = :output AND record_id BETWEEN :first AND :last;
+-- answer_again: forgets answers about rows that are sent to the output again
+DELETE FROM /* answers */event_log_answer WHERE output = :output AND record_id BETWEEN :first AND :last;
 
--- said_drop: forgets it, for the row has its letter or is gone
-DELETE FROM /* said */event_log_said WHERE record_id BETWEEN :first AND :last;
+-- answer_drop: forgets answers about rows that have their status or are gone
+DELETE FROM /* answers */event_log_answer WHERE record_id BETWEEN :first AND :last;
 
--- said_forget: what was said by an output that is gone
-DELETE FROM /* said */event_log_said WHERE output = :output;
+-- answer_forget: the answers of an output that is gone
+DELETE FROM /* answers */event_log_answer WHERE output = :output;
 
--- said_any: whether anything is kept
-SELECT MIN(record_id) FROM /* said */event_log_said;
+-- answer_any: whether any answer is kept
+SELECT MIN(record_id) FROM /* answers */event_log_answer;
 
 -- parked_due: objects whose turn it is, with the row that lets them go. In the order of the index: in that of the
 -- numbers a million rows without a time would be looked at.

@@ -111,11 +111,11 @@ FROM /* planned */event_log_planned ORDER BY output, plan, place;
 -- parked_outputs: the outputs for which rows wait
 SELECT output, COUNT(*), MIN(record_id) FROM /* parked */event_log_parked GROUP BY output;
 
--- said_outputs: the outputs of which is kept what they said
-SELECT output, COUNT(*), MIN(record_id) FROM /* said */event_log_said GROUP BY output;
+-- answer_outputs: the outputs whose answers are kept
+SELECT output, COUNT(*), MIN(record_id) FROM /* answers */event_log_answer GROUP BY output;
 
--- said_words: what was said, without the rows
-SELECT status, reason, MIN(record_id) FROM /* said */event_log_said GROUP BY status, reason;
+-- answer_words: the answers, without the rows
+SELECT status, reason, MIN(record_id) FROM /* answers */event_log_answer GROUP BY status, reason;
 
 -- waiting_last: the highest number of a row that waits
 SELECT MAX(/* record_id */record_id) FROM /* log */event_log WHERE /* status */status = 'N';

@@ -448,7 +448,7 @@ def waiting(engine: Engine) -> int:
 def left_in_journal(engine: Engine) -> Iterator[Finding]:
     """What the journal must not have at rest, and records that say other than the letters."""
     with engine.connect() as connection:
-        for table in ("batch", "planned", "parked", "said", "hold"):
+        for table in ("batch", "planned", "parked", "answer", "hold"):
             if rows := connection.execute(text(f"SELECT * FROM event_log_{table}")).all():
                 yield Finding(what=f"left in event_log_{table}", why=f"{len(rows)}, {rows[0]} first")
         records = text(

@@ -38,7 +38,7 @@ LOG_TABLES: Final = {
     "event_log_planned": "Documents that the publisher has made and not yet sent.",
     "event_log_parked": "Rows that wait for a retry.",
     "event_log_hold": "Rows that somebody held, with a note for people.",
-    "event_log_said": "What each output answered.",
+    "event_log_answer": "What each output answered.",
     "event_log_association": "What the receiver calls each object: data, sent back to that receiver alone.",
     "event_log_seen": "What the publisher saw of tables: names and types alone, and never in place of what the log's owner entered.",
 }
