@@ -25,7 +25,7 @@ BEHIND = {"postgresql": (TRANSACTION, "eventlog_context")}
 """Columns that a log of one's own has behind the ten; elsewhere it has the last one."""
 COMPANIONS = (
     *("setup", "tracked", "trigger", "relation", "column", "outcome", "mark", "schema", "seen", "version"),
-    *("batch", "output", "planned", "parked", "hold", "said", "association"),
+    *("batch", "output", "planned", "parked", "hold", "answer", "association"),
 )
 
 

@@ -25,8 +25,8 @@ DEATH_SIGNAL: Final = 1
 WRITERS_BYTE: Final = 120
 """The byte of an SQLite file's `-shm` that whoever writes has locked, where there is a write-ahead log."""
 
-TAKEN: Final = frozenset({"lock_taken", "lock_taken"})
-NOT_TAKEN: Final = frozenset({"standing_by", "lock_lost", "lock_lost", "stopped"})
+TAKEN: Final = frozenset({"lock_taken"})
+NOT_TAKEN: Final = frozenset({"standing_by", "lock_lost", "stopped"})
 _numbers = count(1)
 
 

@@ -49,7 +49,7 @@ class Team:
         while len(self.members) < size:
             self.members.append(self._start(self._config(f"eventlog{len(self.members)}")))
         for member in self.members:
-            known = {"lock_taken", "lock_taken", "standing_by"}
+            known = {"lock_taken", "standing_by"}
             ready = within(lambda: not member.alive or known & {str(one["action"]) for one in member.journal})  # noqa: B023  # used at once
             assert ready, f"{member.name} neither publishes nor stands by: {member.said}"
 
