@@ -44,7 +44,7 @@ HOLDS_ALONE: Final = Memory(
     last_parked=EVER,
     last_noted=EVER,
     any_parked=False,
-    any_said=False,
+    any_answers=False,
     any_held=True,
 )
 """What is known of a journal by who marks nothing: that rows are held."""

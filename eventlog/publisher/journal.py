@@ -125,8 +125,8 @@ class Journal(JournalWriter):
             # Somebody may have given them up for another output: now they are new.
             if memory.any_parked:
                 self._tell(connection, "parked_drop_run", runs)
-            if memory.any_said:
-                self._tell(connection, "said_drop", runs)
+            if memory.any_answers:
+                self._tell(connection, "answer_drop", runs)
             self._tell(connection, "batch_drop", [{"id": number}])
         for other in list(memory.outputs.values()):
             if row.position < other.position <= row.plans:
