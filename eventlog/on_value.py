@@ -6,8 +6,8 @@ nothing is removed that nobody has removed. Or the nearest value that the format
 instead, or the object is refused. A former value refuses nothing: it is left out, of an object that
 goes too. Where the change that brought it was refused, the receiver lacks all that this change
 brought: everything that the next one says takes the place of what the receiver has, and a publisher
-reads back what that one does not say. Looked at only
-after a format has failed with a change, so that all others cost nothing more.
+reads back what that one does not say; also of a change that shows no former values, which may be such a
+correction. Looked at only after a format has failed with a change, so that all others cost nothing more.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from eventlog.core.registry import format_named, source_named, steps_plugin, str
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
-from eventlog.core.seams import Format
+from eventlog.core.seams import Format, on_value_of
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.blame import BrokenOutput
 from eventlog.delivery.output import Output
@@ -240,6 +240,7 @@ def _output(output: OutputConfig, config: Config) -> Output:
         former_names=former_names_of(output),
         answers=plugin.answers,
         whole=output.transactions == "whole",
+        refuses_objects=on_value_of(form) == "refuse-object",
     )
 
 

@@ -118,6 +118,12 @@ def former_names_of(form: Format) -> FormerNames:
     return names
 
 
+def on_value_of(form: Format) -> str | None:
+    """Return what becomes of a change with a value that the format cannot write: its `on_value`."""
+    chosen: str | None = getattr(form, "on_value", None)
+    return chosen
+
+
 def encode(
     form: Format,
     changes: Iterable[Change],

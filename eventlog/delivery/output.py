@@ -15,7 +15,8 @@ class Output(Struct, frozen=True, kw_only=True):
     """Where documents go: a format and the sink that takes it.
 
     Rows may still wait for it under one of its `former_names`. `answers` says that a receiver
-    judges each document, `whole` that transactions go out in one piece.
+    judges each document, `whole` that transactions go out in one piece, `refuses_objects` that a value which
+    the format cannot write refuses its change, with all that this brings.
     """
 
     format: Format
@@ -24,6 +25,7 @@ class Output(Struct, frozen=True, kw_only=True):
     former_names: tuple[str, ...] = ()
     answers: bool = False
     whole: bool = False
+    refuses_objects: bool = False
 
 
 class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Document, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.seams import Format, FormerNames, Writer
+from eventlog.core.seams import Format, FormerNames, Writer, on_value_of
 from eventlog.core.suggest import did_you_mean
 from eventlog.policies.actions import action_of
 from eventlog.policies.columns import Action, Looking, Places, together
@@ -234,6 +234,11 @@ class PolicyFormat:
     def former_names(self) -> FormerNames:
         """Accept present names only: a step knows no others, and must not let unknown ones pass."""
         return FormerNames.ONLY_NEW
+
+    @property
+    def on_value(self) -> str | None:
+        """Return the other format's answer."""
+        return on_value_of(self._form)
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """Write each change after the policy, or explain why none is written."""

@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, count_written, find_left_over
 from eventlog.core.errors import value_shown
 from eventlog.core.model import (
+    ABSENT,
     EVERY_ROW,
     Change,
     Document,
     Edit,
+    Op,
     Outcome,
     Position,
     ReadBack,
@@ -166,7 +168,7 @@ def _write_one_by_one(writer: Writer, changes: Sequence[Change]) -> list[Any]:
 
 
 def _write_whole(
-    form: Format,
+    output: Output,
     catalog: Catalog,
     changes: Sequence[Change],
     written: list[Any],
@@ -174,14 +176,21 @@ def _write_whole(
 ) -> list[Any]:
     """Write again, as whole rows, changes of which a receiver lacks a part."""
     lacking = {item.positions for item in written if isinstance(item, Refusal) and item.lacks}
+    if output.refuses_objects:
+        lacking |= {change.positions for change in changes if _may_correct(change)}
     if not lacking:
         return written
-    whole = write_changes(form, catalog, _add_rows(reader, catalog, changes, lacking))
+    whole = write_changes(output.format, catalog, _add_rows(reader, catalog, changes, lacking))
     # What the row has now may be refused again, which is no fault of this change.
     refused = {item.positions for item in whole if isinstance(item, Refusal) and item.reason is Reason.REFUSED}
     if refused.isdisjoint(lacking):
         return whole
-    return write_changes(form, catalog, _add_rows(reader, catalog, changes, lacking - refused))
+    return write_changes(output.format, catalog, _add_rows(reader, catalog, changes, lacking - refused))
+
+
+def _may_correct(change: Change) -> bool:
+    """Say whether a change may follow one that was refused, and does not show it: it has no former value."""
+    return change.op is Op.MODIFY and any(edit.reset and edit.old is ABSENT for edit in change.edits)
 
 
 def _add_rows(
@@ -192,7 +201,9 @@ def _add_rows(
     wanted: dict[RowId, frozenset[str]] = {}
     for change in changes:
         table = tables.get((change.row.schema, change.row.table))
-        if change.positions in lacking and not change.whole and table is not None:
+        if change.positions not in lacking or change.whole or table is None:
+            continue
+        if not table.attribute_names.issubset(edit.column for edit in change.edits):
             wanted[change.row] = table.attribute_names
     rows = reader.rows(wanted) if wanted else {}
     return [_add_row(change, rows.get(change.row)) if change.positions in lacking else change for change in changes]
@@ -255,8 +266,8 @@ def _write_parts(
         piece: list[Any] = []
         made.pieces.append(piece)
         items = write_changes(output.format, catalog, own)
-        if reader is not None and Refusal in map(type, items):
-            items = _write_whole(output.format, catalog, own, items, reader)
+        if reader is not None and (Refusal in map(type, items) or output.refuses_objects):
+            items = _write_whole(output, catalog, own, items, reader)
         for item in items:
             # What a format cannot express, or the target does not take, is refused with the reason.
             refused = item if isinstance(item, Refusal) else None

@@ -18,11 +18,8 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput
 from tests.support.logged import run
 
-STYLES = [Style.ROW_BACK, Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE]
-"""Those whose correction tells of what was refused; a row of `field-back` has no former value."""
 
-
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_correction_brings_what_the_refused_change_brought(
     postgresql: Engine, tmp_path: Path, style: Style, at_once: bool
@@ -53,3 +50,35 @@ def test_a_correction_brings_what_the_refused_change_brought(
             message = message.get("message", message)
             row |= message["data"]
     assert (row["n"], row["v"], row["w"]) == (2.5, "b", None)
+
+
+@pytest.mark.parametrize("output_format", ["messages", "xds"])
+def test_what_a_read_back_field_may_follow_comes_with_it_whatever_it_corrects(
+    postgresql: Engine, tmp_path: Path, output_format: str
+) -> None:
+    """A value that still cannot be said does not refuse the next change, of another column."""
+    install(postgresql)
+    run(postgresql, "CREATE TABLE t (i INTEGER PRIMARY KEY, n DATE, v VARCHAR(9), w VARCHAR(9))")
+    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD_BACK))
+    output = FilesOutput(path=str(tmp_path), format=output_format, messages=MessageSettings(on_value="refuse-object"))
+    source = SourceConfig(url=postgresql.url.render_as_string(hide_password=False))
+    settings = PublisherConfig(allow_loopback=True, on_value="refuse-object")
+    told, seen = [], list[Path]()
+    with Publisher(Config(source=source, publisher=settings, output=(output,))) as publisher:
+        for change in (
+            "INSERT INTO t VALUES (1, '2024-01-05', 'a', 'w')",
+            "UPDATE t SET n = 'infinity', v = 'b'",
+            "UPDATE t SET w = 'x'",
+            "UPDATE t SET n = '2024-01-06'",
+        ):
+            run(postgresql, change)
+            publisher.run_once()
+            files = [file for file in sorted(tmp_path.glob("[!.]*.*")) if file not in seen]
+            told.append("".join(file.read_text() for file in files))
+            seen += files
+    assert told[1] == ""
+    assert "w" in told[2]
+    assert "x" in told[2]
+    assert "infinity" not in told[2]
+    assert "2024-01-06" in told[3]
+    assert all(f"{mark}b{mark}" in told[3].replace(">", '"').replace("<", '"') for mark in '"')

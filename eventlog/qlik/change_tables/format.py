@@ -15,6 +15,7 @@ from msgspec import Struct
 from eventlog.core.errors import DataError
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.model import Change, Position, Refusal
+from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
@@ -48,6 +49,11 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
     former_names: ClassVar[FormerNames] = FormerNames.OWN
     counts: ClassVar[bool] = False
     """The rows of a transaction are not counted."""
+
+    @property
+    def on_value(self) -> OnValue:
+        """Return what becomes of a value that cannot be written."""
+        return self.settings.on_value
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the rows of changes, of many at once where they are alike."""

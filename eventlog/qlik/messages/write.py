@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal
+from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, Writer
 from eventlog.core.who import who_headers
@@ -83,6 +84,11 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     former_names: ClassVar[FormerNames] = FormerNames.OWN
     counts: ClassVar[bool] = True
     """Every message says which one of its transaction's it is."""
+
+    @property
+    def on_value(self) -> OnValue:
+        """Return what becomes of a value that cannot be written."""
+        return self.settings.on_value
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the message of each change up to its changeSequence and after it.

@@ -81,7 +81,7 @@ class ScimFormat:
                     if table is None:
                         yield refuse(change, error)
                         continue
-                    refusal, written = write_otherwise(change, error, table.sayer, self._on_value, table.write)
+                    refusal, written = write_otherwise(change, error, table.sayer, self.on_value, table.write)
                     yield refusal
                 if written is not None:
                     yield written
@@ -100,7 +100,8 @@ class ScimFormat:
         """Send nothing: SCIM needs no heartbeat."""
 
     @property
-    def _on_value(self) -> OnValue:
+    def on_value(self) -> OnValue:
+        """Return what becomes of a value that cannot be written."""
         return self._settings.on_value
 
     def _table(self, row: RowId, catalog: Catalog | None) -> ScimTable | None:
