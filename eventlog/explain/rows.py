@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, bindparam
 
 from eventlog.config.build import decider_of, format_of, name_of
 from eventlog.config.settings import LOG, Config
@@ -38,6 +38,9 @@ from eventlog.xds.write import XdsFormat
 
 AROUND_ROWS = 10_000
 """How many record_ids before and after the row are looked through for rows of its object."""
+
+ASKED_ROWS = 500
+"""How many rows are asked for by their numbers at once."""
 
 
 class ExplainedRow(Struct, frozen=True, kw_only=True):
@@ -97,6 +100,13 @@ class Explanation(Struct, frozen=True, kw_only=True):
         return FormerDocument(record_id=self.first, document=self.document)
 
 
+def rules_of(engine: Engine, names: LogNames, config: Config) -> Round:
+    """Make the rules that rows are explained by, with the tables as they look now."""
+    if config.source.kind == LOG:
+        return decider_of(engine, names, config).round
+    return decider_of_stream(Log(engine, names), config).round
+
+
 def explain(
     engine: Engine,
     names: LogNames,
@@ -104,15 +114,15 @@ def explain(
     record_id: int,
     *,
     values: bool = False,
+    asked: Round | None = None,
 ) -> Explanation:
     """Explains a row; DataError when the log has none with this number.
 
-    Without `values`, those that policies hide from every output are hidden here too.
+    Without `values`, those that policies hide from every output are hidden here too. `asked`: the rules, where
+    somebody has read them for another row just now.
     """
     log = Log(engine, names)
-    asked = (
-        decider_of(engine, names, config).round if config.source.kind == LOG else decider_of_stream(log, config).round
-    )
+    asked = asked or rules_of(engine, names, config)
     catalog = asked.catalog
     mask = None if values else mask_of(config, catalog)
     waits, now = "", None
@@ -180,17 +190,24 @@ def _read(
     status, table, key = rows[0]
     # Waiting rows are decided together, and so were processed ones; a decision never mixes the two.
     waiting = int(status == Status.NEW)
-    first, last = record_id - AROUND_ROWS, record_id + AROUND_ROWS
-    stretch = {"first": first, "last": last, "waiting": waiting}
-    query = log.query("rows_between", context="context_said" if log.names.context is not None else "")
-    events = events_in_utc(log.rows(connection, query, stretch), log, who=True)
+    query = log.query("rows_numbered", context="context_said" if log.names.context is not None else "")
+    query = query.bindparams(bindparam("records", expanding=True))
     identities = Identities(asked.catalog)
     object_ = identities.row_id(table, key)
+    numbers = [record_id]
+    # Where its table or key cannot be read, nobody knows what belongs to it.
+    if object_ is not None:
+        stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": waiting}
+        keys = log.rows(connection, log.query("keys_between"), stretch)
+        numbers = [int(number) for number, *of in keys if number is not None and identities.row_id(*of) == object_]
+    events: list[Event] = []
+    for start in range(0, len(numbers), ASKED_ROWS):
+        some = {"records": numbers[start : start + ASKED_ROWS], "waiting": waiting}
+        events += events_in_utc(log.rows(connection, query, some), log, who=True)
     if object_ is None:
-        # Its table or key cannot be read, so nobody knows what belongs to it.
-        return status, [event for event in events if event.position == (record_id,)]
-    same_object = [event for event in events if identities.row_id(event.table, event.key) == object_]
-    return status, same_object
+        return status, events
+    # One number may be that of two rows.
+    return status, [event for event in events if identities.row_id(event.table, event.key) == object_]
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:

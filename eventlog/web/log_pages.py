@@ -18,7 +18,7 @@ from eventlog.core.model import LARGEST_NUMBER, Reason, Status
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.table_names import write_name
 from eventlog.explain.masking import without
-from eventlog.explain.rows import Explanation, explain
+from eventlog.explain.rows import Explanation, explain, rules_of
 from eventlog.explain.states import RowStage, stages_of
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log_indexes import has_number_index
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from eventlog.capture.installed import TriggerState
+    from eventlog.core.rules import Round
     from eventlog.explain.masking import Mask
     from eventlog.sql.names import LogNames
 
@@ -166,13 +167,14 @@ class LogPages:
             )
         mask = self.collector.mask()
         row = whole if mask is None else mask.row(whole)
-        explained = explain(self._engine, self._names, self._config, number)
+        rules = rules_of(self._engine, self._names, self._config)
+        explained = explain(self._engine, self._names, self._config, number, asked=rules)
         return draw_row(
             row,
             explained,
             look,
             life=self._life(row, whole, explained, mask),
-            difference=self._difference(whole, explained),
+            difference=self._difference(whole, explained, rules),
             done=read_done(done),
         )
 
@@ -191,7 +193,7 @@ class LogPages:
         outputs = reading.places or self.collector.named
         return life_line(row, stages, outputs, explained.settled_at)
 
-    def _difference(self, row: LogRow, explained: Explanation) -> DocumentDifference | None:
+    def _difference(self, row: LogRow, explained: Explanation, rules: Round) -> DocumentDifference | None:
         """Compare the row's document with the one before it: of the rows that are read with it, else of the row of the
         same key before them.
         """
@@ -199,7 +201,7 @@ class LogPages:
         if former is None and explained.document is not None and explained.first is not None:
             former_row = self._row_before(row, explained.first)
             if former_row is not None:
-                before = explain(self._engine, self._names, self._config, former_row)
+                before = explain(self._engine, self._names, self._config, former_row, asked=rules)
                 former = before.as_former(explained.first)
         return compare_documents(former, explained.document)
 
@@ -215,9 +217,10 @@ class LogPages:
         """Draw the document that a row is part of, and what each output gets of it; DataError when there is no such
         row.
         """
-        explained = explain(self._engine, self._names, self._config, number)
+        rules = rules_of(self._engine, self._names, self._config)
+        explained = explain(self._engine, self._names, self._config, number, asked=rules)
         row = one_row(self.collector.log, number, width=1)
-        difference = None if row is None else self._difference(row, explained)
+        difference = None if row is None else self._difference(row, explained, rules)
         return draw_document(number, explained, look, difference)
 
     def table(self, schema: str, name: str, look: Viewer, done: str) -> str:

@@ -24,7 +24,8 @@ RUN: Final = {"first": 7_000, "last": 7_100}
 LETTERS: Final = Choice(letters="SE").parameters()
 ASKED: Final[dict[str, dict[str, Any]]] = {
     "row_status": {"record_id": 7_000},
-    "rows_between": RUN | {"waiting": 0},
+    "keys_between": RUN | {"waiting": 0},
+    "rows_numbered": {"records": [7_000, 7_001], "waiting": 0},
     "requeue_numbers": RUN | LETTERS | {"limit": 100},
     "requeue_run": RUN | LETTERS,
     "count_run": RUN | LETTERS,

@@ -4,7 +4,14 @@
 SELECT /* status */status, /* table_name */table_name, /* table_key */table_key
 FROM /* log */event_log WHERE /* record_id */record_id = :record_id;
 
--- rows_between: rows of a stretch of the log, waiting ones or the others, as `waiting_rows` has them
+-- keys_between: whose rows a stretch of the log has, of waiting ones or of the others
+SELECT /* record_id */record_id, /* table_name */table_name, /* table_key */table_key
+FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND (CASE WHEN CAST(/* status */status AS BINARY) = 'N' THEN 1 ELSE 0 END) = :waiting
+ORDER BY /* record_id */record_id;
+
+-- rows_numbered: some rows of the log, waiting ones or the others, as `waiting_rows` has them
 SELECT /* record_id */record_id, /* event_type */event_type,
        /* table_name */table_name, /* table_key */table_key,
        /* column_name */column_name,
@@ -13,7 +20,7 @@ SELECT /* record_id */record_id, /* event_type */event_type,
           CAST(CAST(/* event_time */event_time AS DATETIME) AS CHAR), CAST(/* event_time */event_time AS CHAR)),
        /* perpetrator */perpetrator/* context */
 FROM /* log */event_log
-WHERE /* record_id */record_id BETWEEN :first AND :last
+WHERE /* record_id */record_id IN :records
   AND (CASE WHEN CAST(/* status */status AS BINARY) = 'N' THEN 1 ELSE 0 END) = :waiting
 ORDER BY /* record_id */record_id;
 
