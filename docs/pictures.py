@@ -1,6 +1,7 @@
 """Makes the pictures of the README from the program as it runs: the demo in a terminal, and the status page of the demo's log.
 
-python docs/pictures.py           docs/pictures/demo.svg, and with a Chromium page-light.png and page-dark.png
+python docs/pictures.py           docs/pictures/demo.svg, and with a Chromium page-light.png, page-dark.png, page-parts.png
+python docs/pictures.py parts     page-parts.png alone
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the states of the page are those of its tests
+
 FOLDER: Final = Path(__file__).resolve().parent / "pictures"
 COLUMNS: Final = 100
 SHOWN_LINES: Final = 26
@@ -33,6 +36,26 @@ WORKED: Final = 4
 """How often somebody works while the page is looked at."""
 
 ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
+
+PARTS: Final = {
+    ".find": "Find: a row's number, a table, a key or words; a paste anywhere does the same.",
+    "#state": "Every output: its state and its documents a second in the last hour.",
+    ".banner": "The verdict: the state in a word, its cause, and what to do.",
+    ".figures": "Now: rows that wait, the lag with the row that causes it, and rows finished a second.",
+    ".charts": "Curves of an hour, a day or a week.",
+    ".counts": "Rows by status; each letter leads to its rows.",
+    ".outputs": "Outputs: their state, the last document and the last error.",
+}
+"""What a picture of the page numbers, by where it is, and the sentences of docs/how-to/status-page.md about it."""
+
+NUMBER_PARTS: Final = """selectors => selectors.forEach((selector, at) => {
+  const box = document.querySelector(selector).getBoundingClientRect(), sign = document.createElement('b');
+  sign.textContent = at + 1;
+  Object.assign(sign.style, {position: 'absolute', left: Math.max(2, box.left + scrollX - 12) + 'px', top: Math.max(2, box.top + scrollY - 12) + 'px',
+    width: '24px', height: '24px', borderRadius: '12px', background: '#c2185b', color: '#fff', font: 'bold 14px/24px sans-serif',
+    textAlign: 'center', zIndex: 99});
+  document.body.append(sign);
+})"""
 
 STYLE: Final = """\
 text { font: 13px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #24292f; white-space: pre }
@@ -137,13 +160,38 @@ def photograph(folder: Path, into: Path, browser: str) -> list[Path]:
     return made
 
 
+def number_parts(into: Path, browser: str) -> None:
+    """Photograph the page of a log that lags, its parts numbered."""
+    from msgspec.structs import replace
+    from playwright.sync_api import sync_playwright
+
+    from eventlog.web.app import read_style
+    from eventlog.web.navigation import page_state
+    from eventlog.web.pages import draw_overview
+    from tests.web.states import LOOK, STATES
+
+    reading = STATES["lagging"]
+    drawn = draw_overview(reading, replace(LOOK, style=read_style(), state=page_state(reading)))
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=[*ARGUMENTS])
+        seen = chromium.new_context(viewport=VIEW, color_scheme="light").new_page()
+        seen.set_content(drawn)
+        seen.evaluate(NUMBER_PARTS, [*PARTS])
+        seen.screenshot(path=into / "page-parts.png", full_page=True)
+        chromium.close()
+
+
 def main(into: Path = FOLDER) -> None:
     """All pictures that can be made here."""
     into.mkdir(exist_ok=True)
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is not None:
+        number_parts(into, browser)
+    if sys.argv[1:] == ["parts"]:
+        return
     with TemporaryDirectory(prefix="eventlog-pictures-") as name:
         folder = Path(name) / "demo"
         (into / "demo.svg").write_text(cast(demo(folder)), encoding="utf-8")
-        browser = shutil.which("chromium") or shutil.which("chromium-browser")
         if browser is not None:
             photograph(folder, into, browser)
 

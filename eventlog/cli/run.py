@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 Adopt = Callable[[Config], None]
 
 
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+    help="Lines for people, or JSON for programs.",
+)
+
+
 @click.command()
 @click.option("--once", is_flag=True, help="One cycle.")
 @click.option("--until-empty", is_flag=True, help="Until nothing is left to publish now.")
@@ -50,13 +59,7 @@ Adopt = Callable[[Config], None]
     metavar="HOST:PORT",
     help="Serve the status page, /metrics, /health and /ready.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-    help="Lines for people, or JSON for programs.",
-)
+@log_format_option
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

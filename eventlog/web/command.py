@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-from eventlog.cli.run import learning
+from eventlog.cli.run import learning, log_format_option
 from eventlog.cli.show import say
 from eventlog.cli.site import Site, site_options
-from eventlog.cli.watching import StandardError, has_terminal
+from eventlog.cli.watching import StandardError
 from eventlog.config.settings import Config
 from eventlog.core.errors import UsageError
 
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     help="The port alone, on 127.0.0.1, as `receive` takes it.",
 )
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
+@log_format_option
 @site_options
-def web(site: Site, address: str | None, port: int | None, read_only: bool) -> int:
+def web(site: Site, address: str | None, port: int | None, read_only: bool, log_format: Style) -> int:
     """Shows the log in a browser: backlog, lag, outcomes, every row and the reason for its status.
 
     Ctrl-C ends it; SIGHUP makes it read its configuration again.
@@ -53,8 +54,7 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     where = address or str(8080 if port is None else port)
     site.where_logged()  # says what is missing before anything listens
     secrets: list[str] = []
-    style: Style = "console" if has_terminal() else "json"
-    page_journal = journal(style, secrets=secrets, stream=cast("TextIO", StandardError()))
+    page_journal = journal(log_format, secrets=secrets, stream=cast("TextIO", StandardError()))
     learn = learning(secrets, page_journal, warns=False)
     learn(site.config)
     page = open_page(where, restrict(site.log_config), page_journal)

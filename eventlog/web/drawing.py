@@ -50,7 +50,7 @@ SHOWN_ROWS: Final = 200
 
 class Viewer(Struct, frozen=True, kw_only=True):
     """What a page must know of who looks: the log and its state, their name, whether they may act, and
-    where styles are.
+    the style.
     """
 
     log: str

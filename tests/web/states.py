@@ -60,7 +60,7 @@ from eventlog.web.reading import (
 )
 
 NOW = 1_800_000_000.0
-LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
+LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="", script="/l.js", proof="p")
 READS = replace(LOOK, acts=False)
 SAMPLE = Sample(at=NOW, waiting=3, oldest=7, lag=2.5, rate=10.0)
 FACTS = Facts(

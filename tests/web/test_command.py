@@ -58,7 +58,8 @@ def test_the_page_by_itself_reads_its_configuration_again_and_stays_read_only(lo
     file = tmp_path / "page.toml"
     output = '[[output]]\nsink = "files"\npath = "{}"\n'
     file.write_text(output.format("former"))
-    with running(log, "web", "--http", "127.0.0.1:0", "--read-only", "--config", str(file)) as process:
+    arguments = ("--http", "127.0.0.1:0", "--read-only", "--log-format", "json")
+    with running(log, "web", *arguments, "--config", str(file)) as process:
         url = said(process, r"The page is at (http://127\.0\.0\.1:\d+/)")
         until(lambda: "/former</bdi>" in asked(url), "the output is shown")
         assert json.loads(asked(f"{url}health")) == {"state": "watching"}
@@ -83,6 +84,14 @@ def test_where_everybody_could_look_there_are_figures_and_no_page(log: LogTable,
         with pytest.raises(OSError, match="404"):
             asked(f"http://127.0.0.1:{port}/")
         said(process, r'"(started)"')  # from then on it listens to signals
+
+
+def test_into_a_pipe_the_page_speaks_to_people_too(log: LogTable) -> None:
+    with running(log, "web", "--port", "0") as process:
+        said(process, r"(The page is at)")
+        process.send_signal(signal.SIGHUP)
+        line = said(process, r"(.*reload.*)")
+    assert "{" not in line
 
 
 @pytest.mark.parametrize("command", [("web", "--port", "0"), ("run", "--once")])

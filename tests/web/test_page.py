@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 
@@ -109,9 +111,9 @@ def test_what_cannot_be_done_is_said(page: PageServer, query: str) -> None:
     assert "This cannot be done" in answered.body
 
 
-def test_styles_and_scripts_are_kept_by_browsers(page: PageServer) -> None:
+def test_scripts_are_kept_by_browsers(page: PageServer) -> None:
     visit = Visit(page)
-    for name, path in (("style.css", "/"), ("live.js", "/"), ("rows.js", "/rows")):
+    for name, path in (("live.js", "/"), ("rows.js", "/rows")):
         [at] = re.findall(rf'"(/static/\w+/{name})"', visit.get(path).body)
         found = visit.get(at)
         assert (found.status, "immutable" in found.headers["cache-control"]) == (200, True)
@@ -168,3 +170,11 @@ def test_a_fault_is_told_to_who_operates_and_not_to_who_looks(log: LogTable, mon
     assert (answered.status, "hidden words" in answered.body) == (500, False)
     assert answered.headers["x-content-type-options"] == "nosniff"
     assert json.loads(written.getvalue())["error"] == "ZeroDivisionError: hidden words"
+
+
+def test_a_page_needs_no_second_answer_before_it_is_shown(page: PageServer) -> None:
+    answered = Visit(page).get("/")
+    [style] = re.findall(r"<style>(.*?)</style>", answered.body, re.DOTALL)
+    assert 'rel="stylesheet"' not in answered.body
+    known = b64encode(sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{known}';" in answered.headers["content-security-policy"]

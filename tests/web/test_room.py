@@ -163,7 +163,7 @@ def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch:
             for _ in range(60):  # more than there are threads
                 visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
                 visitor.sendall(b"GET /rows HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            until(lambda: said(there.port, "/static/x/style.css")[0] == 200, "all have been read")
+            until(lambda: said(there.port, "/static/x/live.js")[0] == 200, "all have been read")
             assert Visit(there).get("/rows", Host="localhost").status == 503, "all places are taken"
             assert [said(there.port, path)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
         finally:
