@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
@@ -80,8 +81,8 @@ def _targets(timings: Timings) -> list[Target]:
 
 
 def _start(command: list[str]) -> None:
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    subprocess.run(command, check=True, env=_environment(), **quiet)
+    streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    subprocess.run(command, check=True, env=_environment(), **streams)
 
 
 @cache

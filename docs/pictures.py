@@ -31,7 +31,7 @@ LINE_SECONDS: Final = 0.25
 END_SECONDS: Final = 6.0
 """How long the last lines stay before it begins again."""
 
-VIEW: Final = {"width": 1100, "height": 940}
+VIEW: Final[Any] = {"width": 1100, "height": 940}
 WORKED: Final = 4
 """How often somebody works while the page is looked at."""
 
@@ -150,7 +150,7 @@ def photograph(folder: Path, into: Path, browser: str) -> list[Path]:
             work(folder, number)
             time.sleep(2)
         for scheme in ("light", "dark"):
-            context = chromium.new_context(viewport=VIEW, color_scheme=scheme)  # type: ignore[arg-type]  # a text that is one of two
+            context = chromium.new_context(viewport=VIEW, color_scheme=scheme)
             seen = context.new_page()
             seen.goto(f"http://127.0.0.1:{port}/", wait_until="load")
             seen.wait_for_timeout(1500)  # figures come by themselves
