@@ -398,6 +398,21 @@ class TestScimSink(SinkSuite):
             yield SinkTarget(make=make, ids=ids, document=document)
 
 
+def test_members_of_a_large_group_are_told_in_pieces(engine: Engine) -> None:
+    with judge() as server:
+        scim_site(engine)
+        numbers = range(1, 251)
+        run(engine, *(f"INSERT INTO usr (idu, login) VALUES ({number}, 'user{number}')" for number in numbers))
+        run(engine, "INSERT INTO grp VALUES (1, 'all')")
+        run(engine, *(f"INSERT INTO usr_grp VALUES (1, {number})" for number in numbers))
+        publish_all(scim_config(engine, server.url))
+        assert server.members("all") == {f"user{number}" for number in numbers}
+        assert server.asked("PATCH") >= 3
+        run(engine, "DELETE FROM usr_grp WHERE idu > 20")
+        publish_all(scim_config(engine, server.url))
+        assert server.members("all") == {f"user{number}" for number in range(1, 21)}
+
+
 def test_explain_shows_the_request(engine: Engine) -> None:
     with judge() as server:
         given(engine)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from eventlog.core.associations import Associations, Awaiting
 from eventlog.sinks.scim.client import ScimAnswer, ScimClient
-from eventlog.sinks.scim.merge import apply_operations, apply_whole, list_changes, write_operations
+from eventlog.sinks.scim.merge import apply_operations, apply_whole, cut_operations, list_changes, write_operations
 from eventlog.sinks.scim.paths import Path, get_value, read_path, set_value
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, fill_ids, list_references
 from eventlog.sinks.scim.server import Abilities, RefusedError, find_resources, read_abilities, resource_path
@@ -241,8 +241,7 @@ class ScimCarrier:
         # Not every server lets members go by it; who they are is read, and told one by one.
         is_all = any(operation["op"] == "replace" and operation["path"] == "members" for operation in operations)
         if self._receiver.abilities(self._client).patches and not is_all:
-            body = {"schemas": [PATCH_OP], "Operations": write_operations(operations)}
-            answer = self._client.ask("PATCH", self._path(request, found), body)
+            answer = self._send_patch(self._path(request, found), operations)
             if answer.is_taken:
                 return True
             if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
@@ -252,6 +251,15 @@ class ScimCarrier:
             elif answer.type not in BAD_PATH:
                 raise RefusedError(answer)
         return self._change(request, found, lambda resource: apply_operations(resource, operations))
+
+    def _send_patch(self, path: str, operations: Sequence[Mapping[str, Any]], tag: str = "") -> ScimAnswer:
+        """Send operations, in pieces where they have many values; return the first refusal, else the last answer."""
+        for piece in cut_operations(write_operations(operations)):
+            answer = self._client.ask("PATCH", path, {"schemas": [PATCH_OP], "Operations": piece}, tag=tag)
+            if not answer.is_taken:
+                break
+            tag = ""  # who had it has changed it
+        return answer
 
     def _change(self, request: ScimRequest, found: str, change: Any) -> bool:
         """Read a resource, change it, and give it back; whether it is there."""
@@ -287,9 +295,7 @@ class ScimCarrier:
         if abilities.tags:
             tag = read.tag or str((meta or {}).get("version") or "")
         if abilities.patches:
-            answer = self._client.ask(
-                "PATCH", path, {"schemas": [PATCH_OP], "Operations": write_operations(operations)}, tag=tag
-            )
+            answer = self._send_patch(path, operations, tag)
             if answer.status not in CANNOT:
                 return answer
             self._receiver.cannot_patch()

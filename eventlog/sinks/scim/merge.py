@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from eventlog.sinks.scim.paths import (
     Path,
@@ -118,6 +118,30 @@ def _list_changed_members(
     if come := [element for value, element in after.items() if value not in before]:
         operations.append({"op": "add", "path": key, "value": come})
     return operations
+
+
+MOST_ELEMENTS: Final = 100
+"""Values, such as members, that are told at once: a server may need longer for more than it gives a request."""
+
+
+def cut_operations(written: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Cut operations into requests that each add or remove few values."""
+    piece: list[dict[str, Any]] = []
+    size = 0
+    for operation in written:
+        value, parts = operation.get("value"), [operation]
+        if operation["op"] == "add" and isinstance(value, list):
+            starts = range(0, len(value), MOST_ELEMENTS)
+            parts = [operation | {"value": value[at : at + MOST_ELEMENTS]} for at in starts]
+        for part in parts:
+            weight = len(part["value"]) if part is not operation else 1
+            if piece and size + weight > MOST_ELEMENTS:
+                yield piece
+                piece, size = [], 0
+            piece.append(part)
+            size += weight
+    if piece:
+        yield piece
 
 
 def write_operations(operations: Sequence[Operation]) -> list[dict[str, Any]]:
