@@ -30,7 +30,7 @@ texts = st.none() | st.text(st.characters(codec="utf-8"), max_size=8) | st.sampl
 def log_rows(draw: st.DrawFn) -> list[LogRow]:
     return [
         log_row(number, event_type=draw(st.none() | st.integers(-9, 9)), old_value=draw(texts), new_value=draw(texts))
-        for number in range(draw(st.integers(0, 5)))
+        for number in range(1, draw(st.integers(1, 6)))
     ]
 
 
@@ -89,7 +89,7 @@ def test_csv_tells_null_from_empty_and_reads_quotes(
 @pytest.mark.parametrize("block", [1, 50, 1 << 20])
 def test_records_may_lie_across_blocks(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventlog.convert.lines.BLOCK_BYTES", block)
-    rows = [log_row(number, new_value=f'é "{number}"\n,', old_value="x" * number) for number in range(40)]
+    rows = [log_row(number, new_value=f'é "{number}"\n,', old_value="x" * number) for number in range(1, 41)]
     assert without_problem(rows_of(write_csv(tmp_path / "a.csv", rows))) == rows
     assert without_problem(rows_of(write_lines(tmp_path / "b.jsonl", rows))) == rows
 
@@ -98,7 +98,7 @@ def test_records_may_lie_across_blocks(tmp_path: Path, block: int, monkeypatch: 
 def test_a_file_of_lines_is_cut_into_units_that_give_each_line_once(
     tmp_path_factory: pytest.TempPathFactory, size: int, count: int
 ) -> None:
-    rows = [log_row(number, new_value="é" * number) for number in range(count)]
+    rows = [log_row(number, new_value="é" * number) for number in range(1, count + 1)]
     file = write_lines(tmp_path_factory.mktemp("rows") / "a.jsonl", rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inputs, "UNIT_BYTES", size)
