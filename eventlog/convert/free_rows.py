@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.convert.taken import ALL, Taken
+from eventlog.convert.taken import ALL, ConvertedRows
 from eventlog.core.model import EVERY_ROW
 from eventlog.core.rules.screen import identities_of
 from eventlog.publisher.flow import lacking
@@ -74,7 +74,7 @@ def join_taken(memory: Memory) -> Stretches:
     return Stretches.union([*ahead, *memory.planned.values()])
 
 
-def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> Taken:
+def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> ConvertedRows:
     """Read which rows may be taken, and take none; what outputs lack counts for who `marks`."""
     walk, free = FreeRows(JournalReader(log, LogSettings(), catalog), catalog, marks=marks), list[Stretches]()
     with log.transaction(lone=True) as connection:
@@ -83,7 +83,7 @@ def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> Taken:
         memory = read_memory(connection, log, "", seen=False) if marks else HOLDS_ALONE
         while walk.first is not None:
             free.append(walk.next_page(connection, memory))
-    return Taken(Stretches.union(free), dict(sorted(walk.left.items())))
+    return ConvertedRows(Stretches.union(free), dict(sorted(walk.left.items())))
 
 
 class FreeRows:

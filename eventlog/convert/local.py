@@ -33,7 +33,7 @@ from eventlog.convert.settings import (
     SnapshotRows,
 )
 from eventlog.convert.snapshot import PlacedTable, snapshot_files
-from eventlog.convert.taken import ALL, Taken, choose_rows
+from eventlog.convert.taken import ALL, ConvertedRows, choose_rows
 from eventlog.convert.tasks import (
     Decide,
     DecidedBucket,
@@ -106,7 +106,7 @@ def _converted(
     jobs: int,
     watch: ConversionWatch,
     marking: Marking | None,
-    taken: Taken | None,
+    taken: ConvertedRows | None,
 ) -> Summary:
     """Makes the output, staged for its commit."""
     cut: list[Unit] = []
@@ -133,7 +133,7 @@ class LocalEngine:
         folder: Path,
         watch: ConversionWatch,
         tally: SharedTally,
-        taken: Taken | None = None,
+        taken: ConvertedRows | None = None,
     ) -> None:
         self._conversion = conversion
         self._taken = taken

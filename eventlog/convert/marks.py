@@ -21,7 +21,7 @@ from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.identity import is_its_end, order_of
 from eventlog.convert.sending import is_sending
 from eventlog.convert.settings import Conversion, LogInput
-from eventlog.convert.taken import ALL, Taken, has_journal, open_log
+from eventlog.convert.taken import ALL, ConvertedRows, has_journal, open_log
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
 from eventlog.core.plural import count_words
@@ -134,7 +134,7 @@ class Marking:
     """A conversion that marks, while it has the log's lock. It converts the rows that are `taken`."""
 
     def __init__(self, output: MarkedOutput, place: ConversionPlace, order: str) -> None:
-        self.taken: Taken = ALL
+        self.taken: ConvertedRows = ALL
         self.note = f"{order}\nreserved"
         """Stands beside the output."""
         self._output = output
@@ -146,7 +146,7 @@ class Marking:
             self._place.refuse_other()
             if sending:
                 self._place.let_appear()
-                self.taken = Taken(Stretches.union([Stretches(), *self._place.list_sealed().values()]))
+                self.taken = ConvertedRows(Stretches.union([Stretches(), *self._place.list_sealed().values()]))
             else:
                 self.taken = self._place.seal()
 
@@ -248,7 +248,9 @@ def marking(conversion: Conversion, output: MarkedOutput | None = None) -> Itera
 
 
 @contextmanager
-def sealing(marking: Marking | None, work: Path | None = None, *, sending: bool = False) -> Iterator[Taken | None]:
+def sealing(
+    marking: Marking | None, work: Path | None = None, *, sending: bool = False
+) -> Iterator[ConvertedRows | None]:
     """Seal the rows of a conversion until the output is there, where it marks, and yield what it takes. After an
     error they are given back, unless some of them may be with a receiver, as the folder of its work says.
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from eventlog.convert.free_rows import FreeRows, gets_all
-from eventlog.convert.taken import Taken
+from eventlog.convert.taken import ConvertedRows
 from eventlog.core.errors import SourceError, UsageError
 from eventlog.core.model import Outcome
 from eventlog.publisher.journal import Journal
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from eventlog.sources.log.lock import LogLock
     from eventlog.sql.log import Log
 
-PAGES: Final = 20
+SEAL_PIECES: Final = 20
 """So many batches are sealed in one transaction: another publisher's standby waits for its end."""
 
 USUAL_BYTES: Final = 500
@@ -93,7 +93,7 @@ class ConversionPlace(Journal):
             if row is not None and row.is_conversion:
                 self.free(connection, memory, row)
 
-    def seal(self, within: Stretches | None = None) -> Taken:
+    def seal(self, within: Stretches | None = None) -> ConvertedRows:
         """Seals the rows that are free, or those of them that are `within`; the caller converts no others."""
         self.give_back()
         # Batch by batch: a transaction that parked a million rows would outlast the lock.
@@ -106,12 +106,12 @@ class ConversionPlace(Journal):
         sealed: list[Stretches] = []
         while walk.first is not None:
             with self.transaction() as (connection, memory):
-                for _ in range(PAGES):
+                for _ in range(SEAL_PIECES):
                     if walk.first is not None:
                         sealed.append(self._seal_page(connection, memory, walk, is_first=not any(sealed)))
         numbers = Stretches.union(sealed)
         self._is_empty = not numbers
-        return Taken(numbers, dict(sorted(walk.left.items())))
+        return ConvertedRows(numbers, dict(sorted(walk.left.items())))
 
     def _park_some(self, connection: Connection, memory: Memory) -> bool:
         """Parks a batch that an output lacks which is not paused. It can be passed then."""

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from eventlog.core.schema import Catalog
     from eventlog.sql.log import Log
 
-MOST_RUNS: Final = 16
+MOST_RANGES: Final = 16
 """So many runs of numbers are compared with all rows of a batch; among more, each row is looked for."""
 
 
-class Taken(Struct, frozen=True):
+class ConvertedRows(Struct, frozen=True):
     """The `numbers` of the waiting rows that are taken, or all of them. `left` counts the others by the reason."""
 
     numbers: Stretches | None = None
@@ -39,7 +39,7 @@ class Taken(Struct, frozen=True):
         if bounds["min"] is None:
             return pa.array([False] * len(rows), pa.bool_())
         parts = numbers.within(bounds["min"], bounds["max"]).parts
-        if len(parts) > MOST_RUNS:
+        if len(parts) > MOST_RANGES:
             return pa.array([number is not None and number in numbers for number in rows.to_pylist()], pa.bool_())
         among = pa.array([False] * len(rows), pa.bool_())
         for first, last in parts:
@@ -47,10 +47,10 @@ class Taken(Struct, frozen=True):
         return pc.fill_null(among, False)
 
 
-ALL: Final = Taken()
+ALL: Final = ConvertedRows()
 
 
-def choose_rows(source: LogInput, catalog: Catalog | None) -> Taken:
+def choose_rows(source: LogInput, catalog: Catalog | None) -> ConvertedRows:
     """Read which waiting rows a conversion may take now: none that somebody holds, and none behind those;
     where it marks, none that an output lacks either.
     """

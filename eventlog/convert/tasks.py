@@ -41,7 +41,7 @@ from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucke
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import PlacedTable, SnapshotFile, placed_rows, reader_of
 from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, Keep, Reread, kind_of, step
-from eventlog.convert.taken import ALL, Taken
+from eventlog.convert.taken import ALL, ConvertedRows
 from eventlog.convert.work import advance
 from eventlog.sql.names import TRANSACTION
 
@@ -114,7 +114,7 @@ class Scatter(Struct, frozen=True, kw_only=True):
     unit: Unit | None
     buckets: int
     folder: str
-    taken: Taken = ALL
+    taken: ConvertedRows = ALL
 
 
 class Scattered(Struct, frozen=True, kw_only=True):

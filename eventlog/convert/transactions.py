@@ -17,7 +17,7 @@ from eventlog.core.plural import count_words as plural
 from eventlog.sql.names import TRANSACTION
 
 if TYPE_CHECKING:
-    from eventlog.convert.taken import Taken
+    from eventlog.convert.taken import ConvertedRows
     from eventlog.convert.tasks import UnitNumbers
     from eventlog.core.counting import TransactionCounts
 
@@ -44,7 +44,7 @@ def refuse_unknown_transactions(conversion: Conversion) -> None:
         raise UsageError(f"The event log {names.table} has no column {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
 
 
-def refuse_left_rows(conversion: Conversion, taken: Taken) -> None:
+def refuse_left_rows(conversion: Conversion, taken: ConvertedRows) -> None:
     """Refuses to tell transactions without rows that are left in the log; nothing is read yet."""
     source = conversion.input
     if conversion.gathers and taken.left and isinstance(source, LogInput):

@@ -46,7 +46,7 @@ from eventlog.convert.settings import (
     StreamInput,
     TableFiles,
 )
-from eventlog.convert.taken import Taken
+from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.tasks import DecidedRows, may_conflict
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions, unknown_transactions
 from eventlog.convert.writing import last_number
@@ -152,7 +152,7 @@ def _rows(
     conversion: Conversion,
     places: Addresses,
     target: HadoopFolder,
-    taken: Taken | None,
+    taken: ConvertedRows | None,
 ) -> InputRows:
     if isinstance(conversion.input, FilesInput):
         return _events(spark, places.inputs, conversion.input)
@@ -160,7 +160,9 @@ def _rows(
         return store_rows(spark, conversion, target, taken)
 
 
-def store_rows(spark: SparkSession, conversion: Conversion, target: HadoopFolder, taken: Taken | None) -> InputRows:
+def store_rows(
+    spark: SparkSession, conversion: Conversion, target: HadoopFolder, taken: ConvertedRows | None
+) -> InputRows:
     """Store the rows of a log beside the output until it is complete: so a task that Spark does again finds the same
     ones, whoever has changed the log since.
     """
@@ -181,7 +183,7 @@ def store_rows(spark: SparkSession, conversion: Conversion, target: HadoopFolder
 def _read_pieces(
     conversion: Conversion,
     pieces: Sequence[NumberRange | WholeLog],
-    taken: Taken,
+    taken: ConvertedRows,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     with travelling():

@@ -36,7 +36,7 @@ from eventlog.convert.settings import (
     SentTables,
     SnapshotRows,
 )
-from eventlog.convert.taken import Taken
+from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.tasks import DecidedRows, UnitNumbers
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import Task
@@ -226,7 +226,7 @@ class SparkEngine:
 
 
 @contextmanager
-def _cut(conversion: Conversion, taken: Taken | None, *, resumed: bool) -> Iterator[Cut]:
+def _cut(conversion: Conversion, taken: ConvertedRows | None, *, resumed: bool) -> Iterator[Cut]:
     """The cut of the input; nothing is read any more where everything was decided before."""
     if resumed:
         yield Cut(pieces=(), rows=0)

@@ -233,7 +233,7 @@ def test_who_holds_rows_all_the_time_keeps_no_conversion_from_its_end(
     scene = Scene(engine, "one")
     scene.write(1, 20)
     monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
-    monkeypatch.setattr("eventlog.convert.place.PAGES", 1)
+    monkeypatch.setattr("eventlog.convert.place.SEAL_PIECES", 1)
     transaction, last = ConversionPlace.transaction, [20]
 
     def held_before(self: Any, **more: Any) -> Any:
@@ -332,7 +332,7 @@ def test_rows_that_are_given_back_while_they_are_sealed_are_not_converted(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
-    monkeypatch.setattr("eventlog.convert.place.PAGES", 1)
+    monkeypatch.setattr("eventlog.convert.place.SEAL_PIECES", 1)
     scene = Scene(engine, "one")
     scene.write(1, 9)
     transaction, name = ConversionPlace.transaction, name_conversion(str(tmp_path / "out"))
@@ -398,7 +398,7 @@ def test_killed_at_any_point_and_given_again_it_loses_nothing_and_doubles_nothin
     engine: Engine, tmp_path: Path, paused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
-    monkeypatch.setattr("eventlog.convert.place.PAGES", 2)
+    monkeypatch.setattr("eventlog.convert.place.SEAL_PIECES", 2)
     # Where transactions take long, some of the points are looked at, others with the other parameter.
     for number in range(1 + paused, 100, 2 if engine.dialect.name == "sqlite" else 6):
         metadata = sa.MetaData()
@@ -537,7 +537,7 @@ class History:
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 60))])
 def test_histories(engine: Engine, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_rows, "PAGE_ROWS", 3)
-    monkeypatch.setattr("eventlog.convert.place.PAGES", 2)
+    monkeypatch.setattr("eventlog.convert.place.SEAL_PIECES", 2)
     history = History(engine, tmp_path, seed)
     history.run(25)
     everything = list(range(1, history.number + 1))

@@ -24,14 +24,14 @@ from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.sink import NOTE_CHARACTERS
 from eventlog.sinks.scim.client import ScimClient
 
-PAGE_ENTRIES: Final = 500
+PAGE_ROWS: Final = 500
 """Entries that are asked for at once."""
 
 LATEST_SECONDS: Final = 900.0
 """Microsoft documents five to ten minutes until the log has an entry; after so long no other one comes."""
 
 
-class Entry(NamedTuple):
+class ProvisioningEntry(NamedTuple):
     """What the log says of a user."""
 
     time: dt.datetime
@@ -84,7 +84,7 @@ class ProvisioningLog:
             return []
         begin = min(awaiting.place for _, several in awaited for awaiting in several)
         wanted = {awaiting.object for _, several in awaited for awaiting in several}
-        entries: dict[str, list[Entry]] = {}
+        entries: dict[str, list[ProvisioningEntry]] = {}
         for name, entry in self._entries(begin):
             if name in wanted:
                 entries.setdefault(name, []).append(entry)
@@ -102,7 +102,7 @@ class ProvisioningLog:
         self._client.close()
 
     def _match(
-        self, name: str, several: Sequence[Awaiting], entries: Mapping[str, Sequence[Entry]]
+        self, name: str, several: Sequence[Awaiting], entries: Mapping[str, Sequence[ProvisioningEntry]]
     ) -> Iterator[LateAnswer]:
         """Match a user's uploads with the entries since the first one; none where others are still to come."""
         uploads = sorted(several, key=lambda awaiting: (awaiting.place, awaiting.request))
@@ -119,9 +119,9 @@ class ProvisioningLog:
                 note = f"Entra accepted it at {upload.place}, and its provisioning log says nothing of it since"
                 yield _answer(name, upload, Status.WARNING, note)
 
-    def _entries(self, begin: str) -> Iterator[tuple[str, Entry]]:
+    def _entries(self, begin: str) -> Iterator[tuple[str, ProvisioningEntry]]:
         since = (_moment(begin) - dt.timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        query = {"$filter": f"jobid eq '{self._job}' and activityDateTime gt {since}", "$top": str(PAGE_ENTRIES)}
+        query = {"$filter": f"jobid eq '{self._job}' and activityDateTime gt {since}", "$top": str(PAGE_ROWS)}
         while query:
             content = self._ask(query)
             for said in content.get("value") or ():
@@ -129,7 +129,7 @@ class ProvisioningLog:
                 name = str((said.get("sourceIdentity") or {}).get("id") or "")
                 # The log has other jobs too, should a filter be passed over.
                 if when is not None and name and said.get("jobId") == self._job:
-                    yield name, Entry(when.replace(tzinfo=dt.UTC), *_judge(said))
+                    yield name, ProvisioningEntry(when.replace(tzinfo=dt.UTC), *_judge(said))
             # The address that it names is not followed: only its query is asked.
             query = dict(parse_qsl(urlsplit(str(content.get("@odata.nextLink") or "")).query))
 

@@ -26,7 +26,7 @@ from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply,
 from eventlog.sinks.scim.client import ScimClient
 from eventlog.sinks.scim.provisioning import ProvisioningLog, read_date
 from eventlog.sinks.scim.requests import ScimRequest, read_requests
-from eventlog.sinks.scim.write import ENTRA_OPERATIONS
+from eventlog.sinks.scim.write import UPLOAD_ROWS
 
 BULK_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 PACE_REQUESTS, PACE_SECONDS = 40, 5.0
@@ -36,7 +36,7 @@ Pair = tuple[ScimRequest, Sequence[Position]]
 """A user's request, and the rows behind it."""
 
 
-class Pace:
+class UploadPace:
     """How often all connections together ask."""
 
     def __init__(self, requests: int = PACE_REQUESTS, seconds: float = PACE_SECONDS) -> None:
@@ -57,7 +57,7 @@ class EntraLane(HttpLane):
 
     _poster: ScimClient
 
-    def share(self, known: Associations, pace: Pace, *, is_judged: bool) -> None:
+    def share(self, known: Associations, pace: UploadPace, *, is_judged: bool) -> None:
         """Know what the other connections know; `is_judged` says that somebody asks for the later answers."""
         self._known, self._pace, self._is_judged = known, pace, is_judged
 
@@ -104,7 +104,7 @@ def cut_pairs(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
     some: list[Pair] = []
     names = set[str]()
     for pair in pairs:
-        if len(some) == ENTRA_OPERATIONS or pair[0].object in names:
+        if len(some) == UPLOAD_ROWS or pair[0].object in names:
             yield some
             some, names = [], set()
         some.append(pair)
@@ -124,7 +124,7 @@ class EntraSink(EntraLane, HttpSink):
         import_module("eventlog.sinks.http.tokens")
         self._late = late
         self._associations = Associations() if late is None else late.associations
-        pace = Pace()
+        pace = UploadPace()
         for lane in self.lanes:
             assert isinstance(lane, EntraLane)  # all are made by `lane`
             lane.share(self._associations, pace, is_judged=late is not None)

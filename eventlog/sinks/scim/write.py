@@ -29,7 +29,7 @@ from eventlog.xds.references import find_referenced
 from eventlog.xds.write import document_id
 
 ACTIVE: Final = Path("active")
-ENTRA_OPERATIONS: Final = 50
+UPLOAD_ROWS: Final = 50
 """Operations that Microsoft Entra's bulkUpload takes in a request."""
 
 
@@ -55,7 +55,7 @@ class ScimFormat:
 
     def __init__(self, settings: ScimSettings) -> None:
         self._settings = settings
-        self._at_once = ENTRA_OPERATIONS if settings.mode == "entra" else 1
+        self._at_once = UPLOAD_ROWS if settings.mode == "entra" else 1
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """Write each change that a mapping names, or say why it cannot be told."""
