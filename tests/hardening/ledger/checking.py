@@ -19,6 +19,11 @@ FIELDS = "thing"
 READ_BACK = "stock"
 """The table whose rows are read back, so that the versions that are told only grow."""
 
+IMAGES = "picture"
+"""The table of which each change is logged as one row, with the row before and after it: each version is told."""
+
+TRACKED = (FIELDS, READ_BACK, IMAGES)
+
 
 class LogRow(Struct, frozen=True, kw_only=True):
     """A row of the event log, and why it ended as it did."""
@@ -158,7 +163,7 @@ def _captured(entry: Entry) -> bool:
     kinds = {row.kind for row in entry.rows}
     if version.op == "D":
         return kinds == {4}
-    if version.place[0] == READ_BACK:
+    if version.place[0] in (READ_BACK, IMAGES):
         return kinds == ({5} if version.op == "I" else {6})
     values = {row.column: row.value for row in entry.rows}
     return kinds == ({1} if version.op == "I" else {2}) and values == {

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.hardening.ledger.book import Op
-from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, Seen, Shown
+from tests.hardening.ledger.checking import TRACKED, Finding, Seen, Shown
 
 _association = re.compile(r"id=(\d+),table=(\w+)").match
 _OPS: Mapping[str, Op] = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "add": "I", "modify": "U", "delete": "D"}
@@ -165,7 +165,7 @@ class ChangeFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "changes"
-        self._growing = [Growing(self.folder, f"*{table}__ct/*.csv") for table in (FIELDS, READ_BACK)]
+        self._growing = [Growing(self.folder, f"*{table}__ct/*.csv") for table in TRACKED]
 
     def config(self) -> str:
         return f'sink = "files"\nformat = "change-tables"\nfile_format = "csv"\npath = "{self.folder}"\n'
@@ -185,7 +185,7 @@ class ChangeFiles:
 
     def _rows(self) -> list[tuple[str, Seen]]:
         rows: list[tuple[str, Seen]] = []
-        for table in (FIELDS, READ_BACK):
+        for table in TRACKED:
             for file in sorted(self.folder.glob(f"*{table}__ct/*.csv")):
                 with file.open(newline="", encoding="utf-8") as lines:
                     rows += [_changed(row, table, file.name) for row in csv.DictReader(lines) if _told(row)]
@@ -200,7 +200,7 @@ class ChangeTables:
     def __init__(self, url: str) -> None:
         self.url = url
         self._engine = create_engine(url)
-        self._followed: dict[str, set[str]] = {table: set() for table in (FIELDS, READ_BACK)}
+        self._followed: dict[str, set[str]] = {table: set() for table in TRACKED}
 
     def config(self) -> str:
         return f'sink = "database"\nformat = "change-tables"\nurl = "{self.url}"\n'

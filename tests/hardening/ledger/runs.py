@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tests.hardening.ledger.book import Ledger
 from tests.hardening.ledger.breaking import Breakable, BreakableFiles, tables_behind, trouble
-from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, LogRow, Shown, check
+from tests.hardening.ledger.checking import FIELDS, IMAGES, READ_BACK, Finding, LogRow, Shown, check
 from tests.hardening.ledger.conversions import Conversions
 from tests.hardening.ledger.outputs import ChangeFiles, ChangeTables, MessageFiles, Output, XdsFiles, called
 from tests.hardening.ledger.publishers import Command, has_locked, within
@@ -423,8 +423,9 @@ def prepare(engine: Engine) -> None:
         for statement in TABLES:
             connection.execute(text(statement))
     install(engine, LogNames())
-    track(engine, [FIELDS], TriggerOptions(style=Style("field")), LogNames())
-    track(engine, [READ_BACK], TriggerOptions(style=Style("row-back")), LogNames())
+    track(engine, [FIELDS], TriggerOptions(style=Style.FIELD), LogNames())
+    track(engine, [READ_BACK], TriggerOptions(style=Style.ROW_BACK), LogNames())
+    track(engine, [IMAGES], TriggerOptions(style=Style.IMAGE), LogNames())
 
 
 def target_beside(engine: Engine, folder: Path) -> str:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, Seen, Shown
+from tests.hardening.ledger.checking import TRACKED, Finding, Seen, Shown
 from tests.hardening.ledger.outputs import read_kafka, read_xds, rising
 from tests.support.servers_kafka import consumed
 
@@ -243,7 +243,7 @@ class KafkaMessages(Kafka):
         return f'{self.common}[output.messages]\ntopic = "{self.own}.{{table}}"\n'
 
     def grown(self) -> object:
-        return sum(map(self.end_of, TABLES))
+        return sum(map(self.end_of, TRACKED))
 
     def shown(self) -> Shown:
         found = [seen for _, seen in self._rows()]
@@ -251,12 +251,12 @@ class KafkaMessages(Kafka):
 
     def watched(self) -> Sequence[Finding]:
         rows = self._rows()
-        numbers = {table: [number for number, seen in rows if seen.place[0] == table] for table in TABLES}
+        numbers = {table: [number for number, seen in rows if seen.place[0] == table] for table in TRACKED}
         super().watched()
         return [finding for mine in numbers.values() for finding in rising(self.name, mine)] if self.real else ()
 
     def _rows(self) -> list[tuple[str, Seen]]:
-        return [row for table in TABLES for row in read_kafka(self.values(table), table)]
+        return [row for table in TRACKED for row in read_kafka(self.values(table), table)]
 
 
 class KafkaXds(Kafka):
@@ -274,6 +274,3 @@ class KafkaXds(Kafka):
         bodies = enumerate(self.values("xds"))
         found = [one for number, body in bodies if body is not None for one in read_xds(body, f"offset {number}")]
         return Shown(output=self.name, seen=found, repeats=not self.real)
-
-
-TABLES: Final = (FIELDS, READ_BACK)

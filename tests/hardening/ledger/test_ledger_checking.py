@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from tests.hardening.ledger.book import Ledger, Op, Place, Version
-from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, LogRow, Seen, Shown, check
+from tests.hardening.ledger.checking import FIELDS, IMAGES, READ_BACK, TRACKED, Finding, LogRow, Seen, Shown, check
 from tests.hardening.ledger.figures import MUTANTS, Mutant, told, write
 from tests.hardening.ledger.mutants import faulty, wrong
 from tests.hardening.ledger.outputs import Growing, rising, same_numbers
@@ -29,6 +29,7 @@ from tests.hardening.quantity import scaled
 RUNS = 20
 ONE: Place = (FIELDS, 1)
 BACK: Place = (READ_BACK, 1)
+WHOLE: Place = (IMAGES, 1)
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +53,9 @@ class History:
         """One version, published by itself."""
         text = "" if op == "D" else f"text {number}"
         self.ledger.keep([Version(place=place, number=number, op=op, text=text)])
-        back = place[0] == READ_BACK
-        kind = {"I": 5 if back else 1, "U": 6 if back else 2, "D": 4}[op]
-        fields = [(None, None)] if back or op == "D" else [("version", str(number)), ("note", text)]
+        back, one_row = place[0] == READ_BACK, place[0] != FIELDS
+        kind = {"I": 5 if one_row else 1, "U": 6 if one_row else 2, "D": 4}[op]
+        fields = [(None, None)] if one_row or op == "D" else [("version", str(number)), ("note", text)]
         for column, value in fields:
             record = len(self.log) + 1
             row = LogRow(
@@ -78,7 +79,7 @@ def simple() -> History:
     history = History()
     steps: Sequence[Op] = ("I", "U", "U", "D", "I", "U")
     for number, op in enumerate(steps, 1):
-        for place in (ONE, BACK):
+        for place in (ONE, BACK, WHOLE):
             history.add(place, op, number)
     return history
 
@@ -88,7 +89,7 @@ def random_history(seed: int) -> History:
     history, dice = History(), random.Random(seed)
     versions: Counter[Place] = Counter()
     for _ in range(200):
-        place = (dice.choice((FIELDS, READ_BACK)), dice.randrange(20))
+        place = (dice.choice(TRACKED), dice.randrange(20))
         versions[place] += 1
         history.add(place, "I" if versions[place] == 1 else "U", versions[place])
     return history

@@ -18,12 +18,12 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.hardening.ledger.book import Ledger, Op, Place, Version
-from tests.hardening.ledger.checking import FIELDS, READ_BACK
+from tests.hardening.ledger.checking import FIELDS, IMAGES, READ_BACK, TRACKED
 
 TABLES: Final = (
     *[
         f"CREATE TABLE {table} (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL, note VARCHAR(80) NOT NULL)"
-        for table in (FIELDS, READ_BACK)
+        for table in TRACKED
     ],
     "CREATE TABLE finished (number VARCHAR(40) NOT NULL PRIMARY KEY)",
 )
@@ -63,7 +63,7 @@ class Writer:
 
     def big(self, objects: int, times: int = 3) -> None:
         """One transaction that gives many new objects so many versions each, round after round."""
-        places = [self._new(FIELDS if n % 5 else READ_BACK) for n in range(objects)]
+        places = [self._new((READ_BACK, IMAGES, FIELDS, FIELDS, FIELDS)[n % 5]) for n in range(objects)]
         self._write([self._next(place, alive=True) for _ in range(times) for place in places])
 
     def future(self, objects: int = 2) -> None:
@@ -141,7 +141,10 @@ class Writer:
             self.state[version.place] = (version.number - 1, version.op != "I")
 
     def _some(self, objects: int) -> Place:
-        return (self.dice.choice((FIELDS, FIELDS, READ_BACK)), self.number * SPAN + self.dice.randrange(objects))
+        return (
+            self.dice.choice((FIELDS, FIELDS, READ_BACK, IMAGES)),
+            self.number * SPAN + self.dice.randrange(objects),
+        )
 
     def _new(self, table: str) -> Place:
         self._keys += 1
