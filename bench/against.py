@@ -1,7 +1,7 @@
 """Is this checkout as quick as another one? Each contestant runs there and here in turn, so that whatever else the
 machine does meets both. The other one must have been set up by its own ./dev.
 
-python -m bench.against CHECKOUT NAME [--runs N] [--only WORDS] [--quick]
+python -m bench.against CHECKOUT NAME [--runs N] [--only WORDS] [--quick] [--cpu]
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Checkout:
 
 
 @contextmanager
-def ready(root: Path, name: str, size: str) -> Iterator[Checkout]:
-    command = [str(root / PYTHON), str(ROOT / "bench/turns.py"), name, size]
+def ready(root: Path, name: str, size: str, clock: str) -> Iterator[Checkout]:
+    command = [str(root / PYTHON), str(ROOT / "bench/turns.py"), name, size, clock]
     with subprocess.Popen(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
@@ -81,13 +81,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7, help="how often each contestant runs (default 7)")
     parser.add_argument("--only", default="", help="contestants that have this in their names")
     parser.add_argument("--quick", action="store_true", help="small data")
+    parser.add_argument(
+        "--cpu", action="store_true", help="CPU seconds of the benchmark's processes: for a loaded machine"
+    )
     arguments = parser.parse_args()
     other = arguments.checkout.resolve()
     if not (other / PYTHON).exists():
         parser.error(f"{other} has no {PYTHON}: run `./dev run true` there once")
-    size = "quick" if arguments.quick else "whole"
+    size, clock = "quick" if arguments.quick else "whole", "cpu" if arguments.cpu else "wall"
     with ExitStack() as both:
-        there, here = (both.enter_context(ready(root, arguments.name, size)) for root in (other, ROOT))
+        there, here = (both.enter_context(ready(root, arguments.name, size, clock)) for root in (other, ROOT))
         print(f"{HEAD}\n| --- | ---: | ---: | ---: | ---: | --- |", flush=True)
         for contestant in here.names:
             if contestant in there.names and arguments.only in contestant:
