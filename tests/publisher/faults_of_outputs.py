@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.publisher.fault import CARE, JOURNAL, LETTERS, MEMORY, JournalFault
+from tests.publisher.fault import CARE, CONSUMER, JOURNAL, LETTERS, MEMORY, JournalFault
 
 OF_OUTPUTS = [
     # outputs that come and go
@@ -70,5 +70,13 @@ OF_OUTPUTS = [
         "publisher/encode.py",
         "            written.append(Refusal(positions=change.positions, note=note))\n",
         "            del note\n",
+    ),
+    # what receivers call objects
+    JournalFault("what a receiver calls objects is not entered", JOURNAL, "if done.associations:", "if False:"),
+    JournalFault(
+        "what the log knows of a receiver's names is not read",
+        CONSUMER,
+        "known.serve(KeptAssociations(self._journal.log, self.name))",
+        "pass",
     ),
 ]

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 if TYPE_CHECKING:
     from tests.publisher.world import World
 
-JOURNAL = ["batch", "output", "planned", "parked", "hold", "answer", "outcome", "mark"]
+JOURNAL = ["batch", "output", "planned", "parked", "hold", "answer", "association", "outcome", "mark"]
 Tables = Mapping[str, Sequence[dict[str, Any]]]
 TABLES = ["event_log", *(f"event_log_{name}" for name in JOURNAL)]
 

@@ -36,6 +36,7 @@ def judge(world: World) -> None:
         world.fail("a warning without a reason", told)
     _records(world)
     _attempts(world)
+    _names(world)
     for uid, row in world.rows.items():
         letter = letters.get(uid)
         if letter in (None, "N") or row.gone:
@@ -75,6 +76,24 @@ def _attempts(world: World) -> None:
         for uid, times in target.not_taken.items():
             if times > world.max_attempts * (1 + world.rows[uid].setbacks) + lost:
                 world.fail("offered too often", target.name, uid, times, world.max_attempts)
+
+
+def _names(world: World) -> None:
+    """The log knows what each receiver calls an object, but for those that somebody gave up or took away."""
+    if not world.calls_objects or world.standbys.happened:
+        return
+    touched = {one.object for one in world.rows.values() if one.setbacks or one.gone or one.foreign or one.excused}
+    for name in world.outputs():
+        if name[0] != "r":
+            continue
+        sql = (
+            f"SELECT object, association FROM event_log_association WHERE output = '{name}' AND association IS NOT NULL"
+        )
+        known, called = dict(world.ask(sql)), world.targets[name].names
+        world.counts["objects named by a receiver"] += len(called)
+        for one in (known.keys() | called.keys()) - touched:
+            if known.get(one) != called.get(one):
+                world.fail("the log calls an object otherwise", name, one, known.get(one), called.get(one))
 
 
 def _records(world: World) -> None:

@@ -22,6 +22,7 @@ from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import TRANSACTION, LogNames
+from tests.publisher.forgetting import JOURNAL
 from tests.publisher.real import real_targets
 from tests.publisher.sharing import have_key
 from tests.publisher.world import World
@@ -96,7 +97,7 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
     """One history on an empty log."""
     _running.clear()
     with engine.begin() as connection:
-        for table in ("", "_batch", "_output", "_planned", "_parked", "_hold", "_answer", "_outcome", "_mark"):
+        for table in ("", *(f"_{name}" for name in JOURNAL)):
             connection.execute(text(f"DELETE FROM event_log{table}"))
         connection.execute(text("INSERT INTO event_log_mark (name, value) VALUES ('holding', 'x')"))
     world = World(seed, engine)

@@ -109,6 +109,8 @@ def draw_latest(world: World) -> None:
     """How likely somebody sets the database's clock."""
     world.disk = Disk(world, latest, latest.choice([0, 0, 0, 0.05]))
     world.standbys = Standbys(world)
+    world.calls_objects = Random(f"names {world.seed}").random() < 0.5
+    """Whether receivers call objects by names of their own."""
     world.imaged = imaged = Random(f"images {world.seed}")
     world.images = imaged.choice([0, 0, 0.5, 1])
     """How likely a change of one row is written as the image of a row."""

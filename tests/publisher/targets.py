@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.associations import Associations
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Change, Count, CutTransaction, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
@@ -34,6 +35,8 @@ class Surroundings(Protocol):
     """How likely a receiver takes a document, and warns of its last change."""
     undoing: float
     """How likely a receiver has undone a document that comes again, and wants it once more."""
+    calls_objects: bool
+    """Whether receivers call objects by names of their own, which the log keeps."""
 
     def point(self, what: str) -> None:
         """A publisher is here; perhaps it dies, perhaps something goes wrong."""
@@ -93,6 +96,8 @@ class Target:
         """Whether the connections of those who are there break off at their next step."""
         self.seen = 0
         """How many rows of a database have come."""
+        self.names: dict[str, str] = {}
+        """What it calls the objects that it has."""
 
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position: outcome.status.value for outcome in said}
@@ -109,6 +114,15 @@ class Target:
                 self.world.arrived(self, uid, record, plan)
                 taken = Taken(uid, record, object_name, plan, status, place, last, tuple(uids), read, *by_table)
                 self.came.append(taken)
+            if status in "SW":
+                self.call(object_name, uids[-1])
+
+    def call(self, object_name: str, uid: int) -> None:
+        """Give an object a name where it has none; each seventh row is its end."""
+        if uid % 7 == 0:
+            self.names.pop(object_name, None)
+        else:
+            self.names.setdefault(object_name, f"{self.name} {uid}")
 
     def again(self, uids: Iterable[int]) -> None:
         """These rows are to come again."""
@@ -259,6 +273,11 @@ class ModelBus(ModelTable):
 class ModelReceiver(ModelSink):
     capabilities = SinkCapabilities(resolves=False)
 
+    def __init__(self, target: Target, world: Surroundings) -> None:
+        super().__init__(target, world)
+        if world.calls_objects:
+            self.capabilities = SinkCapabilities(resolves=False, associations=Associations())
+
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         return [outcome for one in documents for outcome in self.send(plan, one)]
 
@@ -297,7 +316,16 @@ class ModelReceiver(ModelSink):
         self.point("answered")
         if taken_from <= draw < taken_from + world.unreadable:
             return self.unread(one, answer)
+        self.learn_names(one, answer)
         return answer
+
+    def learn_names(self, document: Document, answer: Sequence[Outcome]) -> None:
+        """Know from an answer what the receiver calls the objects of a document."""
+        known = self.capabilities.associations
+        waiting = {outcome.position for outcome in answer if outcome.status is Status.NEW}
+        for positions, object_name, *_ in json.loads(document.body):
+            if known is not None and tuple(positions[0]) not in waiting:
+                known.keep(object_name, self.target.names.get(object_name))
 
     def undoes(self, plan: str, document: Document) -> bool:
         """Whether it has taken nothing of a document after all: no answer to that has been read."""

@@ -79,6 +79,7 @@ class World:
     stranger: random.Random
     shares: float
     undoing: float
+    calls_objects: bool
     latest: random.Random
     shift: int
     clock_set: int
