@@ -143,7 +143,7 @@ def finish_plainly(
 
     It is plain if all were published and no other output has an answer for them.
     """
-    if not done.asked or len(done.planned) != 1 or done.outcomes or done.again or done.gone:
+    if not done.asked or len(done.planned) != 1 or done.outcomes or done.again or done.gone or done.associations:
         return None
     if done.told is not None or done.has is not None or settings.delete_from_log:
         return None

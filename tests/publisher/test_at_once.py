@@ -10,12 +10,14 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.care.journal import hold
+from eventlog.core.associations import Associations
 from eventlog.core.errors import OccupiedError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.rules import Options, Round
-from eventlog.core.seams import Resolved
+from eventlog.core.seams import Resolved, SinkCapabilities
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
+from eventlog.publisher.associated import KeptAssociations
 from eventlog.publisher.at_once import JournalAtOnce
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
@@ -183,6 +185,17 @@ def test_nothing_is_planned_at_once_by_tables_as_they_were(postgresql: Engine, m
     assert scene.lock.tenure is not None
     assert scene.consumers["one"].turn(scene.lock.tenure).stale is not None
     assert (scene.receiver.came, scene.waiting(), scene.left()) == ([1, 2], [3], {})
+
+
+def test_what_a_receiver_calls_an_object_is_entered_with_the_answer(postgresql: Engine) -> None:
+    scene, names = Alone(postgresql), Associations()
+    scene.receiver.capabilities = SinkCapabilities(resolves=True, associations=names)
+    names.serve(KeptAssociations(scene.log, "one"))
+    scene.receiver.meanwhile = lambda: names.keep("usr/idu=2", "4711")
+    scene.write(2, 2)
+    scene.publish()
+    assert scene.ask("SELECT object, association FROM event_log_association") == [("usr/idu=2", "4711")]
+    assert (scene.waiting(), scene.left()) == ([], {})
 
 
 def test_who_has_lost_the_lock_enters_nothing_at_once(postgresql: Engine) -> None:
