@@ -32,9 +32,6 @@ ORIGIN = "eventlog_origin"
 of who is behind it, and where a stream had it.
 """
 
-CONTEXT_CHARACTERS = 400
-"""Characters of what a session says: the rest is cut off."""
-
 NEW_ORDER = (
     "record_id",
     "table_key",

@@ -26,8 +26,6 @@ SAMPLE_ROWS: Final = 200
 NUMBERS: Final = frozenset({Category.NUMBER, Category.INT})
 _largest_single = 3.4028235677973366e38
 """Half a step above the largest number of single precision, which is what rounds to infinity."""
-# What has one form for all its values, so that Arrow takes each.
-_HARMLESS: Final = ("bool", "double", "binary", "date32", "timestamp")
 
 
 def parquet_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> bytes:

@@ -133,13 +133,6 @@ def get_value(resource: Mapping[str, Any], path: Path) -> Any:
     return held if path.sub == "value" else None
 
 
-def get_values(resource: Mapping[str, Any], path: Path) -> list[Any]:
-    """Get all values of an attribute that has several, of those that are meant."""
-    holder = resource if not path.urn else resource.get(find_key(resource, path.urn)) or {}
-    meant = [e for e in _elements(holder.get(find_key(holder, path.attribute))) if _is_meant(e, path.filter)]
-    return [element.get(find_key(element, path.sub or "value")) for element in meant]
-
-
 def add_elements(resource: dict[str, Any], path: Path, elements: Sequence[Mapping[str, Any]]) -> None:
     """Add values to an attribute that has several; those that are there already are left."""
     holder = _holder(resource, path, make=True)
