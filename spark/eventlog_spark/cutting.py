@@ -14,7 +14,7 @@ from eventlog.convert.inputs import units
 from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, ROW_BYTES
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
-from eventlog.convert.taken import ALL, Taken, choose_rows
+from eventlog.convert.taken import ALL, ConvertedRows, choose_rows
 from eventlog_spark.exchange import Piece, WholeLog, log_options
 from eventlog_spark.log import BulkLog, stretches
 from eventlog_spark.options import NumberRange
@@ -43,7 +43,7 @@ class Cut(Struct, frozen=True, kw_only=True):
     rows: int
     size: int = 0
     counted: bool = True
-    taken: Taken = ALL
+    taken: ConvertedRows = ALL
 
     @property
     def total(self) -> int | None:
@@ -66,7 +66,7 @@ def task_count(pieces: int, cores: int) -> int:
 
 
 @contextmanager
-def cut(conversion: Conversion, taken: Taken | None = None) -> Iterator[Cut]:
+def cut(conversion: Conversion, taken: ConvertedRows | None = None) -> Iterator[Cut]:
     """The cut, and what must last while pieces are read: a snapshot that all stretches of a log
     share.
 
@@ -100,7 +100,7 @@ def _log(
     conversion: Conversion,
     source: LogInput,
     tables: Sequence[SnapshotFile],
-    taken: Taken | None,
+    taken: ConvertedRows | None,
 ) -> Iterator[Cut]:
     log = BulkLog(log_options(source))
     # Before the snapshot: who holds rows meanwhile is too late for this conversion.

@@ -25,7 +25,7 @@ from eventlog.convert.rows import OBJECT, Placing, bucket_of, shaped
 from eventlog.convert.rows import ROWS as ROWS_SCHEMA
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import SnapshotFile, placed_batches, placed_rows
-from eventlog.convert.taken import ALL, Taken
+from eventlog.convert.taken import ALL, ConvertedRows
 from eventlog.convert.tasks import UnitNumbers
 from eventlog.core.schema import Catalog
 from eventlog_spark.faults import travelling
@@ -175,7 +175,7 @@ class Scattering(Struct, frozen=True, kw_only=True):
     pieces: tuple[Piece, ...]
     buckets: int
     tasks: int
-    taken: Taken = ALL
+    taken: ConvertedRows = ALL
 
     @property
     def tables(self) -> tuple[SnapshotFile, ...]:

@@ -83,7 +83,7 @@ def there(objects: Bucket, folder: Path) -> list[int]:
 @pytest.mark.in_turn
 def test_killed_at_any_point_and_given_again(sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_rows, "PAGE_ROWS", 2)
-    monkeypatch.setattr("eventlog.convert.place.PAGES", 2)
+    monkeypatch.setattr("eventlog.convert.place.SEAL_PIECES", 2)
     tmp_path.chmod(0o700)
     for number in range(1, 400, 3):
         metadata = sa.MetaData()
