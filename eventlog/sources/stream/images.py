@@ -25,12 +25,13 @@ from eventlog.core.model import (
     Row,
     RowId,
 )
+from eventlog.core.rules.lifetimes import SAME_IMAGES
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.screen import Ours
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.tablekey import format_parts
 
-_TRUNCATE = Op.TRUNCATE
+_MODIFY, _TRUNCATE = Op.MODIFY, Op.TRUNCATE
 
 
 def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Decision:
@@ -46,9 +47,14 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
             others[image.position] = _end_image(image, Reason.LOOPBACK, None)
             continue
         try:
-            changes.append(tellers[image.table](image))
+            change = tellers[image.table](image)
         except DataError as error:
             others[image.position] = _end_image(image, Reason.INVALID, str(error))
+            continue
+        if image.op is _MODIFY and image.before == image.after:
+            others[image.position] = _end_image(image, Reason.NOTHING, SAME_IMAGES)
+        else:
+            changes.append(change)
     return Decision(changes, Outcomes([image.position for image in images], others))
 
 
@@ -157,7 +163,9 @@ class _Columns:
         names = [*after]
         outside = self._outside(names)
         if before is None:
-            return tuple([Edit(column=name, new=after[name]) for name in outside])
+            # Of an update nobody noted what stood there before: all former values go.
+            reset = image.op is _MODIFY
+            return tuple([Edit(column=name, new=after[name], reset=reset) for name in outside])
         if [*before] == names:  # what both images of a row nearly always have
             return tuple([Edit(column=name, old=before[name], new=after[name]) for name in outside])
         # Images with different columns: the one that has a column says all that is known of it, and
