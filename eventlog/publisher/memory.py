@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -103,7 +104,8 @@ class Memory(Struct, kw_only=True):
     @property
     def reserved_above(self) -> int | None:
         """Return the number above which batches are of a conversion that is not over: nobody takes them, nor new rows."""
-        return min([row.position for row in self.outputs.values() if row.is_conversion], default=None)
+        conversions = filter(attrgetter("is_conversion"), self.outputs.values())
+        return min(map(attrgetter("position"), conversions), default=None)
 
     @property
     def known(self) -> Stretches:
