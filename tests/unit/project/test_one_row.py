@@ -31,9 +31,9 @@ def test_each_step_names_a_function_that_is_there() -> None:
 
 
 MOST = {"functions": 257, "calls": 362, "changes of file": 227}
-"""More than before (215, 290, 175): places, tables that cannot be read and looks that begin where rows may
-still come, conversions and late answers are asked about with each batch, and two functions of ours hand each statement to the driver, where a dozen
-of SQLAlchemy's did. The goals were 220, 380 and 180; `python -m bench.walk` says how far it is."""
+"""More than before (215, 290, 175): places, tables that cannot be read, conversions, late answers and looks that begin
+where rows may still come are asked about with each batch, and two functions of ours hand each statement to the driver,
+where a dozen of SQLAlchemy's did. The goals were 220, 380 and 180; `python -m bench.walk` says how far it is."""
 
 
 def test_an_updated_row_takes_few_functions_calls_and_changes_of_file(tmp_path: Path) -> None:
