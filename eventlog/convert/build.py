@@ -61,7 +61,7 @@ def conversion_of(order: Order) -> Conversion:
         source = _log(asked, config)
     else:
         source = _stream(asked, config)
-    read_back = _read_back(order, config)
+    read_back = choose_read_back(order, config)
     catalog = _catalog(order, config, read_back)
     steps = steps_of_order(order, config)
     target = target_of(order.target, config)
@@ -285,7 +285,7 @@ def _clock_of_files(asked: FilesOrder, config: Config) -> str:
         engine.dispose()
 
 
-def _read_back(order: Order, config: Config) -> DatabaseRows | SnapshotRows | None:
+def choose_read_back(order: Order, config: Config) -> DatabaseRows | SnapshotRows | None:
     """A database that is converted answers for itself, as it does for the publisher."""
     asked = order.source
     if isinstance(asked, LogOrder):
@@ -318,7 +318,7 @@ def _catalog(
         return None
     if isinstance(read_back, DatabaseRows):
         return _catalog_of_database(read_back.url, log, config)
-    from eventlog.convert.inferred import archived_catalog, catalog_of_files
+    from eventlog.convert.inferred import catalog_of_files, read_archived_catalog
 
     if order.command == "batches":
         # Files are read in another process, for which a script would be run once more.
@@ -327,7 +327,7 @@ def _catalog(
         return None
     files = _files(asked, config, "")
     # Archives carry the tables with their images; nobody reads files that lie elsewhere.
-    if not order.places.addresses and (archived := archived_catalog(files)) is not None:
+    if not order.places.addresses and (archived := read_archived_catalog(files)) is not None:
         return archived
     if order.target.to == "xds" or asked.snapshot is not None:
         # XDS asks for no schema, and snapshots have one.

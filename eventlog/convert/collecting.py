@@ -90,7 +90,7 @@ class ByRanges(Collecting):
     def _write(self, rows: pa.RecordBatch) -> None:
         positions = rows.column(0)
         if positions.null_count:
-            self._writer.write(unnumbered(self._boundaries), rows.filter(positions.is_null()))
+            self._writer.write(label_unnumbered(self._boundaries), rows.filter(positions.is_null()))
             rows = rows.filter(positions.is_valid())
         for label, part in by_range(rows, self._boundaries):
             self._writer.write(label, part)
@@ -98,7 +98,7 @@ class ByRanges(Collecting):
                 self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
 
 
-def unnumbered(boundaries: tuple[int, ...]) -> int:
+def label_unnumbered(boundaries: tuple[int, ...]) -> int:
     """The label of rows without a position: after the last range."""
     return len(boundaries) + 1
 

@@ -137,7 +137,7 @@ class Destination:
         self._made = not folder.exists()
 
     @contextmanager
-    def occupied(self, *, overwrite: bool, resume: bool = False) -> Iterator[None]:
+    def occupy(self, *, overwrite: bool, resume: bool = False) -> Iterator[None]:
         """Makes the folder ready and keeps other conversions out of it until the end; what was made
         then goes.
 

@@ -32,13 +32,13 @@ class UniqueRows(Struct, frozen=True, kw_only=True):
     duplicates: Sequence[int] = ()
 
 
-def deduplicated(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRows:
+def deduplicate(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRows:
     """Takes out of rows, in the order of object and record_id, what ends before the rules: doubled
     or unreadable ones.
     """
     invalid: list[tuple[int | None, str]] = []
-    rows, unnumbered = _parted(rows, "record_id")
-    keep, contradicted, duplicates = _doubled(rows, conflicts)
+    rows, unnumbered = _part_rows(rows, "record_id")
+    keep, contradicted, duplicates = _find_doubled(rows, conflicts)
     if keep is not None:
         rows = rows.take(pa.array(keep, pa.int64()))
     invalid += [(number, f"record_id {number} is in several different rows.") for number in contradicted]
@@ -50,14 +50,14 @@ def deduplicated(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueR
     return UniqueRows(rows=rows, invalid=invalid, duplicates=duplicates)
 
 
-def _parted(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _part_rows(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The rows that have a value in the column, and those that have none."""
     if not rows.column(column).null_count:
         return rows, rows.slice(0, 0)
     return rows.filter(rows.column(column).is_valid()), rows.filter(rows.column(column).is_null())
 
 
-def _doubled(
+def _find_doubled(
     rows: pa.RecordBatch,
     conflicts: Sequence[int],
 ) -> tuple[list[int] | None, list[int], list[int]]:

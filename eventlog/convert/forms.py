@@ -295,7 +295,7 @@ def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:
     return {(table.schema, table.name): number for number, table in enumerate(catalog or (), first)}
 
 
-def covered(positions: Iterable[int]) -> tuple[Position, ...]:
+def list_covered(positions: Iterable[int]) -> tuple[Position, ...]:
     """The positions that sinks answer by."""
     return tuple([(number,) for number in positions])
 

@@ -132,12 +132,12 @@ class FreeRows:
 
     def _free_numbers(self, rows: Sequence[tuple[Any, ...]], memory: Memory) -> Stretches:
         """Take rows by their numbers alone, where nothing waits; but for those that a paused output has ahead."""
-        numbers = self._chosen(Stretches.of(int(row[0]) for row in rows))
+        numbers = self._choose(Stretches.of(int(row[0]) for row in rows))
         free = numbers - join_taken(memory) if self._marks else numbers
         self._leave(LACKED, len(numbers) - len(free))
         return free
 
-    def _chosen(self, numbers: Stretches) -> Stretches:
+    def _choose(self, numbers: Stretches) -> Stretches:
         return numbers if self._within is None else numbers & self._within
 
     def _leave(self, reason: str, rows: int) -> None:
@@ -181,7 +181,7 @@ class FreeRows:
             if number not in passed or reason == HELD:
                 self._blocked |= objects
             self._leave(reason, self._within is None or number in self._within)
-        return self._chosen(Stretches.of(free))
+        return self._choose(Stretches.of(free))
 
     def _is_behind(self, objects: Collection[str], waiting: set[str], *, any_waits: bool) -> bool:
         if EVERY_ROW in self._blocked:

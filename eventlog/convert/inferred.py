@@ -41,10 +41,10 @@ Found = TypeVar("Found")
 
 def catalog_of_files(files: FilesInput) -> Catalog:
     """The tables that the rows of files speak of."""
-    return Catalog(tables_of(_read_elsewhere(seen_in, files)))
+    return Catalog(tables_of(_read_elsewhere(find_seen, files)))
 
 
-def archived_catalog(files: FilesInput) -> Catalog | None:
+def read_archived_catalog(files: FilesInput) -> Catalog | None:
     """Read the tables by which the images of archives are written; None where they have none."""
     if not any(kind_of_file(path) == "parquet" for path in input_files(files)):
         return None
@@ -83,13 +83,13 @@ def _read_elsewhere(read: Callable[[FilesInput], Found], files: FilesInput) -> F
         raise MachineError(message, hint=hint) from error
 
 
-def seen_in(files: FilesInput) -> list[SeenColumn]:
+def find_seen(files: FilesInput) -> list[SeenColumn]:
     """What the rows name, a few words for each batch of them."""
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
 
     batches = (batch for unit in units(files) for batch in read(unit, files.statuses))
-    return [column for batch in batches for column in _seen(batch)]
+    return [column for batch in batches for column in _find_seen_columns(batch)]
 
 
 def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
@@ -108,7 +108,7 @@ def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
             yield _table(columns[0].table, key, names)
 
 
-def _seen(batch: Any) -> Iterator[SeenColumn]:
+def _find_seen_columns(batch: Any) -> Iterator[SeenColumn]:
     import pyarrow as pa
 
     groups = pa.Table.from_batches([batch]).group_by(["table_name", "column_name"])

@@ -93,14 +93,14 @@ def _files_at(pattern: str) -> list[Path]:
     else:
         matching = iglob(pattern, recursive=True)  # noqa: PTH207 a Path takes no pattern from the root
         inside = map(Path, matching)
-    files = [file for file in inside if file.is_file() and kind_of_file(file) and not _hidden(file, path)]
+    files = [file for file in inside if file.is_file() and kind_of_file(file) and not _is_hidden(file, path)]
     if not files:
         message = f"There is no .parquet, .jsonl or .csv file at {pattern}"
         raise DataError(f"{message}; name one, or a folder that has some.")
     return files
 
 
-def _hidden(file: Path, folder: Path) -> bool:
+def _is_hidden(file: Path, folder: Path) -> bool:
     """Files that are being written, and those that other programs keep beside theirs, begin so."""
     # Only what is below the named folder: who names one in ~/.cache means it.
     below = Path(file.name)
@@ -135,7 +135,7 @@ def _refuse_header(path: Path, *, packed: bool) -> None:
     else is wrong with it.
     """
     try:
-        with opened(Unit(path=str(path), kind="csv", packed=packed)) as file:
+        with open_unit(Unit(path=str(path), kind="csv", packed=packed)) as file:
             begin = file.readline(LONGEST_HEADER_BYTES)
         if form := tell_form(begin):
             raise DataError(f"{path} {form}.")
@@ -167,7 +167,7 @@ def _row_groups(path: Path) -> Iterator[Unit]:
     try:
         described: Any = parquet.read_metadata(path)
     except (pa.ArrowException, OSError) as error:
-        raise damaged(path, error) from error
+        raise describe_damage(path, error) from error
     places_of(described.schema.to_arrow_schema().names, str(path))
     start = rows = size = 0
     last = described.num_row_groups - 1
@@ -193,7 +193,7 @@ def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
     return {name: places[name] for name in (*STANDARD, TRANSACTION, CONTEXT) if name in places}
 
 
-def opened(unit: Unit) -> IO[bytes]:
+def open_unit(unit: Unit) -> IO[bytes]:
     """The bytes of a unit's file, unpacked."""
     if unit.packed:
         return cast("IO[bytes]", gzip.GzipFile(unit.path, "rb"))
@@ -217,7 +217,7 @@ def end_line(file: IO[bytes], begun: bytes, limit: int) -> bytes | None:
 def line_number(unit: Unit, place: int) -> int:
     """Counts in which line, from 1, a byte of the unit's file stands: nobody does until one is wrong."""
     number = 1
-    with opened(unit) as file:
+    with open_unit(unit) as file:
         while place > 0 and (read := file.read(min(place, BUFFER_BYTES))):
             number += read.count(b"\n")
             place -= len(read)
@@ -230,7 +230,7 @@ def too_long(origin: str, line: int, limit: int) -> DataError:
     return DataError(f"{origin}, line {line}: it has more than {limit:,} bytes.", hint=hint)
 
 
-def damaged(path: Path | str, error: Exception) -> DataError:
+def describe_damage(path: Path | str, error: Exception) -> DataError:
     """What to tell of a file that cannot be read as what it is."""
     # Messages of Arrow go over several lines.
     cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -28,14 +28,14 @@ from eventlog.convert.commit import Summary
 from eventlog.convert.forms import STAMP
 from eventlog.convert.partitions import (
     PartitionFile,
-    gathered,
+    gather_batches,
     labels_of,
     partition_file,
     read_label,
     within,
     write_by,
 )
-from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
+from eventlog.convert.sending import SENDING, Begun, Sent, note_refused, something_else
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.to_messages import LAID, MessageDocuments, writer_of
 from eventlog.convert.writing import InTheirOrder, Write
@@ -100,7 +100,7 @@ def lay(task: Lay) -> LaidStretch:
     """Numbers a stretch and lays it into lanes."""
     tables = set[int]()
     with partition_file(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
-        for rows in gathered(_numbered(task), LAID):
+        for rows in gather_batches(_number_changes(task), LAID):
             tables.update(pc.unique(rows.column("table")).to_pylist())
             keys, table_numbers = rows.column("key").to_pylist(), rows.column("table").to_pylist()
             # By its key; by its table where it has none, for nothing else is to be kept in order.
@@ -134,7 +134,7 @@ def keep_plan(folder: Path, plan: LanePlan) -> None:
     write_file(folder / SENDING, msgspec.json.encode(plan))
 
 
-def kept_plan(folder: Path) -> LanePlan:
+def read_kept_plan(folder: Path) -> LanePlan:
     """The plan of a conversion that was interrupted while it was sent."""
     try:
         return msgspec.json.decode((folder / SENDING).read_bytes(), type=LanePlan)
@@ -184,7 +184,7 @@ def send_lane(task: SendLane) -> Sent:
             # Those before went before an interruption. The last one is sent once more, and taken as
             # done: what was refused of it may not be noted.
             if document.id >= last_id:
-                begun = noted(note, begun, sink.commit(document.id, [document]))
+                begun = note_refused(note, begun, sink.commit(document.id, [document]))
     return Sent(documents=documents, refused=begun.refused)
 
 
@@ -217,7 +217,7 @@ def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
     return plan.tables
 
 
-def _numbered(task: Lay) -> Iterator[pa.RecordBatch]:
+def _number_changes(task: Lay) -> Iterator[pa.RecordBatch]:
     """The changes of a stretch, each with its change_seq in place of its position and its time."""
     # Each attempt spills into a file of its own.
     stretch = InTheirOrder(replace(task.stretch, name=task.name))

@@ -79,7 +79,7 @@ class Records:
             if records:
                 yield records
         if self._open:
-            raise self._damaged("a quote that opens here is never closed", self._opened)
+            raise self._describe_damage("a quote that opens here is never closed", self._opened)
 
     def _plain(self, text: str, width: int) -> list[Record]:
         """The records of a block without quotes: nearly all there are."""
@@ -113,7 +113,7 @@ class Records:
                 self._open, self._held = [], 0
             record = record.removesuffix("\r")
             if record:
-                records.append(self._checked(self._fields(record), width))
+                records.append(self._check_width(self._fields(record), width))
         return records
 
     def _hold(self, line: str) -> None:
@@ -138,7 +138,7 @@ class Records:
             match = _field(record, at + 1)
             if match is None:
                 right = 'a value with quotes is written "a ""b"" c"'
-                raise self._damaged(f"a quote is where none can be; {right}")
+                raise self._describe_damage(f"a quote is where none can be; {right}")
             quoted, plain = match.groups()
             # NULL in quotes is these two characters.
             if quoted is not None:
@@ -153,10 +153,10 @@ class Records:
     def _with_nulls(self, record: Record) -> list[str | None]:
         return [None if field == NULL else field for field in record]
 
-    def _checked(self, record: Record, width: int) -> Record:
+    def _check_width(self, record: Record, width: int) -> Record:
         if len(record) != width:
             problem = f"there are {len(record)} fields, and the header line names {width}"
-            raise self._damaged(problem, self._opened)
+            raise self._describe_damage(problem, self._opened)
         return record
 
     def _text(self, read: bytes) -> str:
@@ -164,9 +164,9 @@ class Records:
             return read.decode()
         except UnicodeDecodeError as error:
             line = self._line + 1 + read[: error.start].count(b"\n")
-            raise self._damaged("the text is not UTF-8", line) from None
+            raise self._describe_damage("the text is not UTF-8", line) from None
 
-    def _damaged(self, problem: str, line: int | None = None) -> DataError:
+    def _describe_damage(self, problem: str, line: int | None = None) -> DataError:
         line_number = self._line if line is None else line
         return DataError(
             f"{self._origin}, line {max(line_number, 1)}: {problem}.",

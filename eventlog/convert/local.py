@@ -70,7 +70,7 @@ def convert(
     sending = is_sending(destination.work)
     resume = sending or not isinstance(conversion.input, LogInput)
     jobs, watch = jobs or cores(), watch or Unwatched()
-    with destination.occupied(overwrite=conversion.overwrite, resume=resume):
+    with destination.occupy(overwrite=conversion.overwrite, resume=resume):
         try:
             # Not before the folder is ours: a Kafka shuts out whoever sends under the same name.
             reach(conversion.format)
@@ -80,7 +80,7 @@ def convert(
             raise
         with sealing(marking, destination.work, sending=sending) as taken:
             try:
-                summary = _converted(conversion, destination, identity, jobs, watch, marking, taken)
+                summary = _stage_output(conversion, destination, identity, jobs, watch, marking, taken)
             except (DataError, UsageError):
                 # It would end so again. What was being sent stays: a part of it is with a receiver.
                 if not is_sending(destination.work):
@@ -99,7 +99,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _converted(
+def _stage_output(
     conversion: Conversion,
     destination: Destination,
     identity: str,
@@ -202,7 +202,7 @@ class LocalEngine:
         self._watch.begin("sending", whole.last, self._tally)
         form = form_of(self._conversion, tasks.tables)
         assert isinstance(form, SentForm)
-        batches = self._counted(InTheirOrder(whole).batches)
+        batches = self._count_passing(InTheirOrder(whole).batches)
         return send(target, form, batches, Path(self._folder))
 
     @cached_property
@@ -250,7 +250,7 @@ class LocalEngine:
         ]
         return self.run("placing the snapshot", place, tasks, PlacedTable)
 
-    def _counted(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _count_passing(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same, counted as it passes."""
         for batch in rendered:
             self._tally.add(len(batch))

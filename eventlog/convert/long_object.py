@@ -145,16 +145,16 @@ class LongObject:
         row = read_back.row if isinstance(read_back, Unreadable) else read_back
         for lifetime in lifetimes(Subject(self.subject.row, self.subject.table, events)):
             over = lifetime.closing is not None
-            yield from self._merged(screened, self._preferred(screened, lifetime, read_back), row, over=over)
+            yield from self._merge(screened, self._prefer(screened, lifetime, read_back), row, over=over)
             yield from self._write(ending(screened, self._named(row), lifetime))
             self._over += over
 
     def end(self, read_back: ReadBack | None) -> Iterator[Outcome]:
         """The same of what was still open."""
         row = read_back.row if isinstance(read_back, Unreadable) else read_back
-        yield from self._merged(Screened(()), [], row, over=True)
+        yield from self._merge(Screened(()), [], row, over=True)
 
-    def _preferred(self, screened: Screened, lifetime: Lifetime, read_back: ReadBack | None) -> list[Event]:
+    def _prefer(self, screened: Screened, lifetime: Lifetime, read_back: ReadBack | None) -> list[Event]:
         """What remains of a lifetime's piece, judged with what is known of the rest."""
         if lifetime.closing is not None:
             return prefer(screened, lifetime, read_back)
@@ -171,7 +171,7 @@ class LongObject:
             screened.outcomes.pop(position, None)
         return [event for event in remaining if event.position not in elsewhere]
 
-    def _merged(self, screened: Screened, events: list[Event], row: Row | None, *, over: bool) -> Iterator[Outcome]:
+    def _merge(self, screened: Screened, events: list[Event], row: Row | None, *, over: bool) -> Iterator[Outcome]:
         """Writes the changes that no event can join any more."""
         if not self._coalescing:
             changes = join(screened, self._named(row), events, row, self._unfinished, over=over)

@@ -201,7 +201,7 @@ def labels_of(files: Iterable[PartitionFile]) -> list[int]:
     return sorted({label for file in files for label in file.labels})
 
 
-def gathered(
+def gather_batches(
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     *,
@@ -222,12 +222,12 @@ def gathered(
             # Nothing is held twice while others work with the rows.
             del batch
             rows = size = 0
-            yield _emptied(held, schema)
+            yield _empty_into_batch(held, schema)
     if rows:
-        yield _emptied(held, schema)
+        yield _empty_into_batch(held, schema)
 
 
-def _emptied(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+def _empty_into_batch(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """The rows of all batches; the list is emptied."""
     whole = one_batch(held, schema)
     held.clear()
@@ -296,20 +296,20 @@ def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path
     following = next(source, None)
     # All there is: it is sorted in memory, and no file is written.
     if following is None:
-        ordered = sorted_batch(held, keys)
+        ordered = sort_batches(held, keys)
         for start in range(0, len(ordered), GIVEN_ROWS):
             yield ordered.slice(start, GIVEN_ROWS)
         return
     held.append(following)
     # Each batch has to be free when it is done with, so no other name may hold it.
     del following
-    runs = _write_runs(chain(_given_up(held), source), keys, spill)
+    runs = _write_runs(chain(_give_up(held), source), keys, spill)
     runs = _fewer_runs(runs, keys, spill)
-    yield from _merged([runs.read(label) for label in labels_of([runs])], keys)
+    yield from _merge_runs([runs.read(label) for label in labels_of([runs])], keys)
     Path(runs.path).unlink()
 
 
-def sorted_batch(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
+def sort_batches(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
     """The rows of a few batches as one, in the order of the keys, NULLs last; the list is emptied,
     to save their memory.
     """
@@ -338,7 +338,7 @@ def _run(source: Iterator[pa.RecordBatch], most_bytes: int) -> list[pa.RecordBat
     return held
 
 
-def _given_up(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _give_up(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches of the list, which is emptied, so that each is free when it is done with."""
     held.reverse()
     while held:
@@ -350,7 +350,7 @@ def _write_runs(source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Pa
     run = _run(source, SPILLED_BYTES)
     with partition_file(spill, run[0].schema) as writer:
         for number in count():
-            ordered = sorted_batch(run, keys)
+            ordered = sort_batches(run, keys)
             _write_run(writer, number, [ordered])
             # Not held while the next run is read.
             del ordered
@@ -383,12 +383,12 @@ def _fewer_runs(runs: PartitionFile, keys: Sequence[str], spill: Path) -> Partit
             schema = pa.ipc.read_schema(file)
         with partition_file(spill.with_name(f"{spill.name}-{turn}"), schema) as writer:
             for number, group in enumerate(groups):
-                _write_run(writer, number, _merged([runs.read(label) for label in group], keys))
+                _write_run(writer, number, _merge_runs([runs.read(label) for label in group], keys))
         Path(runs.path).unlink()
         runs, turn = writer.finished(), turn + 1
 
 
-def _merged(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _merge_runs(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Merges sorted runs: whatever is not above the lowest last row of all heads can be given
     out.
     """
@@ -411,7 +411,7 @@ def _merged(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> It
                 del heads[number]
             else:
                 heads[number] = rest
-        yield sorted_batch(ready, keys)
+        yield sort_batches(ready, keys)
 
 
 def _end(head: pa.RecordBatch, least: tuple[Any, ...], keys: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ from eventlog.convert.commit import Summary
 from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.sending import Sent
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, StreamInput
-from eventlog.convert.tasks import Compare, DecidedBucket, DecidedRows, contested, left_of, may_conflict
+from eventlog.convert.tasks import Compare, DecidedBucket, DecidedRows, count_left, find_contested, may_conflict
 from eventlog.convert.transactions import unknown_transactions
 from eventlog.convert.work import SharedTally, Task
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, last_number, produce
@@ -105,38 +105,38 @@ class ConversionRun:
     def converted(self) -> Summary:
         """Goes all the way; the summary counts what was done."""
         if not isinstance(self._conversion.input, StreamInput):
-            return self._decided()
+            return self._decide()
         from eventlog.convert.streams import StreamResult, pieces_of, read_piece
 
         # Pieces of a stream are read side by side, and what they hold is written in their order.
         tasks = pieces_of(self._conversion, self._folder)
         pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))
         ended = [piece.ended for piece in pieces]
-        return self._written(stream_summary(pieces), ended, pieces, tables_of(pieces))
+        return self._write(stream_summary(pieces), ended, pieces, tables_of(pieces))
 
     def finished(self, summary: Summary, ended: Sequence[PartitionFile], sent: Sent) -> Summary:
         """Writes the outcomes of changes that were sent."""
-        self._produced(ended, [], summary.rows, sent.refused)
+        self._produce(ended, [], summary.rows, sent.refused)
         return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
 
-    def _decided(self) -> Summary:
+    def _decide(self) -> Summary:
         decided = self._engine.decided(())
         if may_conflict(decided.numbers):
-            conflicts = self._contested(decided.buckets)
+            conflicts = self._find_contested(decided.buckets)
             # All once more: an object may have been decided with a row that counts for none.
             if conflicts:
                 decided = self._engine.decided(conflicts)
         self._engine.release()
         units, buckets = decided.numbers, decided.buckets
         rows = sum(unit.rows for unit in units)
-        summary = replace(summary_of(rows, buckets), left=left_of(units))
+        summary = replace(summary_of(rows, buckets), left=count_left(units))
         ended = [bucket.ended for bucket in buckets]
         if not self._conversion.gathers:
-            return self._written(summary, ended, buckets)
+            return self._write(summary, ended, buckets)
         summary = replace(summary, notes=unknown_transactions(units))
-        return self._written(summary, ended, self._gathered(decided, summary.changes))
+        return self._write(summary, ended, self._gather(decided, summary.changes))
 
-    def _gathered(self, decided: DecidedRows, changes: int) -> list[WrittenChanges]:
+    def _gather(self, decided: DecidedRows, changes: int) -> list[WrittenChanges]:
         """The changes by where their transactions end."""
         rendered = tuple(bucket.rendered for bucket in decided.buckets)
         ends = [bucket.ends for bucket in decided.buckets if bucket.ends is not None]
@@ -159,7 +159,7 @@ class ConversionRun:
             Path(file.path).unlink(missing_ok=True)
         return gathered
 
-    def _contested(self, buckets: Sequence[DecidedBucket]) -> list[PartitionFile]:
+    def _find_contested(self, buckets: Sequence[DecidedBucket]) -> list[PartitionFile]:
         """The record_ids that have several outcomes, in their order."""
         ended = tuple(bucket.ended for bucket in buckets)
         tasks = [
@@ -171,10 +171,10 @@ class ConversionRun:
             )
             for label in labels_of(ended)
         ]
-        files = self._engine.run("comparing numbers", contested, tasks, PartitionFile)
+        files = self._engine.run("comparing numbers", find_contested, tasks, PartitionFile)
         return [file for file in files if file.labels]
 
-    def _written(
+    def _write(
         self,
         summary: Summary,
         ended: Sequence[PartitionFile],
@@ -197,10 +197,10 @@ class ConversionRun:
             self._plan()
             return self.finished(summary, ended, self._engine.sent(tasks, summary))
         last = last_number(self._conversion.after, summary.changes, changes)
-        parts = self._produced(ended, list(tasks.each()), summary.rows)
+        parts = self._produce(ended, list(tasks.each()), summary.rows)
         return replace(summary, parts=parts, change_seq=last)
 
-    def _produced(
+    def _produce(
         self,
         ended: Sequence[PartitionFile],
         parts: Sequence[Write],

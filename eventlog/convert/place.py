@@ -135,7 +135,7 @@ class ConversionPlace(Journal):
         own = memory.outputs.get(self.name)
         if own is None:
             if not is_first:
-                raise self._given_back()
+                raise self._explain_given_back()
             own = JournalRow(name=self.name, position=last, plan=self._plan)
             # There may be the row of a former conversion of that name, which is over.
             self._tell(connection, "output_forget", [{"name": self.name}])
@@ -157,11 +157,11 @@ class ConversionPlace(Journal):
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
-                raise self._given_back()
+                raise self._explain_given_back()
             if not row.is_planned:
                 self._move(connection, memory, replace(row, has=PLANNED))
 
-    def _given_back(self) -> UsageError:
+    def _explain_given_back(self) -> UsageError:
         message = f"The rows of this conversion were given back: {self.name} was forgotten."
         return UsageError(message, hint="Choose another folder; what was sent is with its receiver already.")
 

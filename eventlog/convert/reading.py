@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened, places_of, rows_at_once
+from eventlog.convert.inputs import BUFFER_BYTES, Unit, describe_damage, open_unit, places_of, rows_at_once
 from eventlog.convert.lines import column_of, csv_columns, line_columns
 from eventlog.convert.partitions import BATCH_ROWS
-from eventlog.convert.rows import NUMBERS, shaped, times_in_utc
+from eventlog.convert.rows import NUMBERS, shape_rows, times_in_utc
 from eventlog.convert.settings import LogInput
 from eventlog.core.errors import SourceError
 from eventlog.core.who import read_context
@@ -37,15 +37,15 @@ def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.Record
     try:
         blocks = _parquet(unit) if unit.kind == "parquet" else _text(unit)
         for columns in blocks:
-            yield times_in_utc(shaped(columns, statuses), zone)
+            yield times_in_utc(shape_rows(columns, statuses), zone)
     except (pa.ArrowInvalid, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-        raise damaged(unit.path, error) from error
+        raise describe_damage(unit.path, error) from error
     except FileNotFoundError as error:
         hint = "Somebody removed it during the conversion; begin again with what is there."
         raise SourceError(f"{unit.path} is gone.", hint=hint, may_pass=False) from error
     except OSError as error:
         # Arrow says of damaged pages what it says of a disk that refuses.
-        raise damaged(unit.path, error) from error
+        raise describe_damage(unit.path, error) from error
 
 
 def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
@@ -63,7 +63,7 @@ def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
 
 
 def _text(unit: Unit) -> Iterator[dict[str, pa.Array]]:
-    with opened(unit) as file:
+    with open_unit(unit) as file:
         if unit.kind == "csv":
             yield from csv_columns(file, unit)
         else:
@@ -86,13 +86,13 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
         names = log_columns(engine, source.names, source.columns)
         zone = zone_of(names.clock)
         context = source.who and names.context is not None
-        for rows in _fetched(engine, names, source.statuses, context=context):
-            yield times_in_utc(shaped(_columns(rows, context=context)), zone)
+        for rows in _fetch(engine, names, source.statuses, context=context):
+            yield times_in_utc(shape_rows(_columns(rows, context=context)), zone)
     finally:
         engine.dispose()
 
 
-def _fetched(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> Iterator[list[tuple[Any, ...]]]:
+def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of the log as the driver gives them, some at a time, each with its transaction where
     the log has it, and with its context where that is asked for.
     """

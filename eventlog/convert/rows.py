@@ -74,13 +74,13 @@ def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False, wh
         # Positions are tuples, and `zip` of one column makes them.
         zip(rows.column("record_id").to_pylist(), strict=True),
         rows.column("event_type").to_pylist(),
-        _repeated(rows.column("table_name")),
+        _read_repeated(rows.column("table_name")),
         _in_runs(rows.column("table_key")),
-        _repeated(rows.column("column_name")),
+        _read_repeated(rows.column("column_name")),
         rows.column("old_value").to_pylist(),
         rows.column("new_value").to_pylist(),
-        _repeated(rows.column("event_time")),
-        _repeated(rows.column("perpetrator")),
+        _read_repeated(rows.column("event_time")),
+        _read_repeated(rows.column("perpetrator")),
         transactions_of_rows,
         people,
         strict=True,
@@ -152,7 +152,7 @@ def _transactions(column: pa.Array) -> list[Transaction | None]:
     return [known[number] for number in numbers]
 
 
-def _repeated(column: pa.Array) -> list[str | None]:
+def _read_repeated(column: pa.Array) -> list[str | None]:
     """The texts of a column in which each stands often."""
     if column.null_count == len(column):
         return [None] * len(column)
@@ -261,7 +261,7 @@ MEANT: Final = {
 }
 
 
-def shaped(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatch:
+def shape_rows(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatch:
     """The columns as rows of ROWS, only those with one of the status letters if there are any."""
     problems: dict[int, str] = {}
     arrays = []

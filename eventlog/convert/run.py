@@ -94,12 +94,12 @@ def hold_folders(order: Order, held: ExitStack) -> None:
     if not places.fetched and not places.stored:
         return
     from eventlog.convert.fetching import copies_removed
-    from eventlog.convert.stored import claimed
+    from eventlog.convert.stored import claim
 
     for folder, address in places.fetched.items():
-        held.enter_context(claimed(Path(folder), f"reads copies of {address}"))
+        held.enter_context(claim(Path(folder), f"reads copies of {address}"))
     if places.stored:
-        held.enter_context(claimed(places.out, f"is writing to {places.stored}"))
+        held.enter_context(claim(places.out, f"is writing to {places.stored}"))
     held.enter_context(copies_removed(places.fetched))
 
 

@@ -116,7 +116,7 @@ def send(
     note, count = work / SENDING, 0
     with our_words(ONCE_MORE), closing(sink_of(target)) as sink:
         last_id = sink.last()
-        begun = _begun(note, last_id)
+        begun = _find_begin(note, last_id)
         is_behind_last = begun.after == last_id
         for document in form.documents(rendered, begun.after):
             count += 1
@@ -129,14 +129,14 @@ def send(
                     raise something_else(last_id)
                 # It is sent once more, and taken as done: what was refused of it may not be noted.
                 is_behind_last = True
-            begun = noted(note, begun, sink.commit(document.id, [document]))
+            begun = note_refused(note, begun, sink.commit(document.id, [document]))
         if not is_behind_last:
             # Its last one lies behind all of ours.
             raise something_else(last_id)
     return Sent(documents=count, refused=begun.refused)
 
 
-def noted(note: Path, begun: Begun, outcomes: Sequence[Outcome]) -> Begun:
+def note_refused(note: Path, begun: Begun, outcomes: Sequence[Outcome]) -> Begun:
     """Notes what a sink has refused, with what was refused before."""
     news = {outcome.position[0]: outcome.note or "" for outcome in outcomes}
     if not news.keys() - begun.refused.keys():
@@ -146,7 +146,7 @@ def noted(note: Path, begun: Begun, outcomes: Sequence[Outcome]) -> Begun:
     return begun
 
 
-def _begun(note: Path, last: str) -> Begun:
+def _find_begin(note: Path, last: str) -> Begun:
     """Behind which document of the sink's ours begin; noted when this is asked for the first
     time.
     """

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from pyarrow import parquet
 
-from eventlog.convert.inputs import Unit, damaged, opened, rows_at_once
+from eventlog.convert.inputs import Unit, describe_damage, open_unit, rows_at_once
 from eventlog.convert.lines import blocks_of_lines, column_of, is_long, read_value
 from eventlog.convert.partitions import BATCH_ROWS, PartitionFile
 from eventlog.convert.rows import json_number, object_number, text_of
@@ -79,24 +79,24 @@ def snapshot_files(rows: SnapshotRows, catalog: Catalog) -> list[SnapshotFile]:
     return files
 
 
-def placed_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
+def place_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
     """The rows of the files, each with `object` and its object's key; those whose key is NULL name
     no object. All are typed as the first ones are: files may have types of their own.
     """
     table = catalog.tables[file.table]
-    columns = wanted_columns(table, file.child)
+    columns = list_wanted_columns(table, file.child)
     schema = None
     for path in file.paths:
-        for rows in placed_batches(_batches(path, columns, catalog, file.line_limit), table, file.child):
+        for rows in place_batches(_batches(path, columns, catalog, file.line_limit), table, file.child):
             schema = schema or rows.schema
             try:
                 typed = rows.cast(schema)
             except pa.ArrowException as error:
-                raise damaged(path, error) from error
+                raise describe_damage(path, error) from error
             yield typed
 
 
-def placed_batches(
+def place_batches(
     batches: Iterable[pa.RecordBatch],
     table: Table,
     child: int | None,
@@ -109,10 +109,10 @@ def placed_batches(
         named = batch.slice(0, 0)
         if valid:
             named = batch.filter(reduce(pc.and_, valid))
-        yield _placed(named, table, key_columns)
+        yield _place(named, table, key_columns)
 
 
-def wanted_columns(table: Table, child: int | None) -> list[str]:
+def list_wanted_columns(table: Table, child: int | None) -> list[str]:
     """The columns of a file that are read: the key and what read-backs may ask for."""
     if child is None:
         return [column.name for column in table.columns]
@@ -155,7 +155,7 @@ def _batches(path: str, columns: Sequence[str], catalog: Catalog, line_limit: in
             unit = Unit(path=path, kind="lines", packed=path.lower().endswith(".gz"), line_limit=line_limit)
             yield from _of_lines(unit, columns, catalog)
     except (pa.ArrowException, EOFError, OSError, zlib.error, msgspec.DecodeError, UnicodeError) as error:
-        raise damaged(path, error) from error
+        raise describe_damage(path, error) from error
 
 
 def _of_parquet(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
@@ -191,7 +191,7 @@ def _of_lines(unit: Unit, columns: Sequence[str], catalog: Catalog) -> Iterator[
     decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
     raw_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     folded_names = [catalog.fold(name) for name in columns]
-    with opened(unit) as file:
+    with open_unit(unit) as file:
         for block, _ in blocks_of_lines(file, unit):
             if is_long(block):
                 raw = raw_decoder.decode(block)
@@ -204,7 +204,7 @@ def _of_lines(unit: Unit, columns: Sequence[str], catalog: Catalog) -> Iterator[
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _placed(rows: pa.RecordBatch, table: Table, key_columns: Sequence[str]) -> pa.RecordBatch:
+def _place(rows: pa.RecordBatch, table: Table, key_columns: Sequence[str]) -> pa.RecordBatch:
     # A child's columns are called otherwise; its key is written with the names of its table's.
     names = table.key or key_columns
     categories = {column.name: column.category for column in table.columns}
@@ -306,7 +306,7 @@ class BucketRows:
             rows_of = self._find(number, at, objects)
             for key, values in objects.items():
                 # An object without a row there has no value, which is something else than NULL.
-                rows = _ordered(rows_of.get(key, []), attributes)
+                rows = _order_rows(rows_of.get(key, []), attributes)
                 values |= {attribute.name: tuple(_values(rows, attribute)) for attribute in attributes}
         answers = {}
         for key, values in objects.items():
@@ -355,7 +355,7 @@ def _own(table: Table, rows: list[dict[str, Any]]) -> dict[str, Cell]:
     several values.
     """
     attributes = [attribute for attribute in table.loggable.values() if attribute.child is None]
-    ordered = _ordered(rows, attributes)
+    ordered = _order_rows(rows, attributes)
     cells: dict[str, Cell] = {}
     for attribute in attributes:
         if attribute.multiple:
@@ -370,7 +370,7 @@ def _values(rows: list[dict[str, Any]], attribute: Attribute) -> list[Any]:
     return [row[attribute.column.name] for row in rows if row[attribute.column.name] is not None]
 
 
-def _ordered(rows: list[dict[str, Any]], attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
+def _order_rows(rows: list[dict[str, Any]], attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
     """Rows in the order of their values, so that it does not matter how the snapshot's files were
     cut.
     """

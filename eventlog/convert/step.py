@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from eventlog.convert.copies import UniqueRows, deduplicated
+from eventlog.convert.copies import UniqueRows, deduplicate
 from eventlog.convert.forms import (
     ENDS,
     Form,
@@ -178,10 +178,10 @@ class _Deciding:
 
     def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decides rows of whole objects."""
-        unique = deduplicated(rows, self._conflicts)
+        unique = deduplicate(rows, self._conflicts)
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
-        for span, decision in self._decided(unique.rows):
+        for span, decision in self._decide(unique.rows):
             rendering = self._rendering(span)
             for change in decision.changes:
                 rendering.take(change)
@@ -197,7 +197,7 @@ class _Deciding:
         """Decides the pieces of one object."""
         aside: list[pa.RecordBatch] = []
         # To keep the pieces reads all of them, so `aside` is full when the block begins.
-        with keep(self._deduplicated(pieces, aside)) as kept:
+        with keep(self._deduplicate(pieces, aside)) as kept:
             yield from aside
             # Hardly ever needed.
             from eventlog.convert.long_object import decide_pieces
@@ -213,7 +213,7 @@ class _Deciding:
                     positions = pa.array([position[0] for position in others], pa.int64())
                     yield from self._outcomes(positions, others, refused)
 
-    def _decided(self, rows: pa.RecordBatch) -> list[tuple[DefinitionSpan, Decision]]:
+    def _decide(self, rows: pa.RecordBatch) -> list[tuple[DefinitionSpan, Decision]]:
         """What the rules make of whole objects, those together that were written under the same
         definitions: each object's are parted where its own table got another one.
         """
@@ -292,7 +292,7 @@ class _Deciding:
         """
         return open_images(events_of(rows, transactions=self._transactions, who=self._who), self._round.catalog)
 
-    def _deduplicated(
+    def _deduplicate(
         self,
         pieces: Iterable[pa.RecordBatch],
         aside: list[pa.RecordBatch],
@@ -300,7 +300,7 @@ class _Deciding:
         """The pieces as the rules get them; what ends before goes `aside`."""
         # Uncut: copies of a row stand side by side, and may not be in two pieces.
         for piece in uncut(pieces):
-            unique = deduplicated(piece, self._conflicts)
+            unique = deduplicate(piece, self._conflicts)
             aside += self._set_aside(unique)
             yield unique.rows
 

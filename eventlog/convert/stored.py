@@ -65,7 +65,7 @@ def make_private(home: Path) -> None:
 
 
 @contextmanager
-def claimed(folder: Path, does: str) -> Iterator[None]:
+def claim(folder: Path, does: str) -> Iterator[None]:
     """Keeps other processes out of one of those folders. `does` says what is done there."""
     make_private(folder.parent)
     claim = Claim(folder.with_suffix(".lock"))
@@ -114,13 +114,13 @@ class StoredConversion:
         """
         plans = StoredPlans(self._objects)
         with nullcontext() if marking is None else marking.planned():
-            hidden, replaced = self._hidden(plans)
+            hidden, replaced = self._hide(plans)
         # Not within: after an error nobody knows whether it was committed, and then it appears yet.
         # Its rows stay reserved, and the same command settles it.
         plans.show(hidden, apart=1, gone=replaced)
         plans.forget()
 
-    def _hidden(self, plans: StoredPlans) -> tuple[HiddenObjects, tuple[str, ...]]:
+    def _hide(self, plans: StoredPlans) -> tuple[HiddenObjects, tuple[str, ...]]:
         """Puts the output there, hidden; and names what of a former one goes when it appears."""
         plans.take_over(None)
         # Once more: the conversion took its time, and somebody else may have written there.

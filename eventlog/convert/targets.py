@@ -90,7 +90,7 @@ def steps_of_order(order: Order, config: Config) -> Steps:
 
     target = order.target
     if target.output is not None:
-        return _placed(steps_of(_output_named(target.output, config), config.policy), target, config)
+        return _place_steps(steps_of(_output_named(target.output, config), config.policy), target, config)
     of_format = [output for output in config.output if output.format == target.to]
     if not of_format and any(output.steps or output.policies for output in config.output):
         cause = f"The configuration has policies, but no output of the format {target.to}"
@@ -98,7 +98,7 @@ def steps_of_order(order: Order, config: Config) -> Steps:
             f"{cause}, so none would count here.",
             hint="Use --output NAME for those of an output, or name a configuration without any.",
         )
-    steps_of_outputs = [_placed(steps_of(output, config.policy), target, config) for output in of_format]
+    steps_of_outputs = [_place_steps(steps_of(output, config.policy), target, config) for output in of_format]
     if any(steps != steps_of_outputs[0] for steps in steps_of_outputs):
         cause = "The configuration has several outputs of this format with different policies"
         raise UsageError(f"{cause}: use --output NAME.")
@@ -138,7 +138,7 @@ def refuse_unread_policies(order: Order, file: Path) -> None:
         )
 
 
-def _placed(steps: Steps, target: TargetOrder, config: Config) -> Steps:
+def _place_steps(steps: Steps, target: TargetOrder, config: Config) -> Steps:
     from eventlog.policies.steps import place_steps
 
     form = target_of(target, config)

@@ -29,7 +29,7 @@ from eventlog.convert.partitions import (
     BY_OBJECT,
     PACKED,
     PartitionFile,
-    gathered,
+    gather_batches,
     in_order,
     partition_file,
     read_label,
@@ -39,7 +39,7 @@ from eventlog.convert.partitions import (
 from eventlog.convert.reading import read, read_log
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucket_of, integers
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
-from eventlog.convert.snapshot import PlacedTable, SnapshotFile, placed_rows, reader_of
+from eventlog.convert.snapshot import PlacedTable, SnapshotFile, place_rows, reader_of
 from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, Keep, Reread, kind_of, step
 from eventlog.convert.taken import ALL, ConvertedRows
 from eventlog.convert.work import advance
@@ -96,7 +96,7 @@ def may_conflict(units: Sequence[UnitNumbers]) -> bool:
     return any(highest >= next_lowest for (_, highest), (next_lowest, _) in pairwise(spans))
 
 
-def left_of(units: Iterable[UnitNumbers]) -> dict[str, int]:
+def count_left(units: Iterable[UnitNumbers]) -> dict[str, int]:
     """How many rows were left, by the reason."""
     left = Counter[str]()
     for unit in units:
@@ -129,7 +129,7 @@ def scatter(task: Scatter) -> Scattered:
     placing = Placing(task.conversion.catalog)
     numbers = UnitNumbers(left=dict(task.taken.left))
     with partition_file(Path(task.folder) / f"{task.name}.arrow", PLACED) as writer:
-        for rows in gathered(_read(task), ROWS):
+        for rows in gather_batches(_read(task), ROWS):
             placed = placing.place(task.taken.keep(rows))
             numbers.take(placed)
             write_by(writer, placed, bucket_of(placed.column(OBJECT), task.buckets))
@@ -160,7 +160,7 @@ def place(task: SnapshotFiles) -> PlacedTable:
     """Writes the rows of a table under the partitions of their objects."""
     catalog = task.conversion.catalog
     assert catalog is not None
-    batches = placed_rows(task.file, catalog)
+    batches = place_rows(task.file, catalog)
     # A partition file has a schema from the beginning, and the first batch gives it.
     first = next(batches, None)
     if first is None:
@@ -244,7 +244,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
             else:
                 outcomes = results.select(OUTCOMES.names)
                 ended.take(outcomes)
-                counted.update(_counted(outcomes))
+                counted.update(_count_outcomes(outcomes))
             advance(len(results))
     return DecidedBucket(
         rendered=rendered.finished(),
@@ -317,7 +317,7 @@ class Compare(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-def contested(task: Compare) -> PartitionFile:
+def find_contested(task: Compare) -> PartitionFile:
     """The record_ids that have several outcomes: those of several objects, and of one that
     contradicts itself.
 
@@ -337,7 +337,7 @@ def contested(task: Compare) -> PartitionFile:
     return writer.finished()
 
 
-def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:
+def _count_outcomes(outcomes: pa.RecordBatch) -> dict[str, int]:
     """How many rows ended with each status and reason."""
     groups = pa.Table.from_batches([outcomes]).group_by(["status", "reason"])
     # It counts whole rows, so it takes no column.

@@ -22,8 +22,8 @@ from eventlog.convert.forms import (
     Parts,
     Rendering,
     TableNumbers,
-    covered,
     in_parts,
+    list_covered,
     table_numbers,
 )
 from eventlog.convert.packed_rows import RowPacker, unpack_rows
@@ -90,7 +90,7 @@ class PackedRows:
         cells = zip(columns["table"], covers, *[columns[name] for name in names], strict=True)
         for number, positions, stamp, letters, packed, route in cells:
             rows = unpack_rows(letters, packed)
-            yield WrittenRows(self._table(number, route), covered(positions), stamp, rows)
+            yield WrittenRows(self._table(number, route), list_covered(positions), stamp, rows)
 
     def _table(self, number: int, route: str) -> ChangeTable:
         known = self._made.get((number, route))

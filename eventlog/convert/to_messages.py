@@ -23,8 +23,8 @@ from eventlog.convert.forms import (
     Parts,
     Rendering,
     TableNumbers,
-    covered,
     in_parts,
+    list_covered,
     table_numbers,
 )
 from eventlog.convert.settings import MessageFiles, SentMessages
@@ -120,7 +120,7 @@ class PackedMessages:
         rows = zip(stamps, counts, *[columns[name] for name in names], strict=True)
         for stamp, (transaction, ordinal, last), *cells in rows:
             number, key, head, tail, deleted, covers, route = cells
-            positions = covered(covers)
+            positions = list_covered(covers)
             # By position, which is quicker than by name, for each message.
             message = WrittenMessage(
                 position_text(positions[-1]),

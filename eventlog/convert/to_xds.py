@@ -49,7 +49,7 @@ class TextForm:
                 if begins:
                     _end(files, closing)
                     part += 1
-                for route, texts in _routed(run):
+                for route, texts in _route_texts(run):
                     path = folder / route / part_name(part - 1)
                     if path not in files.begun:
                         files.write(path, opening)
@@ -72,20 +72,20 @@ def _end(files: OpenFiles, closing: bytes) -> None:
     files.close()
 
 
-def _routed(run: pa.RecordBatch) -> Iterator[tuple[str, memoryview]]:
+def _route_texts(run: pa.RecordBatch) -> Iterator[tuple[str, memoryview]]:
     """The texts that go to each place one after the other; all of them where nothing is routed."""
     routes, texts = run.column(ROUTE), run.column("text")
     if not pc.sum(pc.binary_length(routes)).as_py():
-        yield "", _joined(texts)
+        yield "", _join_texts(texts)
         return
     start = 0
     for route, several in groupby(routes.to_pylist()):
         count = len(list(several))
-        yield route, _joined(texts.slice(start, count))
+        yield route, _join_texts(texts.slice(start, count))
         start += count
 
 
-def _joined(texts: pa.Array) -> memoryview:
+def _join_texts(texts: pa.Array) -> memoryview:
     """The texts one after the other: so they stand in Arrow's memory already."""
     # Arrow's buffers: which are NULL, then offsets of 64 bits in a large string, then bytes.
     offsets = memoryview(texts.buffers()[1]).cast("q")

@@ -79,7 +79,7 @@ class _Row(NamedTuple):
         return _Row(self.transaction, ordinal, last)
 
 
-def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Messages of whole transactions, each with its place among those of its own, and whether it
     is the last of them.
 

@@ -151,7 +151,7 @@ class Workers:
         if self._pool is None:
             _Here.tally = self._tally.shared
             for task in tasks:
-                yield task.name, guarded(function, task)
+                yield task.name, guard_task(function, task)
             return
         stage = next(self._stages)
         futures: dict[Future[Result], str] = {}
@@ -219,7 +219,7 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
+def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
     """The task's result; what the disk refuses becomes our error, which survives the way between
     processes.
     """
@@ -241,7 +241,7 @@ def _in_stage(stage: int, function: Callable[[Any], Result], task: FolderWork) -
         # Only glibc keeps what is freed in the middle of its heap.
         with suppress(AttributeError, OSError):
             ctypes.CDLL(None).malloc_trim(0)
-    return guarded(function, task)
+    return guard_task(function, task)
 
 
 @contextmanager

@@ -219,10 +219,10 @@ def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
     )
     if not gathers:
         return batches
-    from eventlog.convert.transactions import counted_rows, in_whole_parts
+    from eventlog.convert.transactions import count_rows, in_whole_parts
 
     if task.conversion.counts:
-        batches = counted_rows(batches)
+        batches = count_rows(batches)
     return in_whole_parts(batches, task.first - task.skipped, task.conversion.part_events)
 
 
@@ -322,7 +322,7 @@ class OpenFiles:
         """Appends to a file."""
         file = self._open.get(path)
         if file is None:
-            file = self._opened(path)
+            file = self._open_file(path)
         elif len(self._open) > 1:
             # The one that was not written to for the longest time is the first to be closed.
             self._open.move_to_end(path)
@@ -334,7 +334,7 @@ class OpenFiles:
             self._open.popitem()[1].close()
         self.begun = {}
 
-    def _opened(self, path: Path) -> BinaryIO:
+    def _open_file(self, path: Path) -> BinaryIO:
         if len(self._open) >= self._most:
             self._open.popitem(last=False)[1].close()
         if path in self.begun:

@@ -60,8 +60,8 @@ from eventlog_spark.deciding import (
     ENDS,
     BucketRules,
     Name,
-    decided,
-    gathered,
+    decide_buckets,
+    gather_changes,
     local_folder,
     together,
 )
@@ -70,10 +70,10 @@ from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.frames import blobs_of, by_task, conflicts_of, events
 from eventlog_spark.hadoop import HadoopFolder, as_named, footers
 from eventlog_spark.options import NumberRange
-from eventlog_spark.progress import described
+from eventlog_spark.progress import describe_jobs
 from eventlog_spark.readback import names_of_tables, tables_of
-from eventlog_spark.storing import DecidedBlobs, part_count, stored_outcomes, stored_parts
-from eventlog_spark.types import ddl, named
+from eventlog_spark.storing import DecidedBlobs, part_count, store_outcomes, store_parts
+from eventlog_spark.types import ddl, name_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,10 +113,10 @@ def convert_at(
             try:
                 rows = _rows(spark, conversion, places, target, taken)
                 with (
-                    _decided(spark, conversion, places, rows) as (summary, blobs),
-                    described(spark, "writing"),
+                    _decide(spark, conversion, places, rows) as (summary, blobs),
+                    describe_jobs(spark, "writing"),
                 ):
-                    return _written(conversion, summary, blobs, target, marking)
+                    return _write(conversion, summary, blobs, target, marking)
             except BaseException:
                 # What was wrong first is raised; the next run removes the rest.
                 with suppress(Exception):
@@ -156,7 +156,7 @@ def _rows(
 ) -> InputRows:
     if isinstance(conversion.input, FilesInput):
         return _events(spark, places.inputs, conversion.input)
-    with described(spark, "reading"):
+    with describe_jobs(spark, "reading"):
         return store_rows(spark, conversion, target, taken)
 
 
@@ -172,7 +172,7 @@ def store_rows(
         refuse_left_rows(conversion, log_cut.taken)
         count = len(log_cut.pieces)
         pieces = spark.range(0, count, 1, max(1, count))
-        read_pieces = named(_read_pieces, conversion, log_cut.pieces, log_cut.taken)
+        read_pieces = name_function(_read_pieces, conversion, log_cut.pieces, log_cut.taken)
         pieces.mapInArrow(read_pieces, ddl(EVENTS)).write.parquet(address)
     # With its schema given: of a log without rows there is no file that has it.
     frame = spark.read.schema(ddl(EVENTS)).parquet(as_named(address))
@@ -269,7 +269,7 @@ def _events(
             if sizes[file] == 0 and kind_of_file(Path(PurePosixPath(file).name)) == "csv":
                 raise no_header(file)
         whole = spark.read.format("binaryFile").load([as_named(file) for file in lines])
-        read_lines = named(_lines, source.clock, source.line_limit)
+        read_lines = name_function(_lines, source.clock, source.line_limit)
         frames.append(whole.select("path", "content").mapInArrow(read_lines, ddl(EVENTS)))
         rows += sum(sizes[file] for file in lines) // ROW_BYTES
     all_rows = reduce(lambda frame, other: frame.unionByName(other), frames)
@@ -315,7 +315,7 @@ def _snapshot(spark: SparkSession, address: str, catalog: Catalog) -> dict[Name,
 
 
 @contextmanager
-def _decided(
+def _decide(
     spark: SparkSession, conversion: Conversion, places: Addresses, rows: InputRows
 ) -> Iterator[tuple[Summary, DecidedBlobs]]:
     """Decides everything; once more where record_ids may stand at several objects, and do."""
@@ -330,16 +330,16 @@ def _decided(
     tasks = task_count(buckets, spark.sparkContext.defaultParallelism)
     rules = BucketRules(conversion=conversion, tables=tuple(tables))
     blobs = blobs_of(rows.frame, catalog, buckets, tables, tasks=tasks)
-    with described(spark, "deciding"):
-        decided_blobs, answers = _decided_blobs(blobs, tasks, rules)
+    with describe_jobs(spark, "deciding"):
+        decided_blobs, answers = _decide_blobs(blobs, tasks, rules)
     kept = [decided_blobs]
     try:
         if may_conflict(answers.numbers):
             conflicts = conflicts_of(rows.frame, catalog, buckets, by_bucket=True).persist()
             kept.append(conflicts)
-            with described(spark, "deciding rows of several objects"):
+            with describe_jobs(spark, "deciding rows of several objects"):
                 if not conflicts.isEmpty():
-                    decided_blobs, answers = _decided_blobs(blobs.unionAll(conflicts), tasks, rules)
+                    decided_blobs, answers = _decide_blobs(blobs.unionAll(conflicts), tasks, rules)
                     kept.append(decided_blobs)
         summary = summary_of(sum(unit.rows for unit in answers.numbers), answers.buckets)
         summary = replace(summary, left=rows.left)
@@ -349,8 +349,8 @@ def _decided(
         changes, written = decided_blobs, list[WrittenChanges](answers.buckets)
         if conversion.gathers:
             summary = replace(summary, notes=unknown_transactions(answers.numbers))
-            with described(spark, "gathering transactions"):
-                changes = _gathered(spark, conversion, decided_blobs, answers)
+            with describe_jobs(spark, "gathering transactions"):
+                changes = _gather(spark, conversion, decided_blobs, answers)
                 kept.append(changes)
                 notes = _notes(changes)
                 written = [msgspec.json.decode(note, type=WrittenChanges) for note in notes]
@@ -369,7 +369,7 @@ def _decided(
             frame.unpersist()
 
 
-def _decided_blobs(
+def _decide_blobs(
     blobs: DataFrame,
     tasks: int,
     rules: BucketRules,
@@ -377,11 +377,11 @@ def _decided_blobs(
     """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and
     answers are asked of it.
     """
-    kept = by_task(blobs, tasks).mapInArrow(named(decided, rules), SCHEMA).persist()
+    kept = by_task(blobs, tasks).mapInArrow(name_function(decide_buckets, rules), SCHEMA).persist()
     return kept, together(_notes(kept))
 
 
-def _gathered(
+def _gather(
     spark: SparkSession,
     conversion: Conversion,
     decided_blobs: DataFrame,
@@ -391,14 +391,14 @@ def _gathered(
     boundaries = answers.boundaries
     tasks = task_count(transaction_labels(boundaries), spark.sparkContext.defaultParallelism)
     blobs = by_task(decided_blobs.where(f"kind IN ({CHANGES}, {ENDS})"), tasks)
-    return blobs.mapInArrow(named(gathered, conversion, boundaries), SCHEMA).persist()
+    return blobs.mapInArrow(name_function(gather_changes, conversion, boundaries), SCHEMA).persist()
 
 
 def _notes(blobs: DataFrame) -> list[bytes]:
     return [bytes(row.content) for row in blobs.where(f"kind = {NOTES}").collect()]
 
 
-def _written(
+def _write(
     conversion: Conversion,
     summary: Summary,
     blobs: DecidedBlobs,
@@ -406,11 +406,11 @@ def _written(
     marking: Marking | None,
 ) -> Summary:
     """Writes everything and lets it appear."""
-    moves = stored_parts(conversion, blobs, target)
+    moves = store_parts(conversion, blobs, target)
     folders = {name.split("/")[0] for _, name in moves if "/" in name}
     last = last_number(conversion.after, summary.changes, blobs.written)
     summary = replace(summary, parts=part_count(moves), change_seq=last)
-    moves += stored_outcomes(blobs, target)
+    moves += store_outcomes(blobs, target)
     if marking is not None:
         marking.plan()
     note = order_of(conversion) if marking is None else marking.note

@@ -39,7 +39,7 @@ from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog_spark.deciding import local_folder
 from eventlog_spark.faults import arriving, travelling
-from eventlog_spark.types import ddl, named
+from eventlog_spark.types import ddl, name_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -144,7 +144,7 @@ def captures(
         format=ChangeRows(),
         steps=policies,
     )
-    read = named(_read, order, capture_paths)
+    read = name_function(_read, order, capture_paths)
     return Captures(results=in_order.mapInArrow(read, ddl(RESULTS)))
 
 

@@ -44,13 +44,13 @@ from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
 from eventlog_spark.cluster import Cluster, configured, session
 from eventlog_spark.cutting import Cut, cut, task_count
-from eventlog_spark.deciding import ANSWERS, BucketRules, decided, done, packed_tasks, together
-from eventlog_spark.exchange import SCHEMA, Scattering, scattered
+from eventlog_spark.deciding import ANSWERS, BucketRules, decide_buckets, do_tasks, pack_tasks, together
+from eventlog_spark.exchange import SCHEMA, Scattering, scatter_pieces
 from eventlog_spark.faults import arriving
 from eventlog_spark.frames import by_task
-from eventlog_spark.progress import watched
+from eventlog_spark.progress import watch_jobs
 from eventlog_spark.sending import Sending, Step
-from eventlog_spark.types import named
+from eventlog_spark.types import name_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,11 +62,11 @@ ONE_BATCH: Final = "spark.sql.execution.arrow.localRelationThreshold"
 """The bytes from which Spark makes each batch of a table a partition."""
 
 
-def placed_tasks(spark: SparkSession, tasks: Sequence[Any], parts: int) -> DataFrame:
+def place_tasks(spark: SparkSession, tasks: Sequence[Any], parts: int) -> DataFrame:
     """The tasks in so many partitions, each with its own alone."""
     # Else Spark takes small tables apart as it likes.
     with configured(spark, ONE_BATCH, "0"):
-        return spark.createDataFrame(packed_tasks(tasks, parts))
+        return spark.createDataFrame(pack_tasks(tasks, parts))
 
 
 def convert(
@@ -97,7 +97,7 @@ def convert(
     # Only what was being sent is gone on with; all else begins anew.
     resumed = (destination.work / order / SENDING).exists()
     with (
-        destination.occupied(overwrite=conversion.overwrite, resume=resumed),
+        destination.occupy(overwrite=conversion.overwrite, resume=resumed),
         sealing(marking, destination.work, sending=resumed) as taken,
     ):
         try:
@@ -112,7 +112,7 @@ def convert(
                 engine = SparkEngine(conversion, folder, spark, input_cut, watch or Unwatched())
                 plan = {} if marking is None else {"plan": marking.plan}
                 run = ConversionRun(conversion, engine, folder, staged, **plan)
-                summary = engine.taken_up(run) if resumed else run.converted()
+                summary = engine.take_up(run) if resumed else run.converted()
             if marking is not None:
                 marking.plan()
         except BaseException:
@@ -154,7 +154,7 @@ class SparkEngine:
     ) -> list[Result]:
         """Nothing is kept: a run that was interrupted begins anew, unless it was sending."""
         parts = task_count(len(tasks), self._cores)
-        answers = self._collected(stage, tasks, partial(done, function, self._conversion), rows, parts)
+        answers = self._collect(stage, tasks, partial(do_tasks, function, self._conversion), rows, parts)
         return [msgspec.json.decode(answer, type=kind) for answer in answers]
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
@@ -174,10 +174,10 @@ class SparkEngine:
         )
         # How many rows tasks have read up to now: all that they tell the driver on their way.
         met = self._spark.sparkContext.accumulator(0)
-        pieces = self._numbered(len(work.pieces), task_count(len(work.pieces), self._cores))
-        blobs = pieces.mapInArrow(named(scattered, work, met.add), SCHEMA)
-        answers = by_task(blobs, work.tasks).mapInArrow(named(decided, deciding), SCHEMA)
-        with watched(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
+        pieces = self._number_pieces(len(work.pieces), task_count(len(work.pieces), self._cores))
+        blobs = pieces.mapInArrow(name_function(scatter_pieces, work, met.add), SCHEMA)
+        answers = by_task(blobs, work.tasks).mapInArrow(name_function(decide_buckets, deciding), SCHEMA)
+        with watch_jobs(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
             decided_rows = together(row.content for row in answers.collect())
         left = UnitNumbers(left=dict(self._cut.taken.left))
         return replace(decided_rows, numbers=[*decided_rows.numbers, left])
@@ -189,16 +189,16 @@ class SparkEngine:
         """Sends all changes from executors."""
         return self._sending.sent(self._sending.planned(summary, tasks))
 
-    def taken_up(self, run: ConversionRun) -> Summary:
+    def take_up(self, run: ConversionRun) -> Summary:
         """Sends what is not sent yet, by the plan of the run that was interrupted."""
-        plan = self._sending.taken_up()
+        plan = self._sending.take_up()
         return run.finished(plan.summary, plan.ended, self._sending.sent(plan))
 
     @property
     def _sending(self) -> Sending:
-        return Sending(self._conversion, Path(self._folder), self._collected)
+        return Sending(self._conversion, Path(self._folder), self._collect)
 
-    def _collected(
+    def _collect(
         self,
         stage: str,
         tasks: Sequence[Task],
@@ -211,11 +211,11 @@ class SparkEngine:
         """
         if not tasks:
             return []
-        with watched(self._spark, self._watch, stage, rows), arriving():
-            frame = placed_tasks(self._spark, tasks, min(len(tasks), parts))
+        with watch_jobs(self._spark, self._watch, stage, rows), arriving():
+            frame = place_tasks(self._spark, tasks, min(len(tasks), parts))
             return [bytes(row.content) for row in frame.mapInArrow(step, ANSWERS).collect()]
 
-    def _numbered(self, count: int, tasks: int) -> Any:
+    def _number_pieces(self, count: int, tasks: int) -> Any:
         """The numbers of so many pieces of work, in so many partitions."""
         return self._spark.range(0, count, 1, min(count, tasks, MOST_TASKS) or 1)
 

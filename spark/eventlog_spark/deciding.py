@@ -51,7 +51,7 @@ from eventlog.convert.tasks import (
     keep_in_file,
     numbers_in,
 )
-from eventlog.convert.work import guarded, without_collecting
+from eventlog.convert.work import guard_task, without_collecting
 from eventlog.convert.writing import Write, WriteOutcomes
 from eventlog.core.errors import SourceError
 from eventlog_spark.exchange import (
@@ -61,9 +61,9 @@ from eventlog_spark.exchange import (
     TABLES,
     Blob,
     Bundle,
-    packed,
-    unbundled,
-    unpacked,
+    pack_rows,
+    unbundle_blobs,
+    unpack_rows,
 )
 from eventlog_spark.faults import travelling
 
@@ -155,7 +155,7 @@ ends come too.
 """
 
 
-def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def decide_buckets(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decides the buckets whose blobs come; an answer for each, and before it what was decided
     where no folder takes it.
     """
@@ -168,21 +168,21 @@ def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
                 files = {CHANGES: of_bucket.rendered, ENDED: of_bucket.ended, ENDS: of_bucket.ends}
                 for kind, file in files.items():
                     if file is not None:
-                        yield from given_away(bundle, kind, file)
+                        yield from give_away(bundle, kind, file)
             # Behind what was decided: a task that fails in between has answered nothing.
             bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(answer)))
             yield from bundle.rest()
 
 
-def given_away(bundle: Bundle, kind: int, file: PartitionFile) -> Iterator[pa.RecordBatch]:
+def give_away(bundle: Bundle, kind: int, file: PartitionFile) -> Iterator[pa.RecordBatch]:
     """The rows of a file as blobs, which have its labels; the file goes."""
     for label, rows in zip(file.labels, file.read(), strict=True):
-        bundle.add(Blob(bucket=label, kind=kind, content=packed(rows)))
+        bundle.add(Blob(bucket=label, kind=kind, content=pack_rows(rows)))
         yield from bundle.full()
     Path(file.path).unlink()
 
 
-def gathered(
+def gather_changes(
     conversion: Conversion,
     cut: tuple[int, ...],
     batches: Iterator[pa.RecordBatch],
@@ -193,8 +193,8 @@ def gathered(
     with travelling(), local_folder() as folder:
         files: dict[int, PartitionWriter] = {}
         with ExitStack() as opened:
-            for blob in (blob for batch in batches for blob in unbundled(batch)):
-                for rows in unpacked(blob.content):
+            for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
+                for rows in unpack_rows(blob.content):
                     if blob.kind not in files:
                         path = folder / f"{blob.kind}.arrow"
                         files[blob.kind] = opened.enter_context(partition_file(path, rows.schema))
@@ -211,13 +211,13 @@ def gathered(
                 boundaries=cut,
                 folder=str(folder),
             )
-            changes = guarded(gather, task)
-            yield from given_away(bundle, CHANGES, changes.rendered)
+            changes = guard_task(gather, task)
+            yield from give_away(bundle, CHANGES, changes.rendered)
             bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(changes)))
         yield from bundle.rest()
 
 
-def decided_rows(
+def decide_rows(
     order: Conversion,
     tables: tuple[Name, ...],
     batches: Iterator[pa.RecordBatch],
@@ -253,14 +253,14 @@ class _Buckets:
         """Takes in everything."""
         writers: dict[int, PartitionWriter] = {}
         with ExitStack() as files:
-            for blob in (blob for batch in batches for blob in unbundled(batch)):
+            for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
                     # The first bucket hands them on, though it may have no rows.
                     if not blob.bucket:
                         self._extents.setdefault(blob.bucket, [])
                 elif blob.kind == CONFLICTS:
-                    numbers = [rows.select(NUMBERS.names) for rows in unpacked(blob.content)]
+                    numbers = [rows.select(NUMBERS.names) for rows in unpack_rows(blob.content)]
                     self._contested.setdefault(blob.bucket, []).extend(numbers)
                 elif blob.kind == ROWS:
                     extent = self._rows.tell(), len(blob.content)
@@ -285,22 +285,22 @@ class _Buckets:
             bucket=number,
             rows=(),
             conflicts=(*work.conflicts, *self._conflicts(number)),
-            snapshot=self._placed(),
+            snapshot=self._place_tables(),
             boundaries=cut,
             outcome_boundaries=outcome_boundaries(self._noted),
             folder=work.folder or str(self._folder),
         )
-        bucket = guarded(lambda task: decide(task, self._unpacked(number)), task)
+        bucket = guard_task(lambda task: decide(task, self._unpack_rows(number)), task)
         # They came to all tasks, and the driver needs them once.
         noted = tuple(self._noted) if number == 0 else ()
         return BucketResult(decided=bucket, boundaries=cut, noted=noted)
 
     def results(self, number: int, order: Conversion) -> Iterator[pa.RecordBatch]:
         """Decides a bucket."""
-        rows = in_order(self._unpacked(number), BY_OBJECT, self._folder / "spill")
+        rows = in_order(self._unpack_rows(number), BY_OBJECT, self._folder / "spill")
         keep = keep_in_file(self._folder / "spool")
         conflicts = numbers_in(self._conflicts(number))
-        with reader_of(order, self._placed(), number) as reader:
+        with reader_of(order, self._place_tables(), number) as reader:
             yield from step(rows, order, keep, reader=reader, conflicts=conflicts)
 
     def _take_table(
@@ -310,20 +310,20 @@ class _Buckets:
         files: ExitStack,
     ) -> None:
         """Keeps rows of the snapshot where the local engine looks for them."""
-        for rows in unpacked(blob.content):
+        for rows in unpack_rows(blob.content):
             # Only the rows themselves say what columns the table has.
             if blob.kind not in writers:
                 opening = partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
                 writers[blob.kind] = files.enter_context(opening)
             writers[blob.kind].write(blob.bucket, rows)
 
-    def _unpacked(self, number: int) -> Iterator[pa.RecordBatch]:
+    def _unpack_rows(self, number: int) -> Iterator[pa.RecordBatch]:
         """A bucket's rows of the log."""
         for start, size in self._extents[number]:
             self._rows.seek(start)
-            yield from unpacked(self._rows.read(size))
+            yield from unpack_rows(self._rows.read(size))
 
-    def _placed(self) -> tuple[PlacedTable, ...]:
+    def _place_tables(self) -> tuple[PlacedTable, ...]:
         return tuple(
             PlacedTable(table=table, child=child, file=self._tables.get(TABLES + index))
             for index, (table, child) in enumerate(self._names)
@@ -354,7 +354,7 @@ KINDS: Final = {
 """The tasks that executors do."""
 
 
-def packed_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
+def pack_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
     """Tasks as rows, in so many batches: each goes to who does it, for all together know of every
     batch in every file. Their conversion goes once, with the code.
     """
@@ -367,7 +367,7 @@ def packed_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
-def unpacked_tasks(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+def unpack_tasks(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     """The tasks of a conversion, in their order."""
     for batch in batches:
         for content in batch.column(0):
@@ -407,14 +407,14 @@ def _field_types(kind: str) -> dict[str, Any]:
     return get_type_hints(_kind_of_task(kind))
 
 
-def done(
+def do_tasks(
     function: Callable[[Any], Any], conversion: Conversion, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """What the function answers of the tasks that come, each under a name of its attempt's own."""
     with travelling():
-        for task in unpacked_tasks(conversion, batches):
+        for task in unpack_tasks(conversion, batches):
             named = replace(task, name=f"{task.name}-{uuid4().hex}")
-            yield answered(msgspec.json.encode(guarded(partial(_attempt, function), named)))
+            yield write_answer(msgspec.json.encode(guard_task(partial(_attempt, function), named)))
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> Any:
@@ -431,7 +431,7 @@ def _attempt(function: Callable[[Any], Any], task: Any) -> Any:
     return count
 
 
-def answered(content: bytes) -> pa.RecordBatch:
+def write_answer(content: bytes) -> pa.RecordBatch:
     """An answer to the driver."""
     return pa.RecordBatch.from_arrays([pa.array([content], pa.binary())], schema=_arrow)
 

@@ -18,19 +18,19 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.inputs import Unit
-from eventlog.convert.partitions import PACKED, gathered, write_by
+from eventlog.convert.partitions import PACKED, gather_batches, write_by
 from eventlog.convert.plan import RANGE_BYTES, RANGE_ROWS
 from eventlog.convert.reading import read, read_log
-from eventlog.convert.rows import OBJECT, Placing, bucket_of, shaped
+from eventlog.convert.rows import OBJECT, Placing, bucket_of, shape_rows
 from eventlog.convert.rows import ROWS as ROWS_SCHEMA
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
-from eventlog.convert.snapshot import SnapshotFile, placed_batches, placed_rows
+from eventlog.convert.snapshot import SnapshotFile, place_batches, place_rows
 from eventlog.convert.taken import ALL, ConvertedRows
 from eventlog.convert.tasks import UnitNumbers
 from eventlog.core.schema import Catalog
 from eventlog_spark.faults import travelling
 from eventlog_spark.options import LogOptions, NumberRange
-from eventlog_spark.types import typed
+from eventlog_spark.types import type_batch
 
 if TYPE_CHECKING:
     from eventlog.convert.partitions import PartitionWriter
@@ -73,7 +73,7 @@ class Bundle:
 
     def write(self, label: int, batch: pa.RecordBatch) -> None:
         """Adds rows for a bucket."""
-        self.add(Blob(bucket=label, kind=self._kind, content=packed(batch)))
+        self.add(Blob(bucket=label, kind=self._kind, content=pack_rows(batch)))
 
     def add(self, blob: Blob) -> None:
         """Adds a blob."""
@@ -89,11 +89,11 @@ class Bundle:
         """What has come together."""
         if self._blobs:
             self._size = 0
-            # `bundled` empties the list.
-            yield bundled(self._blobs)
+            # `bundle_blobs` empties the list.
+            yield bundle_blobs(self._blobs)
 
 
-def bundled(blobs: list[Blob]) -> pa.RecordBatch:
+def bundle_blobs(blobs: list[Blob]) -> pa.RecordBatch:
     """Blobs as Spark takes them; the list is emptied, for they are not held twice while Spark takes
     them.
     """
@@ -106,7 +106,7 @@ def bundled(blobs: list[Blob]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_arrow)
 
 
-def unbundled(batch: pa.RecordBatch) -> Iterator[Blob]:
+def unbundle_blobs(batch: pa.RecordBatch) -> Iterator[Blob]:
     """The blobs in a batch of Spark's."""
     # One by one: as a list all contents would be there twice.
     for row in range(len(batch)):
@@ -114,7 +114,7 @@ def unbundled(batch: pa.RecordBatch) -> Iterator[Blob]:
         yield Blob(bucket=bucket, kind=kind, content=content)
 
 
-def packed(batch: pa.RecordBatch) -> bytes:
+def pack_rows(batch: pa.RecordBatch) -> bytes:
     """The rows as bytes, compressed."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=PACKED) as writer:
@@ -122,7 +122,7 @@ def packed(batch: pa.RecordBatch) -> bytes:
     return bytes(memoryview(sink.getvalue()))
 
 
-def unpacked(content: bytes) -> Iterator[pa.RecordBatch]:
+def unpack_rows(content: bytes) -> Iterator[pa.RecordBatch]:
     """The rows that were packed."""
     with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
         yield from reader
@@ -183,7 +183,7 @@ class Scattering(Struct, frozen=True, kw_only=True):
         return tuple(piece for piece in self.pieces if isinstance(piece, SnapshotFile))
 
 
-def scattered(
+def scatter_pieces(
     work: Scattering,
     met: Callable[[int], None],
     batches: Iterator[pa.RecordBatch],
@@ -209,7 +209,7 @@ def _rows(
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     rows = map(work.taken.keep, rows_of(work.conversion, piece))
-    for placed in _placed(rows, work.conversion.catalog):
+    for placed in _place_rows(rows, work.conversion.catalog):
         _note(numbers, placed)
         met(len(placed))
         _write(bundle, placed, work.buckets)
@@ -218,7 +218,7 @@ def _rows(
     yield from bundle.rest()
 
 
-def scattered_rows(
+def scatter_rows(
     catalog: Catalog | None,
     buckets: int,
     tasks: int,
@@ -230,7 +230,7 @@ def scattered_rows(
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     with travelling():
-        for placed in _placed((typed(batch, ROWS_SCHEMA) for batch in batches), catalog):
+        for placed in _place_rows((type_batch(batch, ROWS_SCHEMA) for batch in batches), catalog):
             if tasks:
                 _note(numbers, placed)
             _write(bundle, placed, buckets)
@@ -239,7 +239,7 @@ def scattered_rows(
         yield from bundle.rest()
 
 
-def scattered_table(
+def scatter_table(
     catalog: Catalog,
     table: int,
     child: int | None,
@@ -250,13 +250,13 @@ def scattered_table(
     """The rows of a frame with the columns of a table, or of a child table of it, as blobs."""
     bundle = Bundle(kind)
     with travelling():
-        for rows in placed_batches(batches, catalog.tables[table], child):
+        for rows in place_batches(batches, catalog.tables[table], child):
             _write(bundle, rows, buckets)
             yield from bundle.full()
         yield from bundle.rest()
 
 
-def scattered_numbers(
+def scatter_numbers(
     catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Blobs of record_ids and of the objects that rows with them (NAMING) have, for buckets of
@@ -264,7 +264,7 @@ def scattered_numbers(
     """
     placing, bundle = Placing(catalog), Bundle(ROWS)
     with travelling():
-        for rows in _gathered((typed(batch, NAMING) for batch in batches), NAMING):
+        for rows in _gather((type_batch(batch, NAMING) for batch in batches), NAMING):
             objects = placing.objects(*rows.columns[1:])
             pairs = pa.RecordBatch.from_arrays([rows.column(0), objects], schema=NUMBERED)
             known = pairs.filter(rows.column(0).is_valid())
@@ -273,12 +273,12 @@ def scattered_numbers(
         yield from bundle.rest()
 
 
-def contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def find_contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Of such blobs, the record_ids that stand at several objects, as blobs for the buckets of all
     of these.
     """
-    blobs = (blob for batch in batches for blob in unbundled(batch))
-    rows_of_blobs = [rows for blob in blobs for rows in unpacked(blob.content)]
+    blobs = (blob for batch in batches for blob in unbundle_blobs(batch))
+    rows_of_blobs = [rows for blob in blobs for rows in unpack_rows(blob.content)]
     pairs = pa.Table.from_batches(rows_of_blobs, NUMBERED)
     # A number with one object has it as the least and as the greatest: no set of them is needed.
     spans = pairs.group_by("record_id").aggregate([(OBJECT, "min"), (OBJECT, "max")])
@@ -292,14 +292,14 @@ def contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     yield from bundle.rest()
 
 
-def _gathered(read: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    return gathered(read, schema, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES, short=SHORT_BYTES)
+def _gather(read: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    return gather_batches(read, schema, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES, short=SHORT_BYTES)
 
 
-def _placed(read: Iterable[pa.RecordBatch], catalog: Catalog | None) -> Iterator[pa.RecordBatch]:
+def _place_rows(read: Iterable[pa.RecordBatch], catalog: Catalog | None) -> Iterator[pa.RecordBatch]:
     """Rows with their objects, many together."""
     placing = Placing(catalog)
-    for rows in _gathered(read, ROWS_SCHEMA):
+    for rows in _gather(read, ROWS_SCHEMA):
         yield placing.place(rows)
 
 
@@ -336,7 +336,7 @@ def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
     """The rows of a table of the snapshot."""
     bundle = Bundle(TABLES + work.tables.index(file))
     assert work.conversion.catalog is not None
-    for rows in placed_rows(file, work.conversion.catalog):
+    for rows in place_rows(file, work.conversion.catalog):
         _write(bundle, rows, work.buckets)
         yield from bundle.full()
     yield from bundle.rest()
@@ -350,7 +350,7 @@ def rows_of(conversion: Conversion, piece: Unit | NumberRange | WholeLog) -> Ite
         return read(piece, source.statuses, source.clock)
     assert isinstance(source, LogInput)
     if isinstance(piece, NumberRange):
-        return _copied(source, piece)
+        return _copy_rows(source, piece)
     return read_log(source)
 
 
@@ -365,7 +365,7 @@ def log_options(source: LogInput) -> LogOptions:
     )
 
 
-def _copied(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatch]:
+def _copy_rows(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatch]:
     from eventlog_spark.log import CONTEXT_FIELD, TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
 
     log = BulkLog(log_options(source))
@@ -375,7 +375,7 @@ def _copied(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatch]:
         schema = schema.append(CONTEXT_FIELD)
     for batch in batches(log, stretch, schema):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        yield shaped(columns)
+        yield shape_rows(columns)
 
 
 def _write(bundle: Bundle, rows: pa.RecordBatch, buckets: int) -> None:

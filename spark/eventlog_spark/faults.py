@@ -39,7 +39,7 @@ def travelling() -> Iterator[None]:
     try:
         yield
     except EventlogError as error:
-        raise FaultError(written(error)) from error
+        raise FaultError(write_error(error)) from error
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def java_ended(status: int) -> MachineError:
     return MachineError(f"Spark's Java ended {how} while it worked.", hint=hint, may_pass=False)
 
 
-def written(error: EventlogError) -> str:
+def write_error(error: EventlogError) -> str:
     """Write the error as people read it, with a mark behind by which `read` finds its end and its begin."""
     # Of a class that asks for more than a message it becomes the nearest one above that does not.
     kind = next(kind.__name__ for kind in type(error).__mro__ if _is_plain(kind))

@@ -143,13 +143,13 @@ def _wait(query: StreamingQuery, batches: _Batches, *, until_empty: bool) -> Non
     emptied = Event()
     if until_empty:
         # In a thread, because it cannot be told to give up when a signal asks for the end.
-        Thread(target=_emptied, args=(query, emptied), daemon=True).start()
+        Thread(target=_wait_until_empty, args=(query, emptied), daemon=True).start()
     while not batches.stopping.is_set() and not emptied.is_set():
         if query.awaitTermination(LOOK_SECONDS):
             return
 
 
-def _emptied(query: StreamingQuery, emptied: Event) -> None:
+def _wait_until_empty(query: StreamingQuery, emptied: Event) -> None:
     from pyspark.errors import PySparkException
 
     # What ended the query is raised where somebody waits for it.

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from eventlog.convert.collecting import END
 from eventlog.convert.forms import form_of
 from eventlog.convert.inputs import places_of
-from eventlog.convert.rows import NUMBERS, OUTCOMES, PROBLEM, shaped, times_in_utc
+from eventlog.convert.rows import NUMBERS, OUTCOMES, PROBLEM, shape_rows, times_in_utc
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.settings import (
     ChangeRows,
@@ -43,18 +43,18 @@ from eventlog.policies.steps import Steps
 from eventlog.sql.clocks import UTC, zone_of
 from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 from eventlog_spark.cutting import MOST_BUCKETS
-from eventlog_spark.deciding import Name, decided_rows
+from eventlog_spark.deciding import Name, decide_rows
 from eventlog_spark.exchange import (
     NAMING,
     SCHEMA,
     TABLES,
-    contested,
-    scattered_numbers,
-    scattered_rows,
-    scattered_table,
+    find_contested,
+    scatter_numbers,
+    scatter_rows,
+    scatter_table,
 )
 from eventlog_spark.readback import tables_of
-from eventlog_spark.types import ddl, named
+from eventlog_spark.types import ddl, name_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -109,7 +109,7 @@ def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     if columns:
-        frame = _renamed(frame, columns)
+        frame = _rename_columns(frame, columns)
     places = places_of(frame.columns, "The frame")
     # In backticks a name with a point is one name.
     own_columns = [F.col(f"`{frame.columns[at]}`").alias(name) for name, at in places.items()]
@@ -120,7 +120,7 @@ def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -
     chosen = frame.select(*own_columns).select(*STANDARD, TRANSACTION, CONTEXT)
     usual = all(kind in (_INTEGERS if name in NUMBERS else _TEXTS) for name, kind in chosen.dtypes)
     if not usual or zone_of(clock) is not None:
-        return chosen.mapInArrow(named(_shaped, clock), ddl(EVENTS))
+        return chosen.mapInArrow(name_function(_shape_rows, clock), ddl(EVENTS))
     # Without a way through Python, which costs more than all else that is done to the rows here.
     number = F.col("record_id")
     misfit = F.when(number.isNull(), F.lit("record_id is NULL; it must be a number.")).when(
@@ -180,7 +180,7 @@ def results_of(
     blobs = blobs_of(events, catalog, buckets, known, tasks=0)
     if not unique:
         blobs = blobs.unionAll(conflicts_of(events, catalog, buckets))
-    decide = named(decided_rows, order, tuple(known))
+    decide = name_function(decide_rows, order, tuple(known))
     schema = result_schema(form_of(order), gathers=order.gathers)
     return blobs.repartition("bucket").mapInArrow(decide, ddl(schema))
 
@@ -198,10 +198,10 @@ def blobs_of(
 
     So many `tasks` get what was noted about the record_ids.
     """
-    blobs = events.mapInArrow(named(scattered_rows, catalog, buckets, tasks), SCHEMA)
+    blobs = events.mapInArrow(name_function(scatter_rows, catalog, buckets, tasks), SCHEMA)
     for kind, ((table, child), frame) in enumerate(tables.items(), TABLES):
         assert catalog is not None
-        scatter = named(scattered_table, catalog, table, child, kind, buckets)
+        scatter = name_function(scatter_table, catalog, table, child, kind, buckets)
         blobs = blobs.unionAll(frame.mapInArrow(scatter, SCHEMA))
     return blobs
 
@@ -225,13 +225,13 @@ def conflicts_of(
 
     There are as many tasks as Spark has for any exchange, or one for each bucket.
     """
-    scatter = named(scattered_numbers, catalog, buckets)
+    scatter = name_function(scatter_numbers, catalog, buckets)
     numbers = events.select(*NAMING.names).mapInArrow(scatter, SCHEMA)
     if by_bucket:
         together = numbers.repartitionById(buckets, "bucket")
     else:
         together = numbers.repartition("bucket")
-    return together.mapInArrow(named(contested, buckets), SCHEMA)
+    return together.mapInArrow(name_function(find_contested, buckets), SCHEMA)
 
 
 BUCKET_BYTES: Final = 2_000_000
@@ -271,7 +271,7 @@ def _order(catalog: Catalog | None, rows: str | None, policies: Steps, options: 
     )
 
 
-def _renamed(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _rename_columns(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The ten columns under their standard names, and the transaction if it is there."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -290,8 +290,8 @@ def _renamed(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     return frame.select(renamed)
 
 
-def _shaped(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _shape_rows(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     zone = zone_of(clock)
     for batch in batches:
         columns = {name: batch.column(name) for name in batch.schema.names}
-        yield times_in_utc(shaped(columns), zone)
+        yield times_in_utc(shape_rows(columns), zone)

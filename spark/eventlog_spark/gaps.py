@@ -90,30 +90,30 @@ def read_offset(written: object) -> Offset:
     return msgspec.convert(written, Offset)
 
 
-def advanced(offset: Offset, look: GapLook) -> Offset:
+def advance_offset(offset: Offset, look: GapLook) -> Offset:
     """The offset after a look; the same one where nothing is new."""
     arrived, held = Stretches.of(look.arrived), Stretches.of(look.held)
     before = sorted(offset.gaps, key=_first)
     kept: list[Gap] = []
     late: list[Run] = []
     for gap in before:
-        left, came = _looked_at(gap, look, arrived, held)
+        left, came = _look_at(gap, look, arrived, held)
         # There is no room for so many pieces: nothing is taken out of it for now.
         if len(left) > 1 and len(kept) + len(left) > MOST_GAPS:
             left, came = [gap], NONE
         kept += left
         late += came.parts
-    upto, missed = _gone_on(offset.upto, look, held, room=max(0, MOST_GAPS - len(kept)))
+    upto, missed = _go_on(offset.upto, look, held, room=max(0, MOST_GAPS - len(kept)))
     # To Spark an offset that is another one is a batch, though it may have no rows.
     if upto == offset.upto and not late and kept == before:
         return offset
     return Offset(upto=upto, gaps=tuple(sorted((*kept, *missed), key=_first)), late=tuple(late))
 
 
-def extended(offset: Offset, look: GapLook) -> Offset:
+def extend_offset(offset: Offset, look: GapLook) -> Offset:
     """Go on behind an offset that was advanced already for the same batch; its gaps are not looked at."""
     room = max(0, MOST_GAPS - len(offset.gaps))
-    upto, missed = _gone_on(offset.upto, look, Stretches.of(look.held), room=room)
+    upto, missed = _go_on(offset.upto, look, Stretches.of(look.held), room=room)
     return replace(offset, upto=upto, gaps=tuple(sorted((*offset.gaps, *missed), key=_first)))
 
 
@@ -152,7 +152,7 @@ def _first(gap: Gap) -> int:
     return gap.first
 
 
-def _looked_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
+def _look_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
     """What is left of a gap, and what comes out of it; rows that came in it and are held stay in
     it.
     """
@@ -160,10 +160,10 @@ def _looked_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> 
     waiting = held.within(gap.first, gap.last)
     # Its rows are there: what nobody holds any more comes out, without a look at the writers.
     if gap.held:
-        return _held(waiting), numbers - waiting
+        return _list_held(waiting), numbers - waiting
     there = arrived.within(gap.first, gap.last)
     # What came after the numbers were read is of the next look.
-    left = _held(waiting & there)
+    left = _list_held(waiting & there)
     # Who was writing before we looked may have come after we had.
     if look.before is None:
         may_still_come = look.now - gap.since < look.patience
@@ -175,7 +175,7 @@ def _looked_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> 
     return sorted(left, key=_first), there - waiting
 
 
-def _gone_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[int, list[Gap]]:
+def _go_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[int, list[Gap]]:
     """How far the next numbers lead, and the gaps among them: only so far that there is room for
     these.
     """
@@ -189,7 +189,7 @@ def _gone_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[i
     since = look.now if look.after is None else 0
     missing = Stretches.run(upto + 1, last) - there
     gaps = [Gap(first=first, last=end, writers=writers, since=since) for first, end in missing.parts]
-    gaps += _held(held.within(upto + 1, last) & there)
+    gaps += _list_held(held.within(upto + 1, last) & there)
     gaps.sort(key=_first)
     if len(gaps) > room:
         # Before the first gap that has no room: what follows is new at the next look.
@@ -197,5 +197,5 @@ def _gone_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[i
     return last, gaps
 
 
-def _held(numbers: Stretches) -> list[Gap]:
+def _list_held(numbers: Stretches) -> list[Gap]:
     return [Gap(first=first, last=last, held=True) for first, last in numbers.parts]

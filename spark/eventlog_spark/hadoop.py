@@ -33,7 +33,7 @@ from eventlog.convert.commit import (
     summary_from,
 )
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.convert.inputs import damaged
+from eventlog.convert.inputs import describe_damage
 from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _footer(spark: SparkSession, file: str) -> Footer:
         reader = hadoop.ParquetFileReader.open(input_file)
     except Py4JJavaError as error:
         cause = str(error.java_exception.getMessage()).replace(file, "it")
-        raise damaged(file, Exception(cause)) from error
+        raise describe_damage(file, Exception(cause)) from error
     try:
         schema = reader.getFileMetaData().getSchema()
         names = tuple(str(field.getName()) for field in schema.getFields())

@@ -66,7 +66,7 @@ def find_java(environment: Mapping[str, str]) -> Java:
     home = environment.get("JAVA_HOME")
     # Our launcher stands there in processes that a Spark of ours has started.
     if home and Path(home) != LAUNCHER:
-        return _named(Path(home))
+        return _take_named(Path(home))
     on_path = _on_path(environment.get("PATH", ""))
     if on_path is not None and on_path.version >= OLDEST:
         return on_path
@@ -80,7 +80,7 @@ def find_java(environment: Mapping[str, str]) -> Java:
     raise ConfigError(f"{needed}, and there is none on this machine.", hint=REMEDY)
 
 
-def _named(home: Path) -> Java:
+def _take_named(home: Path) -> Java:
     """What was named is taken or refused, and never replaced in silence."""
     program = home / "bin" / "java"
     version = _version(program) if program.is_file() else None

@@ -207,18 +207,18 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
         who = log.context if CONTEXT in schema.names else ""
         query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind, context=who)
         if not log.copies:
-            yield from _fetched(connection, query, schema)
+            yield from _fetch(connection, query, schema)
             return
 
         try:
-            yield from copied(connection.connection.driver_connection, query, schema)
+            yield from copy_rows(connection.connection.driver_connection, query, schema)
         except BaseException:
             # Also when a reader wants no more rows: the server would go on sending.
             connection.invalidate()
             raise
 
 
-def _fetched(connection: Connection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _fetch(connection: Connection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     from sqlalchemy import text
 
     # Without it drivers bring the whole result into memory before the first row.
@@ -268,7 +268,7 @@ BLOCK_BYTES: Final = 2 << 20
 """How much is collected before Arrow reads it; always whole rows."""
 
 
-def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def copy_rows(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows that a query finds, in the transaction that a psycopg connection is in.
 
     In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out

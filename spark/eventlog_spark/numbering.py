@@ -30,7 +30,7 @@ STRETCH_BITS: Final = 16
 """A stretch is 65,536 positions wide."""
 
 
-def numbered(written: DataFrame, after: str = "") -> DataFrame:
+def number_rows(written: DataFrame, after: str = "") -> DataFrame:
     """Rows with a `position` (and a `stamp`, in forms that number their changes) with their
     numbers; they go on `after`.
 
@@ -65,7 +65,7 @@ def numbered(written: DataFrame, after: str = "") -> DataFrame:
     return rows.withColumn(SEQUENCE, F.concat("time", "digits")).drop("stretch", "time", "digits")
 
 
-def counted(written: DataFrame) -> DataFrame:
+def count_messages(written: DataFrame) -> DataFrame:
     """Messages with their places in their transactions, and whether they are the last; those of a
     full load, without a `tail`, have none.
     """

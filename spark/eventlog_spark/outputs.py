@@ -37,8 +37,8 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import sequence_time
 from eventlog.sinks.change_files.arrow import arrow_columns, arrow_schema
 from eventlog.xds.write import XdsFormat
-from eventlog_spark.numbering import SEQUENCE, counted, numbered
-from eventlog_spark.types import ddl, named
+from eventlog_spark.numbering import SEQUENCE, count_messages, number_rows
+from eventlog_spark.types import ddl, name_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,7 +80,7 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
                 continue
             is_own = self.written["table"] == number
             own_rows = self.written.where(is_own & (self.written[ROUTE] == route))
-            unpack = named(_unpacked, made.columns, self.catalog, self.settings)
+            unpack = name_function(_unpack_table, made.columns, self.catalog, self.settings)
             name = folder_of(made.table, made.target)
             frames[name] = own_rows.mapInArrow(unpack, ddl(arrow_schema(made.columns)))
         return frames
@@ -140,7 +140,7 @@ def documents(
         raise UsageError(message, hint="Or take change_tables or messages.")
     # A document for each change, whatever the settings say.
     writer = XdsFormat(**{**settings, "batch_size": 1})
-    return changes.mapInArrow(named(_documents, writer, catalog), ddl(DOCUMENTS))
+    return changes.mapInArrow(name_function(_documents, writer, catalog), ddl(DOCUMENTS))
 
 
 def change_tables(
@@ -158,8 +158,8 @@ def change_tables(
     """
     settings = settings or ChangeTableSettings()
     form = TableForm(TableFiles(settings=settings), dict(enumerate(catalog)))
-    written = _written(changes, form, catalog, transactions)
-    rows = numbered(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
+    written = _write_changes(changes, form, catalog, transactions)
+    rows = number_rows(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     return ChangeTableFrames(written=rows, notes=_notes(written), catalog=catalog, settings=settings)
 
 
@@ -182,11 +182,11 @@ def messages(
         raise UsageError("A DataFrame of messages has no schema registry that gives numbers.", hint=hint)
     whole = transactions == "whole"
     form = PackedMessages(settings, dict(enumerate(catalog)), open_=whole)
-    written = _written(changes, form, catalog, transactions)
-    rows = numbered(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
+    written = _write_changes(changes, form, catalog, transactions)
+    rows = number_rows(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     if whole:
-        with_places = counted(rows)
-        rows = with_places.mapInArrow(named(_closed, form), with_places.schema)
+        with_places = count_messages(rows)
+        rows = with_places.mapInArrow(name_function(_close_messages, form), with_places.schema)
     return MessageFrames(
         frame=_as_messages(rows, catalog, settings),
         notes=_notes(written),
@@ -219,7 +219,7 @@ def _notes(written: DataFrame) -> DataFrame:
     return written.where("note IS NOT NULL").select("position", "note")
 
 
-def _written(
+def _write_changes(
     changes: DataFrame,
     form: Form,
     catalog: Catalog,
@@ -234,10 +234,10 @@ def _written(
     schema = form.schema.append(NOTE)
     if transactions == "whole":
         schema = pa.schema([*with_transaction(form.schema), (END, pa.int64()), NOTE])
-    return changes.mapInArrow(named(_rendered, form, catalog, schema), ddl(schema))
+    return changes.mapInArrow(name_function(_render, form, catalog, schema), ddl(schema))
 
 
-def _closed(form: PackedMessages, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _close_messages(form: PackedMessages, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Messages with their numbers in their transactions."""
     for batch in filter(len, batches):
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -247,7 +247,7 @@ def _closed(form: PackedMessages, batches: Iterator[pa.RecordBatch]) -> Iterator
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def _rendered(
+def _render(
     form: Form,
     catalog: Catalog,
     schema: pa.Schema,
@@ -276,7 +276,7 @@ def _rendered(
             yield pa.RecordBatch.from_pylist(notes, schema)
 
 
-def _unpacked(
+def _unpack_table(
     columns: Any,
     catalog: Catalog,
     settings: ChangeTableSettings,

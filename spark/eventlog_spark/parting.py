@@ -28,10 +28,10 @@ from eventlog.convert.partitions import (
 )
 from eventlog.convert.plan import PartSpan
 from eventlog.convert.settings import TableFiles
-from eventlog.convert.work import guarded
+from eventlog.convert.work import guard_task
 from eventlog.convert.writing import Write, produce
 from eventlog_spark.deciding import local_folder
-from eventlog_spark.exchange import packed, unpacked
+from eventlog_spark.exchange import pack_rows, unpack_rows
 from eventlog_spark.faults import travelling
 
 FILES: Final = pa.schema(
@@ -56,16 +56,16 @@ PIECE_BYTES: Final = 1 << 18
 """Java keeps larger ones where only a long collection of garbage finds them."""
 
 
-def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def part_files(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The files of the one task whose changes come."""
     with travelling(), local_folder() as folder:
-        number, changes = _taken(batches, folder / "changes.arrow")
+        number, changes = _take_blobs(batches, folder / "changes.arrow")
         if changes is None:
             return
         out = folder / "out"
         out.mkdir()
         task = replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out))
-        guarded(produce, task)
+        guard_task(produce, task)
         form = tasks[number].conversion.format
         text_endings = TEXTS
         if isinstance(form, TableFiles) and form.files.format != "parquet":
@@ -82,7 +82,7 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
 def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The outcomes of the one span whose ranges come, in their order; their blobs come in none."""
     with travelling(), local_folder() as folder:
-        number, file = _taken(batches, folder / "outcomes.arrow")
+        number, file = _take_blobs(batches, folder / "outcomes.arrow")
         if file is None:
             return
         span = spans[number]
@@ -114,7 +114,7 @@ def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatc
     with travelling():
         for batch in batches:
             for path, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-                for rows in unpacked(content.as_py()):
+                for rows in unpack_rows(content.as_py()):
                     numbers = pa.array(range(count, count + len(rows)), pa.int64())
                     count += len(rows)
                     paths = pa.array([path] * len(rows), pa.string())
@@ -122,7 +122,7 @@ def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatc
                     yield with_path.append_column(row_name, numbers)
 
 
-def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
+def _take_blobs(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
     """Blobs with the numbers of their task and of their range, in a file under these ranges."""
     writer: PartitionWriter | None = None
     number = 0
@@ -132,7 +132,7 @@ def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, Partitio
             for task, label, content in zip(*columns, strict=True):
                 # The same of all of them.
                 number = task
-                for rows in unpacked(content):
+                for rows in unpack_rows(content):
                     # Not before: the schema is known from the first rows.
                     writer = writer or files.enter_context(partition_file(path, rows.schema))
                     writer.write(label, rows)
@@ -158,7 +158,7 @@ def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
     """A table's columns with some of its rows each time."""
     file = parquet.ParquetFile(path)
     layout = file.schema_arrow.remove_metadata().serialize().to_pybytes()
-    return ((layout, packed(batch), None) for batch in file.iter_batches())
+    return ((layout, pack_rows(batch), None) for batch in file.iter_batches())
 
 
 def _pieces(

@@ -21,7 +21,7 @@ LOOK_SECONDS: Final = 0.5
 
 
 @contextmanager
-def watched(
+def watch_jobs(
     spark: SparkSession,
     watch: ConversionWatch,
     stage: str,
@@ -33,12 +33,12 @@ def watched(
 
     Where nobody knows how many rows there are, it counts those that tasks have `met` up to now.
     """
-    with described(spark, stage), _counted(spark, watch, stage, rows, met):
+    with describe_jobs(spark, stage), _count_rows(spark, watch, stage, rows, met):
         yield
 
 
 @contextmanager
-def described(spark: SparkSession, stage: str) -> Iterator[None]:
+def describe_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
     """Names the jobs of the block in Spark's UI."""
     context, key = spark.sparkContext, "spark.job.description"
     former = context.getLocalProperty(key)
@@ -50,7 +50,7 @@ def described(spark: SparkSession, stage: str) -> Iterator[None]:
 
 
 @contextmanager
-def _counted(
+def _count_rows(
     spark: SparkSession,
     watch: ConversionWatch,
     stage: str,

@@ -28,7 +28,7 @@ from eventlog_spark.options import Chosen
 DAY: Final = dt.timedelta(days=1)
 
 
-def chosen_by(filters: Iterable[Filter]) -> Chosen:
+def choose_by(filters: Iterable[Filter]) -> Chosen:
     """What filters say of numbers, letters, tables and times, all of them together."""
     chosen = Chosen()
     for condition in filters:
@@ -69,7 +69,7 @@ def _both(former: tuple[str, ...] | None, values: tuple[str, ...]) -> tuple[str,
 def _from(chosen: Chosen, column: str, value: Any) -> Chosen:
     if column == "record_id" and (chosen.first is None or value > chosen.first):
         return replace(chosen, first=value)
-    bound = _bound(value, -DAY) if column == "event_time" else None
+    bound = _find_bound(value, -DAY) if column == "event_time" else None
     if bound is None or (chosen.since is not None and bound <= chosen.since):
         return chosen
     return replace(chosen, since=bound)
@@ -78,13 +78,13 @@ def _from(chosen: Chosen, column: str, value: Any) -> Chosen:
 def _upto(chosen: Chosen, column: str, value: Any) -> Chosen:
     if column == "record_id" and (chosen.last is None or value < chosen.last):
         return replace(chosen, last=value)
-    bound = _bound(value, 2 * DAY) if column == "event_time" else None
+    bound = _find_bound(value, 2 * DAY) if column == "event_time" else None
     if bound is None or (chosen.upto is not None and bound >= chosen.upto):
         return chosen
     return replace(chosen, upto=bound)
 
 
-def _bound(value: Any, margin: dt.timedelta) -> str | None:
+def _find_bound(value: Any, margin: dt.timedelta) -> str | None:
     """Return a text with which times in the log are compared: of a time a date, because the log may say
     the same one in a zone that is a day ahead, or with other signs between date and hour.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eventlog.convert.snapshot import wanted_columns
+from eventlog.convert.snapshot import list_wanted_columns
 from eventlog.core.errors import UsageError
 from eventlog.core.schema import Catalog
 from eventlog.core.table_names import write_name
@@ -46,14 +46,14 @@ def tables_of(frames: Mapping[str, DataFrame], catalog: Catalog) -> dict[Name, D
             hint="Name it as the schema does, or take it out of `rows`.",
         )
     by_table = {known[catalog.fold(name)]: frame for name, frame in frames.items()}
-    return {name: _chosen(frame, catalog, *name) for name, frame in by_table.items()}
+    return {name: _choose_columns(frame, catalog, *name) for name, frame in by_table.items()}
 
 
-def _chosen(frame: DataFrame, catalog: Catalog, index: int, child: int | None) -> DataFrame:
+def _choose_columns(frame: DataFrame, catalog: Catalog, index: int, child: int | None) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     spelled = {catalog.fold(name): name for name in frame.columns}
-    columns = wanted_columns(catalog.tables[index], child)
+    columns = list_wanted_columns(catalog.tables[index], child)
     missing = [name for name in columns if catalog.fold(name) not in spelled]
     if missing:
         raise UsageError(

@@ -23,10 +23,10 @@ from eventlog.convert.lanes import (
     Lay,
     end_open,
     keep_plan,
-    kept_plan,
     lane_count,
     lane_tasks,
     lay,
+    read_kept_plan,
     reserve,
     send_lane,
 )
@@ -40,9 +40,9 @@ from eventlog.convert.sending import (
     something_else,
 )
 from eventlog.convert.settings import Conversion, SentMessages
-from eventlog.convert.work import Task, guarded
+from eventlog.convert.work import Task, guard_task
 from eventlog.convert.writing import PartTasks, Write, last_number
-from eventlog_spark.deciding import answered, done, unpacked_tasks
+from eventlog_spark.deciding import do_tasks, unpack_tasks, write_answer
 from eventlog_spark.faults import travelling
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -55,8 +55,8 @@ they get through.
 def lanes_sent(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Sends the lanes that come; every attempt of a lane is the same to the brokers."""
     with travelling():
-        for task in unpacked_tasks(conversion, batches):
-            yield answered(msgspec.json.encode(guarded(send_lane, task)))
+        for task in unpack_tasks(conversion, batches):
+            yield write_answer(msgspec.json.encode(guard_task(send_lane, task)))
 
 
 class Sending:
@@ -78,7 +78,7 @@ class Sending:
             tables = self._conversion.output_tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
-            stretches = self._laid(list(tasks.each()), after, summary.changes)
+            stretches = self._lay(list(tasks.each()), after, summary.changes)
             last = last_number(after, summary.changes, tasks.changes)
             # Metadata is sent only of tables that have messages.
             numbers = sorted({number for stretch in stretches for number in stretch.tables})
@@ -94,11 +94,11 @@ class Sending:
         keep_plan(self._folder, plan)
         return plan
 
-    def taken_up(self) -> LanePlan:
+    def take_up(self) -> LanePlan:
         """The plan of a run that was interrupted while it sent; refused where others have written
         since.
         """
-        plan = kept_plan(self._folder)
+        plan = read_kept_plan(self._folder)
         with our_words(ONCE_MORE):
             # First: the last number cannot be read behind what a lane has left open.
             end_open(self._target.into, labels_of(plan.laid))
@@ -120,7 +120,7 @@ class Sending:
             refused |= lane.refused
         return Sent(documents=documents, refused=refused)
 
-    def _laid(self, stretches: Sequence[Write], after: str, changes: int) -> list[LaidStretch]:
+    def _lay(self, stretches: Sequence[Write], after: str, changes: int) -> list[LaidStretch]:
         lanes = lane_count(changes)
         tasks = [
             Lay(
@@ -132,5 +132,5 @@ class Sending:
             )
             for stretch in stretches
         ]
-        answers = self._collected("numbering", tasks, partial(done, lay, self._conversion), changes)
+        answers = self._collected("numbering", tasks, partial(do_tasks, lay, self._conversion), changes)
         return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.core.errors import SourceError
-from eventlog_spark.faults import read, written
+from eventlog_spark.faults import read, write_error
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -108,7 +108,7 @@ def main() -> None:
     except psycopg.Error as error:
         cause = str(error).strip().splitlines()[0].rstrip(".")
         fault = SourceError(f"The log's snapshot cannot be exported: {cause}.")
-        print(written(fault))  # noqa: T201  # as above
+        print(write_error(fault))  # noqa: T201  # as above
 
 
 def _readers(connection: Connection[Any], snapshot: str) -> int:

@@ -28,7 +28,7 @@ from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.faults import travelling
 from eventlog_spark.log import BulkLog, source_batches, stretches
 from eventlog_spark.options import NumberRange, read_options
-from eventlog_spark.pushdown import chosen_by
+from eventlog_spark.pushdown import choose_by
 from eventlog_spark.snapshot import hold
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class LogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         with travelling():
-            return [InputPartition(stretch) for stretch in planned(self._options)]
+            return [InputPartition(stretch) for stretch in plan_stretches(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
@@ -137,11 +137,11 @@ class FilteredLogReader(LogReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark calls it so
         """Spark evaluates all of them again: the database may compare texts in another way."""
-        self._options = replace(self._options, chosen=chosen_by(filters))
+        self._options = replace(self._options, chosen=choose_by(filters))
         return filters
 
 
-def planned(options: LogOptions) -> list[NumberRange]:
+def plan_stretches(options: LogOptions) -> list[NumberRange]:
     """The stretches to read; an empty log has one without rows, because Spark takes no empty
     list.
     """

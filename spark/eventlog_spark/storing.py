@@ -27,8 +27,8 @@ from eventlog.convert.settings import Conversion, TableFiles
 from eventlog.convert.writing import GROUP_ROWS, PartTasks, Write
 from eventlog_spark.deciding import CHANGES, ENDED
 from eventlog_spark.hadoop import HadoopFolder
-from eventlog_spark.parting import FILES, outcomes_in_order, parted, rows_of_blobs
-from eventlog_spark.types import ddl, named
+from eventlog_spark.parting import FILES, outcomes_in_order, part_files, rows_of_blobs
+from eventlog_spark.types import ddl, name_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,16 +61,16 @@ class DecidedBlobs(Struct, frozen=True, kw_only=True):
     """The bytes of all rows in memory."""
 
 
-def stored_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+def store_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     """Has Spark write the files of all parts."""
     tasks = PartTasks(conversion=conversion, changes=blobs.written, tables=None, folder="", staged="")
     if not tasks.counted():
         return []
     if isinstance(conversion.format, TableFiles) and conversion.format.files.format == "parquet":
         # A part a task: rows of Parquet take more memory than text when Spark writes them.
-        files = _parted(list(tasks.each(at_once=1)), blobs.changes)
-        return list(_stored_tables(files, target))
-    files = _parted(list(tasks.each()), blobs.changes)
+        files = _part_changes(list(tasks.each(at_once=1)), blobs.changes)
+        return list(_store_tables(files, target))
+    files = _part_changes(list(tasks.each()), blobs.changes)
     folder = target.subfolder(f"{WORK}/text")
     # Spark writes a file for each value of `path`, its rows in the order in which they come.
     text = files.selectExpr("path", "chunk", "text AS value").sortWithinPartitions("path", "chunk")
@@ -92,11 +92,11 @@ def part_count(moves: Sequence[Move]) -> int:
     return len(numbers)
 
 
-def stored_outcomes(blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+def store_outcomes(blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     """Has Spark write the outcomes of all rows, in their order."""
     spans = list(part_spans(blobs.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
     by_span = _by_task(blobs.outcomes.where(f"kind = {ENDED}"), spans)
-    rows = by_span.mapInArrow(named(outcomes_in_order, spans), ddl(OUTCOMES))
+    rows = by_span.mapInArrow(name_function(outcomes_in_order, spans), ddl(OUTCOMES))
     # Positions never repeat, so a dictionary of them would be larger than they are.
     writer = rows.write.option("parquet.enable.dictionary#position", "false")
     writer = writer.option("compression", "zstd").option("maxRecordsPerFile", 0)
@@ -105,7 +105,7 @@ def stored_outcomes(blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     return [(path, f"{OUTCOMES_FILE}/part-{number:05d}.parquet") for number, path in parts]
 
 
-def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
+def _store_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
     """Has Spark write the rows of tables: those with the same columns together."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -119,7 +119,7 @@ def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
             schema = pa.schema([*columns, pa.field(path, pa.string()), pa.field(row, pa.int64())])
             of_layout = files.where(F.col("layout") == F.lit(bytearray(layout)))
             blobs = of_layout.select("path", "content")
-            rows = blobs.mapInArrow(named(rows_of_blobs, path, row), ddl(schema))
+            rows = blobs.mapInArrow(name_function(rows_of_blobs, path, row), ddl(schema))
             rows = rows.sortWithinPartitions(path, row).drop(row)
             folder = target.subfolder(f"{WORK}/table-{number}")
             rows.write.option("maxRecordsPerFile", 0).partitionBy(path).parquet(folder)
@@ -138,9 +138,9 @@ def _unlike(name: str, columns: pa.Schema) -> str:
     return name
 
 
-def _parted(several: list[Write], blobs: DataFrame) -> DataFrame:
+def _part_changes(several: list[Write], blobs: DataFrame) -> DataFrame:
     """The files of all parts in pieces (FILES), those of each task by one of Spark's."""
-    write = named(parted, [replace(task, rendered=()) for task in several])
+    write = name_function(part_files, [replace(task, rendered=()) for task in several])
     return _by_task(blobs.where(f"kind = {CHANGES}"), several).mapInArrow(write, ddl(FILES))
 
 

@@ -16,7 +16,17 @@ from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log
 from eventlog_spark.faults import travelling
-from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, extended, read_offset, steps, together
+from eventlog_spark.gaps import (
+    MOST_GAPS,
+    GapLook,
+    Offset,
+    Step,
+    advance_offset,
+    extend_offset,
+    read_offset,
+    steps,
+    together,
+)
 from eventlog_spark.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from eventlog_spark.log import BulkLog, source_batches, stretches
 from eventlog_spark.options import NumberRange
@@ -72,18 +82,18 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # The first offset is an empty one.
             known = self._latest if start is None else start
             before = read_offset(self.initialOffset() if known is None else known)
-            latest = self._advanced(before, limit or self.getDefaultReadLimit())
+            latest = self._advance(before, limit or self.getDefaultReadLimit())
             # Kept for versions of Spark that do not say where a batch starts.
             self._latest = latest.written()
             return self._latest
 
-    def _advanced(self, before: Offset, limit: ReadLimit) -> Offset:
+    def _advance(self, before: Offset, limit: ReadLimit) -> Offset:
         everything = isinstance(limit, ReadAllAvailable)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.rows
         if everything:
             most = LOOK_NUMBERS
         look = self._look(before, most)
-        latest = advanced(before, look)
+        latest = advance_offset(before, look)
         # There are new rows, and no room for the gaps among them.
         if look.numbers and latest.upto == before.upto:
             held = sum(gap.held for gap in latest.gaps)
@@ -94,7 +104,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # As many at a time as have room in memory.
         while everything and look.numbers and latest.upto == look.numbers[-1]:
             look = self._look(Offset(upto=latest.upto), most)
-            latest = extended(latest, look)
+            latest = extend_offset(latest, look)
         return latest
 
     def _highest(self) -> int:
@@ -157,7 +167,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return GapLook(
             numbers=numbers,
             arrived=arrived,
-            held=_held_numbers(Log(log.engine, log.names), before.upto, last),
+            held=_list_held(Log(log.engine, log.names), before.upto, last),
             before=writers,
             after=self._writers(log),
             now=time.time(),
@@ -209,7 +219,7 @@ def _rows(log: BulkLog, step: Step, options: LogOptions) -> Iterator[pa.RecordBa
         yield batch.filter(pa.array(taken, pa.bool_()))
 
 
-def _held_numbers(log: Log, first: int, last: int) -> frozenset[int]:
+def _list_held(log: Log, first: int, last: int) -> frozenset[int]:
     """The rows that somebody holds, and the rows between two numbers that come behind those; none
     without a journal.
     """

@@ -16,7 +16,7 @@ def ddl(schema: pa.Schema) -> Any:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
-def named(function: Callable[..., Any], *arguments: object) -> Callable[..., Any]:
+def name_function(function: Callable[..., Any], *arguments: object) -> Callable[..., Any]:
     """The function with these arguments; `explain()` shows it by its name."""
     step = partial(function, *arguments)
     # Spark asks a function for its name, and a partial has none.
@@ -24,7 +24,7 @@ def named(function: Callable[..., Any], *arguments: object) -> Callable[..., Any
     return step
 
 
-def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def type_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of Spark's as ours: Spark may have larger types of text, and says that columns have
     no NULLs.
     """

@@ -131,7 +131,7 @@ def test_a_second_start_does_not_ask_the_receiver(
     asked: list[object] = []
     monkeypatch.setattr(DatabaseSink, "open", asked.append)
     with (
-        Destination(tmp_path / "out").occupied(overwrite=False),
+        Destination(tmp_path / "out").occupy(overwrite=False),
         pytest.raises(SinkError, match="Another conversion is writing"),
     ):
         run(source, tmp_path / "out", into(tmp_path / "t.db"))

@@ -164,7 +164,7 @@ def end_this_process(_task: object) -> None:
 def test_two_conversions_do_not_write_to_one_folder(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with (
-        commit.Destination(out).occupied(overwrite=False),
+        commit.Destination(out).occupy(overwrite=False),
         pytest.raises(SinkError, match="Another conversion is writing"),
     ):
         converted(source, out)

@@ -23,7 +23,7 @@ from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog_spark import sending
 from eventlog_spark.cluster import Cluster
 from eventlog_spark.convert import convert
-from eventlog_spark.deciding import unpacked_tasks
+from eventlog_spark.deciding import unpack_tasks
 from eventlog_spark.sending import lanes_sent
 from tests.spark.inputs import Row, order
 from tests.spark.processes import JAVA_OPTIONS
@@ -54,7 +54,7 @@ def dying(way: str) -> Callable[[Conversion, Iterator[pa.RecordBatch]], Iterator
 def _dying(way: str, conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     known = list(batches)
     with pytest.MonkeyPatch.context() as patch:
-        for task in unpacked_tasks(conversion, iter(known)):
+        for task in unpack_tasks(conversion, iter(known)):
             patch.setattr(KafkaSink, "_commit", _failing(way, Path(task.folder) / "died"))
         yield from lanes_sent(conversion, iter(known))
 

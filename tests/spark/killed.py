@@ -61,7 +61,7 @@ SENT_MOMENTS: Final = {
 """More of them, where messages go to Kafka."""
 
 ADDRESS_MOMENTS: Final = {
-    "blobs are decided": Moment(addresses, "_decided_blobs"),
+    "blobs are decided": Moment(addresses, "_decide_blobs"),
     "files are written": Moment(HadoopFolder, "commit", before=True),
     "one file has its name": Moment(HadoopFolder, "_rename", calls=5),
     "files have their names": Moment(HadoopFolder, "_rename", calls=5, which=3),

@@ -18,7 +18,7 @@ from eventlog.convert.tasks import DecidedBucket, UnitNumbers
 from eventlog.core.errors import SourceError
 from eventlog_spark.cutting import cut
 from eventlog_spark.deciding import BucketResult, boundaries, together
-from eventlog_spark.exchange import NOTES, Scattering, scattered, unbundled
+from eventlog_spark.exchange import NOTES, Scattering, scatter_pieces, unbundle_blobs
 from tests.spark.inputs import Row, order, write_rows
 
 notes = st.builds(UnitNumbers, rows=st.integers(1, 2_000_000), sampled=st.lists(st.integers(-(2**63), 2**63 - 1)))
@@ -43,7 +43,9 @@ def test_few_rows_that_are_long_are_told_of_often_enough_to_be_cut(tmp_path: Pat
     with cut(order(tmp_path, tmp_path / "out")) as found:
         work = Scattering(conversion=order(tmp_path, tmp_path / "out"), pieces=found.pieces, buckets=2, tasks=1)
         places = pa.RecordBatch.from_arrays([pa.array([0])], names=["id"])
-        sent = [blob for batch in scattered(work, lambda _: None, iter([places])) for blob in unbundled(batch)]
+        sent = [
+            blob for batch in scatter_pieces(work, lambda _: None, iter([places])) for blob in unbundle_blobs(batch)
+        ]
     [noted] = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in sent if blob.kind == NOTES]
     starts = [4096, *boundaries([noted]), 5096]
     assert max((end - start) * 100_000 for start, end in pairwise(starts)) < 2 * RANGE_BYTES

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eventlog.sources.marks import Stretches
 from eventlog_spark import gaps
-from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advanced, read_offset, steps, together
+from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advance_offset, read_offset, steps, together
 
 
 class World(Struct):
@@ -93,7 +93,7 @@ def _hand_out(history: list[tuple[tuple[str, int], ...]], limit: int) -> tuple[W
         if what == "look":
             before = frozenset(world.running)
             move(*meanwhile)  # between asking who writes and reading the numbers
-            end = read_offset(advanced(offset, world.look(offset, limit, before)).written())
+            end = read_offset(advance_offset(offset, world.look(offset, limit, before)).written())
             batches.append((offset, end, handed_out(world, offset, end)))
             assert not world.held.intersection(batches[-1][2])
             assert len(end.gaps) <= gaps.MOST_GAPS
@@ -103,7 +103,7 @@ def _hand_out(history: list[tuple[tuple[str, int], ...]], limit: int) -> tuple[W
         world.end(0, commit=True)
     world.held.clear()
     for _ in range(world.drawn + 2):
-        end = advanced(offset, world.look(offset, limit, frozenset()))
+        end = advance_offset(offset, world.look(offset, limit, frozenset()))
         taken += handed_out(world, offset, end)
         offset = end
     assert offset.gaps == ()
@@ -113,36 +113,36 @@ def _hand_out(history: list[tuple[tuple[str, int], ...]], limit: int) -> tuple[W
 
 
 def test_without_knowing_who_writes_a_gap_is_given_up_when_patience_ends() -> None:
-    start = advanced(Offset(), GapLook(numbers=[2], before=None, after=None, now=100.0, patience=60))
+    start = advance_offset(Offset(), GapLook(numbers=[2], before=None, after=None, now=100.0, patience=60))
     assert start == Offset(upto=2, gaps=(Gap(first=1, last=1, since=100.0),), late=())
-    assert advanced(start, GapLook(numbers=[], before=None, after=None, now=159.0, patience=60)) == start
-    assert advanced(start, GapLook(numbers=[], before=None, after=None, now=160.0, patience=60)).gaps == ()
+    assert advance_offset(start, GapLook(numbers=[], before=None, after=None, now=159.0, patience=60)) == start
+    assert advance_offset(start, GapLook(numbers=[], before=None, after=None, now=160.0, patience=60)).gaps == ()
 
 
 def test_a_gap_of_which_a_part_has_come_keeps_the_rest() -> None:
     start = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a", "b")),))
-    end = advanced(start, GapLook(numbers=[], arrived=[5], before=frozenset("b"), after=frozenset("b")))
+    end = advance_offset(start, GapLook(numbers=[], arrived=[5], before=frozenset("b"), after=frozenset("b")))
     assert [(gap.first, gap.last) for gap in end.gaps] == [(3, 4), (6, 7)]
     assert steps(start, end) == [Step(first=5, last=5)]
 
 
 def test_a_row_that_is_held_waits_until_it_is_released() -> None:
-    start = advanced(Offset(), GapLook(numbers=[1, 2, 3, 4], held=frozenset({2, 3, 4})))
+    start = advance_offset(Offset(), GapLook(numbers=[1, 2, 3, 4], held=frozenset({2, 3, 4})))
     assert start == Offset(upto=4, gaps=(Gap(first=2, last=4, held=True),), late=())
-    end = advanced(start, GapLook(numbers=[], held=frozenset({2})))
+    end = advance_offset(start, GapLook(numbers=[], held=frozenset({2})))
     assert end == Offset(upto=4, gaps=(Gap(first=2, last=2, held=True),), late=((3, 4),))
     assert steps(start, end) == [Step(first=3, last=4)]
 
 
 def test_a_row_that_commits_late_and_is_held_waits_too() -> None:
     start = Offset(upto=9, gaps=(Gap(first=3, last=5, writers=("a",)),))
-    end = advanced(start, GapLook(numbers=[], arrived=[3, 4], held=frozenset({4})))
+    end = advance_offset(start, GapLook(numbers=[], arrived=[3, 4], held=frozenset({4})))
     assert end == Offset(upto=9, gaps=(Gap(first=4, last=4, held=True),), late=((3, 3),))
 
 
 def test_nothing_new_is_no_step() -> None:
     offset = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a",)),))
-    assert advanced(offset, GapLook(numbers=[], before=frozenset("a"), after=frozenset("a"))) is offset
+    assert advance_offset(offset, GapLook(numbers=[], before=frozenset("a"), after=frozenset("a"))) is offset
     assert steps(offset, Offset(upto=9, late=())) == []
 
 
@@ -156,10 +156,10 @@ def test_runs_that_are_near_each_other_are_read_together() -> None:
 def test_an_offset_has_so_many_gaps_and_no_more() -> None:
     """Every second number is missing, as where two servers number in turn."""
     look = GapLook(numbers=range(2, 100_000, 2), before=None, after=None, now=1.0, patience=60)
-    offset = advanced(Offset(), look)
+    offset = advance_offset(Offset(), look)
     assert (len(offset.gaps), offset.upto) == (gaps.MOST_GAPS, 2 * gaps.MOST_GAPS)
-    assert advanced(offset, replace(look, numbers=range(offset.upto + 2, 100_000, 2))) is offset
-    later = advanced(offset, GapLook(numbers=[], arrived=range(1, 100, 2), before=None, now=99.0, patience=60))
+    assert advance_offset(offset, replace(look, numbers=range(offset.upto + 2, 100_000, 2))) is offset
+    later = advance_offset(offset, GapLook(numbers=[], arrived=range(1, 100, 2), before=None, now=99.0, patience=60))
     assert later.gaps == ()
     assert [(step.first, step.last) for step in steps(offset, later)] == [(1, 99)]
     [new] = steps(Offset(), offset)

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 
 from eventlog.core.errors import ConfigError
 from eventlog_spark.options import Chosen, read_options
-from eventlog_spark.pushdown import chosen_by
+from eventlog_spark.pushdown import choose_by
 from eventlog_spark.source import FilteredLogReader
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.test_source import loaded
@@ -90,6 +90,6 @@ def test_it_is_on_by_itself_and_rows_are_the_same_without(spark: SparkSession, r
 
 def test_several_filters_are_one_choice() -> None:
     filters = [GreaterThan(("record_id",), 3), GreaterThan(("record_id",), 5), LessThan(("event_time",), "b")]
-    assert chosen_by([*filters, LessThan(("event_time",), "a")]) == Chosen(first=5, upto="a")
+    assert choose_by([*filters, LessThan(("event_time",), "a")]) == Chosen(first=5, upto="a")
     with pytest.raises(ConfigError, match="The option pushdown is 'yes'; it must be true or false"):
         read_options({"url": "sqlite://", "pushdown": "yes"})

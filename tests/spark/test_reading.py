@@ -21,7 +21,7 @@ from eventlog_spark.exchange import rows_of
 from eventlog_spark.log import ROWS, BulkLog, batches, stretches
 from eventlog_spark.options import LogOptions, NumberRange, read_options
 from eventlog_spark.snapshot import hold
-from eventlog_spark.source import planned
+from eventlog_spark.source import plan_stretches
 from tests.conformance.event_logs import LogTable, installed
 
 EVERYTHING = NumberRange(first=1, last=10**9)
@@ -93,13 +93,13 @@ def test_only_the_stretch_and_only_the_letters_that_are_asked_for(log: LogTable)
 def test_a_plan_covers_the_log_and_no_row_twice(log: LogTable) -> None:
     log.write_all([1, 2, 3, 50, 51, 99, 1000])
     told = options(log.engine, partitions=4, patience=30)
-    found = [row["record_id"] for stretch in planned(told) for row in read(told, stretch)]
+    found = [row["record_id"] for stretch in plan_stretches(told) for row in read(told, stretch)]
     assert found == [1, 2, 3, 50, 51, 99, 1000]
 
 
 def test_an_empty_log_is_read_as_no_rows(log: LogTable) -> None:
     told = options(log.engine, patience=30)
-    (stretch,) = planned(told)
+    (stretch,) = plan_stretches(told)
     assert read(told, stretch) == []
 
 
@@ -107,7 +107,7 @@ def test_all_stretches_of_a_plan_see_the_same_moment(postgresql: Engine) -> None
     log = installed(postgresql)
     log.write_all(range(1, 9))
     told = options(postgresql, partitions=2, patience=30)
-    plan = planned(told)
+    plan = plan_stretches(told)
     log.run("DELETE FROM event_log WHERE record_id < 8")
     log.write_all([9])
     assert [row["record_id"] for stretch in plan for row in read(told, stretch)] == list(range(1, 9))

@@ -26,9 +26,9 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.xds.write import XdsFormat
 from eventlog_spark import deciding, exchange, parting
-from eventlog_spark.deciding import CHANGES, ENDED, ENDS, BucketRules, decided, gathered, together
-from eventlog_spark.exchange import NOTES, scattered_rows
-from eventlog_spark.parting import outcomes_in_order, parted, rows_of_blobs
+from eventlog_spark.deciding import CHANGES, ENDED, ENDS, BucketRules, decide_buckets, gather_changes, together
+from eventlog_spark.exchange import NOTES, scatter_rows
+from eventlog_spark.parting import outcomes_in_order, part_files, rows_of_blobs
 from eventlog_spark.storing import part_count
 from tests.spark.inputs import order
 from tests.support.converting import files_of, write_parquet
@@ -67,7 +67,7 @@ def test_the_files_are_those_of_the_local_engine(
     changes, written = made[CHANGES], list[WrittenChanges](told.buckets)
     if conversion.gathers:
         found = several(made[CHANGES] + made[ENDS], lambda row: value(row, "bucket") % TASKS)
-        step = [row for rows in found.values() for row in each(gathered(conversion, told.boundaries, iter(rows)))]
+        step = [row for rows in found.values() for row in each(gather_changes(conversion, told.boundaries, iter(rows)))]
         by_kind = several(step, lambda row: value(row, "kind"))
         changes = by_kind[CHANGES]
         written = [msgspec.json.decode(value(row, "content"), type=WrittenChanges) for row in by_kind[NOTES]]
@@ -91,11 +91,11 @@ def decided_rows(conversion: Conversion) -> dict[int, list[pa.RecordBatch]]:
     source = conversion.input
     assert isinstance(source, FilesInput)
     rows = (batch for unit in units(source) for batch in read(unit))
-    blobs = each(scattered_rows(conversion.catalog, BUCKETS, TASKS, rows))
+    blobs = each(scatter_rows(conversion.catalog, BUCKETS, TASKS, rows))
     rules = BucketRules(conversion=conversion)
     tasks = several(blobs, lambda row: value(row, "bucket") % TASKS).values()
     return several(
-        (row for blobs in tasks for row in each(decided(rules, iter(blobs)))), lambda row: value(row, "kind")
+        (row for blobs in tasks for row in each(decide_buckets(rules, iter(blobs)))), lambda row: value(row, "kind")
     )
 
 
@@ -107,7 +107,7 @@ def files_in_parts(
     wanted = list(tasks.each(at_once=1) if isinstance(conversion.format, TableFiles) else tasks.each())
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for blobs in by_task(changes, wanted):
-        for row in each(parted([replace(task, rendered=()) for task in wanted], iter(blobs))):
+        for row in each(part_files([replace(task, rendered=()) for task in wanted], iter(blobs))):
             pieces[value(row, "path")] += row.to_pylist()
     return {name: whole(name, found) for name, found in pieces.items()} | {
         "parts": part_count([("", name) for name in pieces])

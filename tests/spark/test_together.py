@@ -19,7 +19,15 @@ from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.rows import Placing
 from eventlog.convert.tasks import UnitNumbers, may_conflict
 from eventlog_spark import exchange
-from eventlog_spark.exchange import CONFLICTS, NAMING, NOTES, contested, scattered_numbers, scattered_rows, unbundled
+from eventlog_spark.exchange import (
+    CONFLICTS,
+    NAMING,
+    NOTES,
+    find_contested,
+    scatter_numbers,
+    scatter_rows,
+    unbundle_blobs,
+)
 
 NUMBERS = st.one_of(st.none(), st.integers(1, 6))
 
@@ -41,9 +49,9 @@ def test_numbers_of_several_objects_are_found_for_the_buckets_of_all_of_these(
     expected = {(number, one & 3) for number, places in objects.items() if len(places) > 1 for one in places}
     found = [
         (number, blob.bucket)
-        for batch in contested(4, scattered_numbers(None, 4, batches(rows, NAMING)))
-        for blob in unbundled(batch)
-        for part in exchange.unpacked(blob.content)
+        for batch in find_contested(4, scatter_numbers(None, 4, batches(rows, NAMING)))
+        for blob in unbundle_blobs(batch)
+        for part in exchange.unpack_rows(blob.content)
         for number in part.column("record_id").to_pylist()
         if blob.kind == CONFLICTS
     ]
@@ -55,7 +63,7 @@ def test_what_is_noted_of_a_frame_tells_whether_a_number_may_stand_twice(runs: l
     """Files of one task follow each other in any order; none of their numbers is missed."""
     rows: list[tuple[int | None, str]] = [(number, "idu=1") for run in runs for number in run]
     with patch.object(exchange, "GATHERED_ROWS", 2):
-        blobs = [blob for batch in scattered_rows(None, 1, 1, batches(rows, EVENTS)) for blob in unbundled(batch)]
+        blobs = [blob for batch in scatter_rows(None, 1, 1, batches(rows, EVENTS)) for blob in unbundle_blobs(batch)]
     notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
     assert sum(one.rows for one in notes) == len(rows)
     if len({number for number, _ in rows}) < len(rows):

@@ -21,8 +21,8 @@ from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.reading import read
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
-from eventlog_spark.deciding import BucketResult, BucketRules, decided, done, packed_tasks, unpacked_tasks
-from eventlog_spark.exchange import scattered_rows, unbundled
+from eventlog_spark.deciding import BucketResult, BucketRules, decide_buckets, do_tasks, pack_tasks, unpack_tasks
+from eventlog_spark.exchange import scatter_rows, unbundle_blobs
 from tests.spark.inputs import order, output, write_rows
 from tests.support.strategies import CATALOG
 
@@ -40,10 +40,10 @@ def test_tasks_come_in_their_order_about_as_many_in_each_part(names: list[str], 
     ]
     tasks[0] = Lay(name="laid", stretch=stretch(conversion), after="1", lanes=2, folder="")
     parts = data.draw(st.integers(1, len(tasks)))
-    batches = packed_tasks(tasks, parts).to_batches()
+    batches = pack_tasks(tasks, parts).to_batches()
     assert len(batches) == parts
     assert {len(batch) for batch in batches} <= {len(tasks) // parts, -(-len(tasks) // parts)}
-    assert list(unpacked_tasks(conversion, iter(batches))) == tasks
+    assert list(unpack_tasks(conversion, iter(batches))) == tasks
 
 
 def stretch(conversion: Conversion) -> Write:
@@ -98,12 +98,14 @@ def _decided(conversion: Conversion, folder: Path) -> BucketResult:
     assert isinstance(source, FilesInput)
     found = (batch for unit in units(source) for batch in read(unit))
     work = BucketRules(conversion=conversion, tables=(), folder=str(folder))
-    answers = [blob for batch in decided(work, scattered_rows(CATALOG, 1, 1, found)) for blob in unbundled(batch)]
+    answers = [
+        blob for batch in decide_buckets(work, scatter_rows(CATALOG, 1, 1, found)) for blob in unbundle_blobs(batch)
+    ]
     return msgspec.json.decode(answers[-1].content, type=BucketResult)
 
 
 def _written(conversion: Conversion, task: Write | WriteOutcomes) -> list[bytes]:
     return [
         bytes(batch.column(0)[0].as_py())
-        for batch in done(produce, conversion, iter(packed_tasks([task]).to_batches()))
+        for batch in do_tasks(produce, conversion, iter(pack_tasks([task]).to_batches()))
     ]

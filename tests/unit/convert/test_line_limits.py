@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from eventlog.convert.inputs import units
 from eventlog.convert.reading import read
 from eventlog.convert.settings import FilesInput, SnapshotRows
-from eventlog.convert.snapshot import placed_rows, snapshot_files
+from eventlog.convert.snapshot import place_rows, snapshot_files
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sql.names import STANDARD
@@ -130,8 +130,8 @@ def test_a_snapshot_has_the_same_limit(tmp_path: Path) -> None:
     for limit in (2 * LONG, 1_000_000):
         [file] = snapshot_files(SnapshotRows(folder=tmp_path, line_limit=limit), catalog)
         if limit > LONG:
-            [names] = [[len(name) for rows in placed_rows(file, catalog) for name in rows.column("name").to_pylist()]]
+            [names] = [[len(name) for rows in place_rows(file, catalog) for name in rows.column("name").to_pylist()]]
             assert names == [LONG, 1]
         else:
             with pytest.raises(DataError, match=r"usr\.jsonl, line 1: it has more than 1,000,000 bytes"):
-                list(placed_rows(file, catalog))
+                list(place_rows(file, catalog))

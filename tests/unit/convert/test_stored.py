@@ -18,7 +18,7 @@ from eventlog.convert.commit import DAMAGED, SUCCESS, Summary
 from eventlog.convert.orders import order_of
 from eventlog.convert.run import run
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.convert.stored import StoredConversion, claimed, folder_for
+from eventlog.convert.stored import StoredConversion, claim, folder_for
 from eventlog.core.errors import ConfigError, OccupiedError, SinkError, UsageError
 from eventlog.core.rules import Options
 from eventlog.sinks.store.objects import Bucket
@@ -168,15 +168,15 @@ def test_the_folder_is_for_us_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder = folder_for("s3://bucket/p")
     assert folder == folder_for("s3://bucket/p") != folder_for("s3://bucket/q")
     assert not folder.parent.exists()
-    with claimed(folder, "writes"):
+    with claim(folder, "writes"):
         assert folder.parent.stat().st_mode & 0o777 == 0o700
     assert not folder.parent.exists()
     folder.parent.mkdir(0o755)
-    with pytest.raises(ConfigError, match="may be read or written by others"), claimed(folder, ""):
+    with pytest.raises(ConfigError, match="may be read or written by others"), claim(folder, ""):
         pass
     folder.parent.rmdir()
     folder.parent.symlink_to(tmp_path)
-    with pytest.raises(ConfigError, match="set TMPDIR"), claimed(folder, ""):
+    with pytest.raises(ConfigError, match="set TMPDIR"), claim(folder, ""):
         pass
 
 
@@ -190,7 +190,7 @@ def test_a_second_command_leaves_the_folders_of_the_first_one_alone(
     given = order_of("files", command.files.make_context("convert", words).params)
     folders = {address: Path(folder) for folder, address in given.places.fetched.items()}
     folder = {**folders, "s3://bucket/out": given.places.out}[kept]
-    with claimed(folder, "is at work"):
+    with claim(folder, "is at work"):
         made(folder, PARTS)
         with pytest.raises(SinkError, match=rf"Another conversion .* {kept}\.") as refused:
             run(given)

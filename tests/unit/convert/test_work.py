@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from eventlog.convert import work
 from eventlog.convert.commit import Summary
-from eventlog.convert.lanes import LanePlan, keep_plan, kept_plan
+from eventlog.convert.lanes import LanePlan, keep_plan, read_kept_plan
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput
@@ -84,9 +84,9 @@ def test_a_plan_is_read_as_it_was_kept_and_that_of_another_version_is_told(tmp_p
     file = PartitionFile(path="one", batches=array("q", [0, 2, 100, 100, 1, 3, 200, 50]).tobytes())
     plan = LanePlan(after="", last="9", laid=(file,), ended=(file,), summary=Summary(rows=9))
     keep_plan(tmp_path, plan)
-    assert kept_plan(tmp_path) == plan
+    assert read_kept_plan(tmp_path) == plan
     (tmp_path / SENDING).write_text('{"after": "", "last": "9", "laid": [{"path": "one"}]}')
     with pytest.raises(MachineError, match="another version of eventlog") as caught:
-        kept_plan(tmp_path)
+        read_kept_plan(tmp_path)
     assert caught.value.exit_code == EX_UNAVAILABLE
     assert "the version that began" in str(caught.value)
