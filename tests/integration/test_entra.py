@@ -16,7 +16,7 @@ from eventlog.core.errors import ConfigError, EventlogError, UsageError
 from eventlog.explain.rows import explain
 from eventlog.publisher.journal import Journal
 from eventlog.sinks.scim.plugin import SCIM
-from eventlog.sinks.scim.upload import EntraLane, Pace
+from eventlog.sinks.scim.upload import EntraLane, UploadPace
 from eventlog.sql.names import LogNames
 from eventlog.verify.opening import target_of
 from tests.integration.publishing import publish_all
@@ -285,7 +285,7 @@ def test_no_more_than_forty_requests_go_in_five_seconds(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         "eventlog.sinks.scim.upload.time.sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds)
     )
-    pace, begun = Pace(), list[float]()
+    pace, begun = UploadPace(), list[float]()
     chance = random.Random(1)
     for _ in range(500):
         pace.wait()
