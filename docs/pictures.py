@@ -40,7 +40,7 @@ ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disabl
 PARTS: Final = {
     ".find": "Find: a row's number, a table, a key or words; a paste anywhere does the same.",
     "#state": "Every output: its state and its documents a second in the last hour.",
-    ".banner": "The verdict: the state in a word, its cause, and what to do.",
+    ".banner": "The answer: the state in a word, its cause, and what to do.",
     ".figures": "Now: rows that wait, the lag with the row that causes it, and rows finished a second.",
     ".charts": "Curves of an hour, a day or a week.",
     ".counts": "Rows by status; each letter leads to its rows.",

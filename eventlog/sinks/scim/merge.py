@@ -120,7 +120,7 @@ def _list_changed_members(
     return operations
 
 
-MOST_ELEMENTS: Final = 100
+MOST_VALUES: Final = 100
 """Values, such as members, that are told at once: a server may need longer for more than it gives a request."""
 
 
@@ -131,11 +131,11 @@ def cut_operations(written: Sequence[dict[str, Any]]) -> Iterator[list[dict[str,
     for operation in written:
         value, parts = operation.get("value"), [operation]
         if operation["op"] == "add" and isinstance(value, list):
-            starts = range(0, len(value), MOST_ELEMENTS)
-            parts = [operation | {"value": value[at : at + MOST_ELEMENTS]} for at in starts]
+            starts = range(0, len(value), MOST_VALUES)
+            parts = [operation | {"value": value[at : at + MOST_VALUES]} for at in starts]
         for part in parts:
             weight = len(part["value"]) if part is not operation else 1
-            if piece and size + weight > MOST_ELEMENTS:
+            if piece and size + weight > MOST_VALUES:
                 yield piece
                 piece, size = [], 0
             piece.append(part)
