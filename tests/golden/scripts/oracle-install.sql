@@ -305,9 +305,9 @@ BEGIN
     position NUMERIC(19, 0) NOT NULL, 
     plans NUMERIC(19, 0) NOT NULL, 
     plan VARCHAR2(100 CHAR), 
-    has VARCHAR2(100 CHAR), 
+    target_plan VARCHAR2(100 CHAR), 
     paused CLOB, 
-    told CLOB, 
+    transactions CLOB, 
     warning CLOB, 
     recent CLOB, 
     restored NUMERIC(19, 0), 
@@ -416,7 +416,7 @@ END;
 /
 
 BEGIN
-  EXECUTE IMMEDIATE 'CREATE TABLE "INDIRECT"."INDIRECT_PROCESS_SAID" (
+  EXECUTE IMMEDIATE 'CREATE TABLE "INDIRECT"."INDIRECT_PROCESS_ANSWER" (
     record_id NUMERIC(19, 0) NOT NULL, 
     output VARCHAR2(200 CHAR) NOT NULL, 
     status CHAR(1) NOT NULL, 
