@@ -123,7 +123,7 @@ def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow,
     """
     if plan.sealed is None or len(plan.planned) != 1 or memory.stamp != plan.stamp:
         return None
-    if plan.passed or plan.unparked or plan.parked or plan.readable or plan.over or plan.gone:
+    if plan.passed or plan.unparked or plan.parked or plan.readable or plan.over or plan.outcomes or plan.gone:
         return None
     if memory.outputs.keys() != {name} or memory.any_parked or memory.batches or memory.planned:
         return None

@@ -1,0 +1,75 @@
+"""One statement enters what is plain alone: whatever else a plan or its end says needs the journal's transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import fields, replace
+
+from eventlog.core.associations import Association
+from eventlog.core.model import Outcome, Reason, Status
+from eventlog.publisher.at_once import finish_plainly, plan_plainly
+from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.plans import Done, TakePlan
+from eventlog.publisher.tables import Detail, JournalRow, OnTheWay
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import Stretches
+
+ROWS = Stretches.of([7])
+SENT = OnTheWay(plan="p", place=0, details=[Detail(document="d", records=(7,))])
+PLAN = TakePlan(stamp="s", history=3, plan="p", is_asked=True, sealed=Sealed(ROWS, 1), planned=[SENT])
+DONE = Done(planned=[SENT], asked=True, doubts=0)
+MORE: dict[str, Any] = {
+    "outcomes": {7: Outcome(position=(7,), status=Status.WARNING, reason=Reason.PUBLISHED, note="late")},
+    "gone": ROWS,
+    "told": {},
+    "has": "an earlier plan",
+    "associations": {"usr/idu=1": Association},
+}
+"""Values of fields for which a number in a list is none."""
+
+
+def memory() -> Memory:
+    return Memory(
+        stamp="s",
+        tracked=None,
+        batches={},
+        outputs={"one": JournalRow(name="one", position=0)},
+        planned={},
+        seen=Stretches(),
+        last_parked=0,
+        last_noted=0,
+        any_parked=False,
+        any_answers=False,
+        any_held=False,
+    )
+
+
+def waiting() -> Memory:
+    """What is known once the plan is entered."""
+    known = memory()
+    known.planned["one"] = ROWS
+    return known
+
+
+def finish(done: Done) -> Any:
+    return finish_plainly(waiting(), "one", done, LogSettings())
+
+
+def test_the_example_is_plain() -> None:
+    assert plan_plainly(memory(), "one", PLAN) is not None
+    assert finish(DONE) is not None
+
+
+@pytest.mark.parametrize(
+    "field",
+    sorted({one.name for one in fields(TakePlan)} - {"stamp", "history", "plan", "is_asked", "sealed", "planned"}),
+)
+def test_a_plan_that_says_more_needs_a_transaction(field: str) -> None:
+    assert plan_plainly(memory(), "one", replace(PLAN, **{field: MORE.get(field, [7])})) is None
+
+
+@pytest.mark.parametrize("field", sorted({one.name for one in fields(Done)} - {"planned", "asked", "doubts"}))
+def test_an_end_that_says_more_needs_a_transaction(field: str) -> None:
+    assert finish(replace(DONE, **{field: MORE.get(field, [7])})) is None
