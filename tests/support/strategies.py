@@ -57,7 +57,7 @@ def _mostly(right: Sequence[Any], wrong: Sequence[Any]) -> st.SearchStrategy[Any
 @st.composite
 def careless_logs(draw: st.DrawFn) -> list[Event]:
     """Draw rows of any quality, in order."""
-    return [draw(events_of_any_quality(number)) for number in range(draw(st.integers(0, 12)))]
+    return [draw(events_of_any_quality(number)) for number in range(1, 1 + draw(st.integers(0, 12)))]
 
 
 class History(Struct, kw_only=True):
