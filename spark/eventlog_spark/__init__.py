@@ -39,9 +39,7 @@ name_this_python()
 
 
 def __getattr__(name: str) -> object:
-    """Names are imported when they are first used: workers and `eventlog --help` need none of
-    them.
-    """
+    """Import a name when it is first used: workers and `eventlog --help` need none of them."""
     from importlib import import_module
 
     places = {"EventLogSource": "source", "Cluster": "cluster", "session": "cluster", "convert_batches": "batches"}

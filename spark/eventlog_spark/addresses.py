@@ -102,7 +102,7 @@ def convert_at(
     cluster: Cluster | None = None,
     marking: Marking | None = None,
 ) -> Summary:
-    """Converts from and to addresses."""
+    """Convert from and to addresses."""
     _refuse(conversion)
     refuse_unknown_transactions(conversion)
     started = session(cluster or Cluster(), hiding=conversion.hides)
@@ -125,7 +125,7 @@ def convert_at(
 
 
 def _refuse(conversion: Conversion) -> None:
-    """What needs a folder."""
+    """Refuse a stream, a conversion with a receiver, and packed files: they need a folder."""
     form, hint = conversion.format, "Write into a folder that all nodes mount."
     if isinstance(conversion.input, StreamInput):
         raise UsageError("A captured stream needs a folder for its output.", hint=hint)
@@ -163,8 +163,8 @@ def _rows(
 def store_rows(
     spark: SparkSession, conversion: Conversion, target: HadoopFolder, taken: ConvertedRows | None
 ) -> InputRows:
-    """Store the rows of a log beside the output until it is complete: so a task that Spark does again finds the same
-    ones, whoever has changed the log since.
+    """Store the rows of a log beside the output until it is complete, so a repeated task finds the same rows when the
+    log has changed.
     """
     address = target.subfolder(f"{WORK}/rows")
     # Without the tables of a snapshot, which are read where they lie.
@@ -222,7 +222,7 @@ class MarkedAddress:
 
 @contextmanager
 def open_marked_address(address: str, cluster: Cluster, *, hiding: bool) -> Iterator[MarkedAddress]:
-    """Open the place of an output that is made, and whose rows are marked, in one session."""
+    """Open an output's address in one session of Spark, to make the output and to mark its rows."""
     with session(cluster, hiding=hiding) as spark, arriving():
         yield MarkedAddress(HadoopFolder(spark, address))
 
@@ -232,7 +232,7 @@ def _events(
     places: tuple[str, ...],
     source: FilesInput,
 ) -> InputRows:
-    """The rows of all files of log rows at these places, and about how many there are."""
+    """Read all files of log rows at these places as one frame, with an estimate of how many rows there are."""
     sizes: dict[str, int] = {}
     for path in places:
         sizes.update(HadoopFolder(spark, path).files())
@@ -280,7 +280,7 @@ def _events(
 
 
 def _lines(clock: str, line_limit: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of whole files of lines, by the local engine's readers."""
+    """Read whole files of lines with the local engine's readers; errors name the file by its address."""
     with travelling(), local_folder() as folder:
         for batch in batches:
             for address, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -301,7 +301,7 @@ def _lines(clock: str, line_limit: int, batches: Iterator[pa.RecordBatch]) -> It
 
 
 def _snapshot(spark: SparkSession, address: str, catalog: Catalog) -> dict[Name, DataFrame]:
-    """The Parquet files of tables in a folder, a file or a folder each."""
+    """Read the Parquet files of the schema's tables in a folder, each table a file or a folder."""
     folder, known = HadoopFolder(spark, address), names_of_tables(catalog)
     frames = {}
     for name in folder.names():
@@ -318,7 +318,7 @@ def _snapshot(spark: SparkSession, address: str, catalog: Catalog) -> dict[Name,
 def _decide(
     spark: SparkSession, conversion: Conversion, places: Addresses, rows: InputRows
 ) -> Iterator[tuple[Summary, DecidedBlobs]]:
-    """Decides everything; once more where record_ids may stand at several objects, and do."""
+    """Decide all rows; a second time, with the conflicts, if a record_id turns out to stand at several objects."""
     catalog = conversion.catalog
     tables: dict[Name, DataFrame] = {}
     if places.snapshot is not None and catalog is not None:
@@ -374,9 +374,7 @@ def _decide_blobs(
     tasks: int,
     rules: BucketRules,
 ) -> tuple[DataFrame, DecidedRows]:
-    """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and
-    answers are asked of it.
-    """
+    """Decide the blobs of all buckets and keep the result: changes, outcomes and answers are read from it."""
     kept = by_task(blobs, tasks).mapInArrow(name_function(decide_buckets, rules), SCHEMA).persist()
     return kept, together(_notes(kept))
 
@@ -387,7 +385,7 @@ def _gather(
     decided_blobs: DataFrame,
     answers: DecidedRows,
 ) -> DataFrame:
-    """The changes by where their transactions end; they are kept as well."""
+    """Bring changes to the ranges in which their transactions end, and keep the result."""
     boundaries = answers.boundaries
     tasks = task_count(transaction_labels(boundaries), spark.sparkContext.defaultParallelism)
     blobs = by_task(decided_blobs.where(f"kind IN ({CHANGES}, {ENDS})"), tasks)
@@ -405,7 +403,7 @@ def _write(
     target: HadoopFolder,
     marking: Marking | None,
 ) -> Summary:
-    """Writes everything and lets it appear."""
+    """Write all output, then commit it; `_SUCCESS` comes last."""
     moves = store_parts(conversion, blobs, target)
     folders = {name.split("/")[0] for _, name in moves if "/" in name}
     last = last_number(conversion.after, summary.changes, blobs.written)

@@ -58,7 +58,7 @@ BatchReport = Callable[[str, Summary], None]
 
 
 def convert_batches(out: str, **words: str | int | bool) -> Callable[[DataFrame, int], None]:
-    """Return a function for `foreachBatch` that converts each row of a stream of log rows once.
+    """Return a function for `foreachBatch` to convert each row of a stream of log rows once.
 
     `out` is a folder that all nodes mount, or an address. The words are those of `eventlog convert`, such as
     `to="change-tables"`, `config="eventlog.toml"`, `schema="schema.json"`.
@@ -91,7 +91,7 @@ def _conversion_of(out: str, rows: str, words: dict[str, Any]) -> Conversion:
 
 
 def _order_of(out: str, rows: str, words: dict[str, Any]) -> Any:
-    """Have the command itself read the words, so that they mean here what they mean there."""
+    """Parse the words with the command's own parser, so they mean the same here as there."""
     import click
 
     from eventlog.convert.command import files
@@ -142,7 +142,7 @@ class BatchConversion:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Keep others out of the folder while the block runs, and from reading rows that Spark writes there."""
+        """Lock the folder during the block, so nobody else writes there or reads rows while Spark writes them."""
         if self._address is not None:
             yield
             return
@@ -157,8 +157,8 @@ class BatchConversion:
             claim.leave()
 
     def begin(self, here: str) -> None:
-        """Note what is converted here, and refuse a place with something else: rows up to the other's last number
-        would be passed over.
+        """Note the source of the rows here; refuse a place with something else, for rows up to its last number would be
+        left out.
         """
         names = self.target.names()
         if LOG in names:
@@ -175,7 +175,7 @@ class BatchConversion:
             self.target.note(LOG, here.encode())
 
     def take(self, batch: DataFrame, number: int) -> None:
-        """Convert a batch, unless that was done before Spark could note it."""
+        """Convert a batch, unless a former try has done so before Spark could note it."""
         name = f"batch-{number:08d}"
         done = HadoopFolder(self._spark, self.target.subfolder(DONE))
         before = max(filter(_batch, done.names()), default="")
@@ -190,7 +190,7 @@ class BatchConversion:
         self.target.remove(f"{ROWS}/{name}")
 
     def _done(self, batch: DataFrame, name: str, after: str) -> str:
-        """Has the batch converted unless it is; the last change_seq then."""
+        """Convert the batch unless it is done, and return its last change_seq."""
         output = HadoopFolder(self._spark, self.target.subfolder(name))
         if SUCCESS in output.names():
             # Only its folder of work may be left.

@@ -62,35 +62,31 @@ class Captures(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> DataFrame:
-        """One row a change, as `Decisions.changes` has them, with its `capture`; `captured` tells
-        its transaction.
+        """Return one row a change, as `Decisions.changes` has them, with its `capture`; `captured` holds its
+        transaction.
         """
         return self.results.where(f"kind = '{CHANGE}'").select("op", *CHANGES.names, "capture")
 
     @property
     def outcomes(self) -> DataFrame:
-        """One row an image. What ended a capture before its end, or was left out of it, is one more
-        row, without `position`.
+        """Return one row an image. A capture's early end, or records left out of it, give one more row, without
+        `position`.
         """
         return self.results.where(f"kind = '{OUTCOME}'").select(*OUTCOMES)
 
     @property
     def damage(self) -> DataFrame:
-        """`capture` and `note` of what is missing: empty where every capture was read to its
-        end.
-        """
+        """Return `capture` and `note` of missing parts: no rows if every capture was read to its end."""
         return self.outcomes.where("position IS NULL").select("capture", "note")
 
     @property
     def notes(self) -> DataFrame:
-        """`capture` and `note` of what was odd and harmless, such as transactions that were open at
-        the end.
-        """
+        """Return `capture` and `note` of odd but harmless findings, such as transactions open at the end."""
         return self.results.where(f"kind = '{NOTE}'").select("capture", "note")
 
     def catalog(self) -> Catalog:
-        """The tables that captures speak of, as they look behind the policies; the last look of
-        each. Runs a job of Spark's.
+        """Collect the tables of the captures as they look behind the policies, by their last description. Runs a job of
+        Spark's.
         """
         described = self.results.where(f"kind = '{TABLE}'").select("position", "note")
         with arriving():
@@ -100,7 +96,7 @@ class Captures(Struct, frozen=True, kw_only=True):
         return Catalog({(table.schema, table.name): table for table in tables}.values())
 
     def persisted(self) -> Captures:
-        """The same, whose files are read once however often changes and outcomes are asked for."""
+        """Keep the results, so files are read once however often changes and outcomes are asked for."""
         return Captures(results=self.results.persist())
 
 
@@ -112,11 +108,10 @@ def captures(
     *,
     policies: Steps = (),
 ) -> Captures:
-    """Reads captures: a place is a file, or a folder whose files go on from each other in the order
-    of their names.
+    """Read captures: a place is a file, or a folder with the files of one capture in the order of their names.
 
-    `settings` say what they are captures of. LINTER's need a catalog; those of GBase describe their
-    tables, whose keys stand in the settings.
+    `settings` name the kind of capture. LINTER's need a catalog; those of GBase describe their tables, with the keys in
+    the settings.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -164,9 +159,7 @@ def _read(
     places: Sequence[str],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The results of whole captures, one after the other; each is copied to this node's disk, where
-    the readers look.
-    """
+    """Read whole captures one after the other, each from a copy on this node's disk, and yield their results."""
     with travelling(), local_folder() as folder:
         for number, chunks in groupby(_chunks(batches), key=lambda chunk: chunk[0]):
             files = _copied(folder, chunks)
@@ -183,7 +176,7 @@ def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, str, Any]]
 
 
 def _copied(folder: Path, chunks: Iterable[tuple[int, str, Any]]) -> dict[str, str]:
-    """The files of a capture where they are now, and where they come from."""
+    """Copy the files of a capture to this node, and return each copy's path with the original's."""
     files: dict[str, str] = {}
     for path, contents in groupby(chunks, key=lambda chunk: chunk[1]):
         # Numbered: files of several folders may have one name, and their order must stay.
@@ -214,11 +207,11 @@ class _Rows:
         self._batches: list[pa.RecordBatch] = []
 
     def write(self, label: int, batch: pa.RecordBatch) -> None:
-        """Keeps rows."""
+        """Keep rows until they are taken."""
         self._batches.append(batch)
 
     def taken(self) -> list[pa.RecordBatch]:
-        """What was kept since this was last asked."""
+        """Return the rows kept since the last call."""
         batches, self._batches = self._batches, []
         return batches
 
@@ -249,9 +242,7 @@ class _Capture:
         self._reading = PieceReading(task, _CapturedForm(), self._changes, self._ended)
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """Changes and outcomes as they are read; tables, and notes on the whole, at
-        the end.
-        """
+        """Yield changes and outcomes as they are read; tables and notes on the whole capture come last."""
         for _ in self._reading.steps():
             for rows in self._changes.taken():
                 yield self._batch(CHANGE, {name: rows.column(name) for name in rows.schema.names})
@@ -285,13 +276,13 @@ class _Capture:
         return list(map(self._with_addresses, missing))
 
     def _with_addresses(self, sentence: str) -> str:
-        """The same with the names of files as they were given."""
+        """Put the given names of files in the place of their copies' names."""
         for file, path in self._files.items():
             sentence = sentence.replace(file, path)
         return sentence
 
     def _batch(self, kind: str, columns: dict[str, pa.Array]) -> pa.RecordBatch:
-        """Results with these columns; the others are NULL."""
+        """Make a batch of results with these columns; the others are NULL."""
         count = len(columns["note"] if "note" in columns else columns["op"])
         known = {
             "kind": pa.repeat(pa.scalar(kind, pa.string()), count),

@@ -63,7 +63,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
 
 def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
-    """Spark's settings as a command line has them, KEY=VALUE each."""
+    """Read Spark's settings from a command line, KEY=VALUE each."""
     pairs = [setting.partition("=") for setting in settings]
     wrong = [key for key, equals, _ in pairs if not equals or not key]
     if wrong:
@@ -74,10 +74,9 @@ def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
 
 @contextmanager
 def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]:
-    """A session that ends with the block; one that runs already, in a notebook or by spark-submit,
-    is used and stays.
+    """Yield a session and stop it after the block; use a running one, of a notebook or spark-submit, and leave it.
 
-    With `hiding` values are at work that nobody else may see.
+    With `hiding` Spark keeps values on its disks from everybody else.
     """
     running = _running()
     if running is not None:
@@ -99,7 +98,7 @@ def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop the session; where its Java is gone, forget both, so that another one can begin."""
+    """Stop the session; if its Java is gone, forget both, so another session can begin."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -113,7 +112,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _is_unanswered(error: BaseException | None) -> bool:
-    """Return True for what PySpark raises when nobody answers in Java's place."""
+    """Return True for PySpark's errors about a Java without an answer."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     return isinstance(error, ConnectionError | Py4JError) and not isinstance(error, Py4JJavaError)
@@ -121,7 +120,7 @@ def _is_unanswered(error: BaseException | None) -> bool:
 
 @contextmanager
 def configured(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """Has Spark do it in another way for a while."""
+    """Change a setting of Spark's during the block."""
     former = spark.conf.get(key)
     spark.conf.set(key, value)
     try:
@@ -136,7 +135,7 @@ def require_spark() -> None:
 
 
 def start(cluster: Cluster, *, hiding: bool = False) -> SparkSession:
-    """A new session; ConfigError or MachineError says in a sentence why there is none."""
+    """Start a session; ConfigError or MachineError says in a sentence why there is none."""
     require_spark()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -163,7 +162,7 @@ def start(cluster: Cluster, *, hiding: bool = False) -> SparkSession:
 
 @contextmanager
 def _interrupted_as_usual() -> Iterator[None]:
-    """Keeps what Ctrl-C does, and lets Py4J log no trace of it.
+    """Keep Python's own Ctrl-C, and silence Py4J's traces of it.
 
     PySpark would answer Ctrl-C with a question to Spark in the middle of another one, which fails.
     """
@@ -177,8 +176,8 @@ def _interrupted_as_usual() -> Iterator[None]:
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """Whether a record tells of something else than a Ctrl-C, or what failed because of it; or a Java that is gone,
-    which we name ourselves.
+    """Return False for log records about a Ctrl-C and its consequences, or about an ended Java: it has an error of
+    ours.
     """
     if record.exc_info is None:
         return True
@@ -219,12 +218,12 @@ def _configured(cluster: Cluster, *, submitted: bool, hiding: bool) -> SparkConf
 
 
 def is_local(master: str | None) -> bool:
-    """Whether Spark runs in one process of this machine."""
+    """Return True if Spark runs in one process of this machine."""
     return (master or "local").startswith("local")
 
 
 def _running() -> SparkSession | None:
-    """The session that was started in this process, in whatever thread."""
+    """Return the session of this process, if any thread has started one."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.errors import PySparkException
@@ -238,11 +237,10 @@ def _running() -> SparkSession | None:
 
 @contextmanager
 def _environment(cluster: Cluster, java: Mapping[str, str]) -> Iterator[None]:
-    """What Spark reads from the environment while it starts, and nobody else should see afterwards.
+    """Set the variables for Spark's start, and restore them after the block.
 
-    Workers take the driver's Python unless another one is named, because any other would lack
-    eventlog or pickle differently. The nodes of a cluster would look for a driver called localhost
-    at themselves.
+    Workers take the driver's Python unless another one is named, because any other would lack eventlog or pickle
+    differently. The nodes of a cluster would look for a driver called localhost at themselves.
     """
     changed = dict(java)
     workers = cluster.conf.get(_PYTHON, sys.executable)

@@ -63,7 +63,7 @@ ONE_BATCH: Final = "spark.sql.execution.arrow.localRelationThreshold"
 
 
 def place_tasks(spark: SparkSession, tasks: Sequence[Any], parts: int) -> DataFrame:
-    """The tasks in so many partitions, each with its own alone."""
+    """Make a frame of tasks with this number of partitions; Spark splits none of them further."""
     # Else Spark takes small tables apart as it likes.
     with configured(spark, ONE_BATCH, "0"):
         return spark.createDataFrame(pack_tasks(tasks, parts))
@@ -76,9 +76,7 @@ def convert(
     watch: ConversionWatch | None = None,
     marking: Marking | None = None,
 ) -> Summary:
-    """Converts on Spark. The destination must be a folder that the driver and all executors see
-    under one name.
-    """
+    """Convert on Spark. The destination must be a folder with one name on the driver and all executors."""
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
         raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
@@ -152,7 +150,9 @@ class SparkEngine:
         rows: int | None = None,
         keep: bool = True,
     ) -> list[Result]:
-        """Nothing is kept: a run that was interrupted begins anew, unless it was sending."""
+        """Run tasks on executors and return their answers. Keep nothing: an interrupted run begins anew, unless it was
+        sending.
+        """
         parts = task_count(len(tasks), self._cores)
         answers = self._collect(stage, tasks, partial(do_tasks, function, self._conversion), rows, parts)
         return [msgspec.json.decode(answer, type=kind) for answer in answers]
@@ -186,11 +186,11 @@ class SparkEngine:
         """Spark clears its shuffle files away itself."""
 
     def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
-        """Sends all changes from executors."""
+        """Send all changes from executors."""
         return self._sending.sent(self._sending.planned(summary, tasks))
 
     def take_up(self, run: ConversionRun) -> Summary:
-        """Sends what is not sent yet, by the plan of the run that was interrupted."""
+        """Send the rest of an interrupted run, by its plan."""
         plan = self._sending.take_up()
         return run.finished(plan.summary, plan.ended, self._sending.sent(plan))
 
@@ -206,9 +206,7 @@ class SparkEngine:
         rows: int | None = None,
         parts: int = MOST_TASKS,
     ) -> list[bytes]:
-        """What tasks answer, a few bytes each, in their order; every one is a task of Spark's, or
-        some of them are one.
-        """
+        """Collect the tasks' answers, a few bytes each, in order; at most `parts` tasks of Spark's do them."""
         if not tasks:
             return []
         with watch_jobs(self._spark, self._watch, stage, rows), arriving():
@@ -216,18 +214,18 @@ class SparkEngine:
             return [bytes(row.content) for row in frame.mapInArrow(step, ANSWERS).collect()]
 
     def _number_pieces(self, count: int, tasks: int) -> Any:
-        """The numbers of so many pieces of work, in so many partitions."""
+        """Make a frame of the numbers of all pieces, in at most this number of partitions."""
         return self._spark.range(0, count, 1, min(count, tasks, MOST_TASKS) or 1)
 
     @property
     def _cores(self) -> int:
-        """How many tasks run at a time, as far as Spark knows by now."""
+        """Return how many tasks run at a time, as far as Spark knows by now."""
         return self._spark.sparkContext.defaultParallelism
 
 
 @contextmanager
 def _cut(conversion: Conversion, taken: ConvertedRows | None, *, resumed: bool) -> Iterator[Cut]:
-    """The cut of the input; nothing is read any more where everything was decided before."""
+    """Yield the cut of the input; for a run resumed while it sent an empty one, for all is decided."""
     if resumed:
         yield Cut(pieces=(), rows=0)
         return
@@ -237,7 +235,7 @@ def _cut(conversion: Conversion, taken: ConvertedRows | None, *, resumed: bool) 
 
 
 def _absolute(conversion: Conversion) -> Conversion:
-    """Executors work in folders of their own, where relative names mean something else."""
+    """Make the paths of a conversion absolute: executors work in folders of their own."""
     source = conversion.input
     if isinstance(source, FilesInput):
         places = tuple(str(Path(path).absolute()) for path in source.places)

@@ -47,30 +47,29 @@ class Cut(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int | None:
-        """What is shown of the number of rows: nothing, where it is only judged."""
+        """Return the number of rows to show; None if it is only an estimate."""
         if not self.counted:
             return None
         return self.rows
 
     @property
     def buckets(self) -> int:
-        """A power of two; as many as let each be sorted in memory."""
+        """Return a number of buckets small enough to sort each in memory; a power of two."""
         wanted = max(self.rows // BUCKET_ROWS, self.size // BUCKET_BYTES, 1)
         return min(MOST_BUCKETS, 1 << wanted.bit_length())
 
 
 def task_count(pieces: int, cores: int) -> int:
-    """How many tasks of Spark's do so many pieces of work."""
+    """Return the number of Spark's tasks for so many pieces of work."""
     # Rounded up, so that no task has more pieces than that.
     return min(pieces, max(CORE_TASKS * cores, -(-pieces // TASK_PIECES)))
 
 
 @contextmanager
 def cut(conversion: Conversion, taken: ConvertedRows | None = None) -> Iterator[Cut]:
-    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log
-    share.
+    """Cut the input into pieces, and hold a log's snapshot for all of them during the block.
 
-    `taken` are the rows of a log that are converted, where that is known already.
+    `taken` are the rows of a log to convert, if they are chosen already.
     """
     tables = _tables(conversion)
     if isinstance(conversion.input, StreamInput):

@@ -81,15 +81,13 @@ Name = tuple[int, int | None]
 
 
 def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were
-    noted.
-    """
+    """Choose the boundaries of ranges of changes small enough to sort in memory, from the noted record_ids."""
     size = sum(unit.size for unit in noted)
     return _ranges(noted, max(_rows(noted) // RANGE_ROWS, size // RANGE_BYTES))
 
 
 def outcome_boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """The same of outcomes, which have few bytes."""
+    """Choose the boundaries of ranges of outcomes, by rows alone: they have few bytes."""
     return _ranges(noted, _rows(noted) // RANGE_ROWS)
 
 
@@ -127,7 +125,7 @@ class BucketResult(Struct, frozen=True, kw_only=True):
 
 
 def together(answers: Iterable[bytes]) -> DecidedRows:
-    """What the buckets answered; they must have got the same."""
+    """Join the answers of the buckets; SourceError if they were cut by different boundaries."""
     results = [msgspec.json.decode(answer, type=BucketResult) for answer in answers]
     boundaries_of_tasks = sorted({result.boundaries for result in results})
     # Spark repeats a task whose output it has lost; if the input was another one then, tasks that
@@ -156,9 +154,7 @@ ends come too.
 
 
 def decide_buckets(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decides the buckets whose blobs come; an answer for each, and before it what was decided
-    where no folder takes it.
-    """
+    """Decide the buckets of these blobs; yield the decided rows unless a folder takes them, then each answer."""
     with travelling(), _buckets(work.tables, batches) as buckets:
         for number in buckets.numbers:
             answer = buckets.answer(number, work)
@@ -175,7 +171,7 @@ def decide_buckets(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iter
 
 
 def give_away(bundle: Bundle, kind: int, file: PartitionFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as blobs, which have its labels; the file goes."""
+    """Yield the rows of a file as blobs under its labels, then remove the file."""
     for label, rows in zip(file.labels, file.read(), strict=True):
         bundle.add(Blob(bucket=label, kind=kind, content=pack_rows(rows)))
         yield from bundle.full()
@@ -187,9 +183,7 @@ def gather_changes(
     cut: tuple[int, ...],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The changes of the transactions whose blobs come, by the ranges of where these end; a note
-    for each label says of them.
-    """
+    """Bring the changes of whole transactions to the ranges of their ends, with a note on the changes of each label."""
     with travelling(), local_folder() as folder:
         files: dict[int, PartitionWriter] = {}
         with ExitStack() as opened:
@@ -222,7 +216,7 @@ def decide_rows(
     tables: tuple[Name, ...],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Decides the buckets whose blobs come, and gives out the step's results."""
+    """Decide the buckets of these blobs and yield the step's results."""
     with travelling(), without_collecting(), _buckets(tables, batches) as buckets:
         for number in buckets.numbers:
             yield from buckets.results(number, order)
@@ -230,7 +224,7 @@ def decide_rows(
 
 @contextmanager
 def _buckets(tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[_Buckets]:
-    """The buckets whose blobs come."""
+    """Take in the blobs of some buckets, and yield them for the block."""
     with local_folder() as folder, SpooledTemporaryFile(HELD_BYTES, dir=str(folder)) as rows:
         buckets = _Buckets(tables, folder, rows)
         buckets.drain(batches)
@@ -250,7 +244,7 @@ class _Buckets:
         self._tables: dict[int, PartitionFile] = {}
 
     def drain(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Takes in everything."""
+        """Take in all blobs."""
         writers: dict[int, PartitionWriter] = {}
         with ExitStack() as files:
             for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
@@ -272,11 +266,11 @@ class _Buckets:
 
     @property
     def numbers(self) -> list[int]:
-        """The buckets that have something to decide, and the first one."""
+        """List the buckets with something to decide; the first one is among them if there are notes."""
         return sorted(self._extents)
 
     def answer(self, number: int, work: BucketRules) -> BucketResult:
-        """Decides a bucket into files by ranges."""
+        """Decide a bucket, with changes and outcomes in files by ranges."""
         cut = boundaries(self._noted)
         task = Decide(
             # An attempt that Spark gave up may still write into its own file.
@@ -296,7 +290,7 @@ class _Buckets:
         return BucketResult(decided=bucket, boundaries=cut, noted=noted)
 
     def results(self, number: int, order: Conversion) -> Iterator[pa.RecordBatch]:
-        """Decides a bucket."""
+        """Decide a bucket and yield the step's results."""
         rows = in_order(self._unpack_rows(number), BY_OBJECT, self._folder / "spill")
         keep = keep_in_file(self._folder / "spool")
         conflicts = numbers_in(self._conflicts(number))
@@ -309,7 +303,7 @@ class _Buckets:
         writers: dict[int, PartitionWriter],
         files: ExitStack,
     ) -> None:
-        """Keeps rows of the snapshot where the local engine looks for them."""
+        """Keep rows of the snapshot where the local engine looks for them."""
         for rows in unpack_rows(blob.content):
             # Only the rows themselves say what columns the table has.
             if blob.kind not in writers:
@@ -318,7 +312,7 @@ class _Buckets:
             writers[blob.kind].write(blob.bucket, rows)
 
     def _unpack_rows(self, number: int) -> Iterator[pa.RecordBatch]:
-        """A bucket's rows of the log."""
+        """Yield a bucket's rows of the log."""
         for start, size in self._extents[number]:
             self._rows.seek(start)
             yield from unpack_rows(self._rows.read(size))
@@ -330,7 +324,7 @@ class _Buckets:
         )
 
     def _conflicts(self, number: int) -> tuple[PartitionFile, ...]:
-        """The record_ids that came as conflicts of a bucket, in their order."""
+        """Write a bucket's contested record_ids in order, for the step."""
         if number not in self._contested:
             return ()
         numbers = one_batch(self._contested[number], NUMBERS).column(0).unique()
@@ -355,8 +349,9 @@ KINDS: Final = {
 
 
 def pack_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
-    """Tasks as rows, in so many batches: each goes to who does it, for all together know of every
-    batch in every file. Their conversion goes once, with the code.
+    """Pack tasks as rows in this number of batches, without their conversion: it travels once, with the code.
+
+    A task goes to its own worker alone, for all together know every batch of every file.
     """
     contents = pa.array([zlib.compress(_pack_task(task), 1) for task in tasks], pa.binary())
     starts = [len(tasks) * part // parts for part in range(parts + 1)]
@@ -368,7 +363,7 @@ def pack_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
 
 
 def unpack_tasks(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """The tasks of a conversion, in their order."""
+    """Yield the packed tasks of a conversion in order."""
     for batch in batches:
         for content in batch.column(0):
             yield _unpack_task(zlib.decompress(content.as_py()), conversion)
@@ -410,7 +405,7 @@ def _field_types(kind: str) -> dict[str, Any]:
 def do_tasks(
     function: Callable[[Any], Any], conversion: Conversion, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What the function answers of the tasks that come, each under a name of its attempt's own."""
+    """Run the function on each task, under a name of this attempt's own, and yield the answers."""
     with travelling():
         for task in unpack_tasks(conversion, batches):
             named = replace(task, name=f"{task.name}-{uuid4().hex}")
@@ -418,9 +413,7 @@ def do_tasks(
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> Any:
-    """Writes output into a folder of the attempt's own, and moves what is complete to where it is
-    expected.
-    """
+    """Write output into a folder of this attempt's own, and move it to its place when complete."""
     if not isinstance(task, Write | WriteOutcomes):
         return function(task)
     staged = Path(task.staged)
@@ -432,13 +425,13 @@ def _attempt(function: Callable[[Any], Any], task: Any) -> Any:
 
 
 def write_answer(content: bytes) -> pa.RecordBatch:
-    """An answer to the driver."""
+    """Pack an answer for the driver."""
     return pa.RecordBatch.from_arrays([pa.array([content], pa.binary())], schema=_arrow)
 
 
 @contextmanager
 def local_folder() -> Iterator[Path]:
-    """A folder on a disk of this machine that Spark was given for such things."""
+    """Make a temporary folder on a disk meant for Spark's own files, and remove it after the block."""
     # Not /tmp, which may be small, or in memory.
     places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     with TemporaryDirectory(prefix="eventlog-", dir=places[0] or None) as folder:

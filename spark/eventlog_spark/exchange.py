@@ -72,21 +72,21 @@ class Bundle:
         self._size = 0
 
     def write(self, label: int, batch: pa.RecordBatch) -> None:
-        """Adds rows for a bucket."""
+        """Add rows for a bucket."""
         self.add(Blob(bucket=label, kind=self._kind, content=pack_rows(batch)))
 
     def add(self, blob: Blob) -> None:
-        """Adds a blob."""
+        """Add a blob."""
         self._blobs.append(blob)
         self._size += len(blob.content)
 
     def full(self) -> Iterator[pa.RecordBatch]:
-        """What has come together, when it is worth a way of its own."""
+        """Yield the blobs held as one batch, if they are large enough."""
         if self._size >= FULL_BYTES:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has come together."""
+        """Yield all blobs held as one batch."""
         if self._blobs:
             self._size = 0
             # `bundle_blobs` empties the list.
@@ -94,9 +94,7 @@ class Bundle:
 
 
 def bundle_blobs(blobs: list[Blob]) -> pa.RecordBatch:
-    """Blobs as Spark takes them; the list is emptied, for they are not held twice while Spark takes
-    them.
-    """
+    """Pack blobs into a batch for Spark, and empty the list: nothing is held twice."""
     columns = [
         pa.array([blob.bucket for blob in blobs], pa.int32()),
         pa.array([blob.kind for blob in blobs], pa.int32()),
@@ -107,7 +105,7 @@ def bundle_blobs(blobs: list[Blob]) -> pa.RecordBatch:
 
 
 def unbundle_blobs(batch: pa.RecordBatch) -> Iterator[Blob]:
-    """The blobs in a batch of Spark's."""
+    """Yield the blobs of a batch, one at a time."""
     # One by one: as a list all contents would be there twice.
     for row in range(len(batch)):
         bucket, kind, content = (batch.column(name)[row].as_py() for name in _arrow.names)
@@ -115,7 +113,7 @@ def unbundle_blobs(batch: pa.RecordBatch) -> Iterator[Blob]:
 
 
 def pack_rows(batch: pa.RecordBatch) -> bytes:
-    """The rows as bytes, compressed."""
+    """Pack rows into compressed bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=PACKED) as writer:
         writer.write_batch(batch)
@@ -123,7 +121,7 @@ def pack_rows(batch: pa.RecordBatch) -> bytes:
 
 
 def unpack_rows(content: bytes) -> Iterator[pa.RecordBatch]:
-    """The rows that were packed."""
+    """Yield the rows packed by `pack_rows`."""
     with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
         yield from reader
 
@@ -179,7 +177,7 @@ class Scattering(Struct, frozen=True, kw_only=True):
 
     @property
     def tables(self) -> tuple[SnapshotFile, ...]:
-        """The snapshot's tables; a blob's kind says which of them its rows are of."""
+        """Return the snapshot's tables; the kind of a blob of rows is an index into them."""
         return tuple(piece for piece in self.pieces if isinstance(piece, SnapshotFile))
 
 
@@ -188,9 +186,7 @@ def scatter_pieces(
     met: Callable[[int], None],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Reads the pieces with these numbers and gives out blobs; `met` gets how many rows were
-    read.
-    """
+    """Read the pieces with these numbers and yield their rows as blobs; count the rows read in `met`."""
     with travelling():
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -224,9 +220,7 @@ def scatter_rows(
     tasks: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame of Spark's (ROWS) as blobs, with notes for so many tasks, which may be
-    none.
-    """
+    """Yield the rows of a frame (ROWS) as blobs, with notes for each of `tasks` tasks; 0 for none."""
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     with travelling():
@@ -247,7 +241,7 @@ def scatter_table(
     buckets: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame with the columns of a table, or of a child table of it, as blobs."""
+    """Yield the rows of a frame as blobs, with the columns of a table or of a child table."""
     bundle = Bundle(kind)
     with travelling():
         for rows in place_batches(batches, catalog.tables[table], child):
@@ -259,9 +253,7 @@ def scatter_table(
 def scatter_numbers(
     catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Blobs of record_ids and of the objects that rows with them (NAMING) have, for buckets of
-    record_ids.
-    """
+    """Yield record_ids with their rows' objects (NAMING) as blobs, for buckets of record_ids."""
     placing, bundle = Placing(catalog), Bundle(ROWS)
     with travelling():
         for rows in _gather((type_batch(batch, NAMING) for batch in batches), NAMING):
@@ -274,9 +266,7 @@ def scatter_numbers(
 
 
 def find_contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of such blobs, the record_ids that stand at several objects, as blobs for the buckets of all
-    of these.
-    """
+    """Find record_ids with several objects in such blobs, and yield them as blobs for the buckets of these objects."""
     blobs = (blob for batch in batches for blob in unbundle_blobs(batch))
     rows_of_blobs = [rows for blob in blobs for rows in unpack_rows(blob.content)]
     pairs = pa.Table.from_batches(rows_of_blobs, NUMBERED)
@@ -297,16 +287,14 @@ def _gather(read: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Re
 
 
 def _place_rows(read: Iterable[pa.RecordBatch], catalog: Catalog | None) -> Iterator[pa.RecordBatch]:
-    """Rows with their objects, many together."""
+    """Gather rows into large batches, and give each row its object."""
     placing = Placing(catalog)
     for rows in _gather(read, ROWS_SCHEMA):
         yield placing.place(rows)
 
 
 def _note(numbers: list[UnitNumbers], rows: pa.RecordBatch) -> None:
-    """Notes rows; where record_ids begin anew, as with the next of several files, there a unit
-    begins.
-    """
+    """Note rows; begin a new unit when record_ids begin anew, as in the next of several files."""
     here = UnitNumbers()
     here.take(rows)
     if not numbers:
@@ -321,7 +309,7 @@ def _note(numbers: list[UnitNumbers], rows: pa.RecordBatch) -> None:
 
 
 def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], tasks: int) -> None:
-    """Adds what was noted for all tasks; each has the bucket of its own number."""
+    """Add the notes for every task, with the task's number as their bucket."""
     for unit in numbers:
         wanted = SAMPLED_NUMBERS * (1 + max(unit.rows // RANGE_ROWS, unit.size // RANGE_BYTES))
         # Every n-th, rounded up: not more than are wanted.
@@ -333,7 +321,7 @@ def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], tasks: int) -> No
 
 
 def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a table of the snapshot."""
+    """Yield the rows of a snapshot's table as blobs."""
     bundle = Bundle(TABLES + work.tables.index(file))
     assert work.conversion.catalog is not None
     for rows in place_rows(file, work.conversion.catalog):
@@ -343,7 +331,7 @@ def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
 
 
 def rows_of(conversion: Conversion, piece: Unit | NumberRange | WholeLog) -> Iterator[pa.RecordBatch]:
-    """The rows of a piece of the input, as the local engine reads them."""
+    """Read the rows of a piece of the input as the local engine does."""
     source = conversion.input
     if isinstance(source, FilesInput):
         assert isinstance(piece, Unit)
@@ -355,7 +343,7 @@ def rows_of(conversion: Conversion, piece: Unit | NumberRange | WholeLog) -> Ite
 
 
 def log_options(source: LogInput) -> LogOptions:
-    """A conversion's log as the data source gets it."""
+    """Make the data source's options for a conversion's log."""
     return LogOptions(
         url=source.url,
         log=source.log,

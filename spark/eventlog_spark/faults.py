@@ -34,7 +34,7 @@ class FaultError(Exception):
 
 @contextmanager
 def travelling() -> Iterator[None]:
-    """In a worker: errors of eventlog leave it in a form that the driver can read."""
+    """Encode eventlog's errors in a worker, so the driver can read them."""
     settle()
     try:
         yield
@@ -44,9 +44,7 @@ def travelling() -> Iterator[None]:
 
 @contextmanager
 def arriving() -> Iterator[None]:
-    """In the driver: what was wrong in a worker is raised again as what it was; anything else as a
-    MachineError.
-    """
+    """Raise a worker's error in the driver as the original one; anything else as a MachineError."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -72,7 +70,7 @@ def arriving() -> Iterator[None]:
 
 
 def java_status() -> int | None:
-    """Return the exit status of the Java that this process has started for Spark; None while it runs."""
+    """Return the exit status of this process's Java for Spark; None while it runs."""
     context = sys.modules.get("pyspark.core.context")
     gateway = getattr(getattr(context, "SparkContext", None), "_gateway", None)
     # One that spark-submit has started is not our process.
@@ -87,7 +85,7 @@ def java_status() -> int | None:
 
 
 def java_ended(status: int) -> MachineError:
-    """Name the end of Java as what was wrong: PySpark says only that nobody answers."""
+    """Make the error for an ended Java: PySpark says only that nobody answers."""
     how = f"with status {status}"
     if status < 0:
         how = f"by the signal {signal.Signals(-status).name}"
@@ -96,7 +94,7 @@ def java_ended(status: int) -> MachineError:
 
 
 def write_error(error: EventlogError) -> str:
-    """Write the error as people read it, with a mark behind by which `read` finds its end and its begin."""
+    """Write the error for people, with a mark behind it for `read` to find its begin and end."""
     # Of a class that asks for more than a message it becomes the nearest one above that does not.
     kind = next(kind.__name__ for kind in type(error).__mro__ if _is_plain(kind))
     # Half a character cannot leave a worker.
@@ -107,7 +105,7 @@ def write_error(error: EventlogError) -> str:
 
 
 def read(text: str) -> EventlogError | None:
-    """Find the error that a text quotes; None where there is none, or somebody changed its words."""
+    """Find the error quoted in a text; None if there is none, or if its words were changed."""
     for mark in _mark(text):
         name, message_size, hint_size, again, checksum = mark.groups()
         size = int(message_size) + (1 + int(hint_size) if int(hint_size) else 0)
@@ -131,9 +129,7 @@ def _checksum(text: str) -> str:
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether a class of errors can be found by its name and is made of a message and a hint
-    alone.
-    """
+    """Return True if a class of errors is found by its name and made of a message and a hint alone."""
     maker = next(parent for parent in kind.__mro__ if "__init__" in vars(parent))
     is_known = getattr(errors, kind.__name__, None) is kind
     return maker in (EventlogError, MachineError) and is_known

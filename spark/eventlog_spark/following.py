@@ -58,9 +58,7 @@ def follow(
     cluster: Cluster | None = None,
     watch: ConversionWatch | None = None,
 ) -> None:
-    """Converts batch after batch until a signal asks for the end, or nothing is left; the batch in
-    hand is finished first.
-    """
+    """Convert batch after batch until a signal, or until nothing is left; a batch in hand is finished first."""
     source = following.conversion.input
     if not isinstance(source, LogInput):
         raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
@@ -100,9 +98,7 @@ def follow(
 
 
 def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> StreamingQuery:
-    """The stream when the end was asked for, or nothing is left. One whose Python began too slowly
-    is begun again.
-    """
+    """Run the stream until a stop is asked for or nothing is left. Retry it if its Python began too slowly."""
     from pyspark.errors import PySparkException
 
     for tried in range(1, MOST_TRIES + 1):
@@ -137,9 +133,7 @@ def _options(source: LogInput, rows: int) -> dict[str, str]:
 
 
 def _wait(query: StreamingQuery, batches: _Batches, *, until_empty: bool) -> None:
-    """Returns when the end was asked for, or when nothing is left; what ended the query is
-    raised.
-    """
+    """Wait until a stop is asked for or nothing is left; raise the error of a failed query."""
     emptied = Event()
     if until_empty:
         # In a thread, because it cannot be told to give up when a signal asks for the end.
@@ -169,16 +163,16 @@ class _Batches:
         self._ended = False
 
     def stop(self) -> None:
-        """Asks for the end."""
+        """Ask for a stop."""
         self.stopping.set()
 
     def end(self) -> None:
-        """Returns when no batch is in hand; none is taken after that."""
+        """Wait for the batch in hand; no other is taken after it."""
         with self._busy:
             self._ended = True
 
     def take(self, batch: DataFrame, number: int) -> None:
-        """Converts a batch, unless that was done before Spark could note it."""
+        """Convert a batch, unless a former try has done so before Spark could note it."""
         with self._busy:
             if self._ended or self.stopping.is_set():
                 raise InterruptedError("The end was asked for; the batch comes again.")

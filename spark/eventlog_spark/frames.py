@@ -70,8 +70,8 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> DataFrame:
-        """One row a change: where it stands, its object, `op`, and `edits` with old and new values;
-        and where its transaction ends, if that was asked for.
+        """Return one row a change: its position, object, `op`, `edits` with old and new values; if asked for, its
+        transaction's end.
         """
         changes = self.results.where(f"kind = '{CHANGE}'")
         if TRANSACTION not in self.results.columns:
@@ -87,24 +87,21 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
     @property
     def outcomes(self) -> DataFrame:
-        """One row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have
-        one.
-        """
+        """Return one row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have one."""
         others = f"kind NOT IN ('{CHANGE}', '{DUPLICATE}', '{ENDING}')"
         return self.results.where(others).select(*OUTCOMES.names)
 
     def persisted(self) -> Decisions:
-        """The same, whose rules run once however often changes and outcomes are asked for."""
+        """Keep the results, so rules run once however often changes and outcomes are asked for."""
         return Decisions(results=self.results.persist(), catalog=self.catalog)
 
 
 def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -> DataFrame:
-    """Rows of a log from a frame that has the ten columns, in any order and of any types; other
-    columns are left out.
+    """Take the rows of a log from a frame with the ten columns, of any types in any order; leave other columns out.
 
-    `clock` is whose time `event_time` is, as in the configuration, and `columns` are what the frame
-    calls the ten, in the order of the standard names. What cannot be a number becomes the row's
-    problem, and the rules tell it as its outcome.
+    `clock` is the zone of `event_time`, as in the configuration, and `columns` are the frame's names for the ten, in
+    the order of the standard names. A value unfit as a number becomes the row's problem, and the rules tell it as its
+    outcome.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -143,12 +140,11 @@ def decide(
     unique: bool = False,
     transactions: Literal["mixed", "whole"] = "mixed",
 ) -> Decisions:
-    """What events amount to, by the rules of the publisher and of `eventlog convert`.
+    """Decide events by the rules of the publisher and of `eventlog convert`.
 
-    `rows` answers read-backs: the URL of a database, or frames of tables by their names. With
-    `unique` it is known that no record_id stands at two objects, as in a log with a primary key,
-    and nobody looks for that. For formats that are to tell `transactions` whole, changes say
-    theirs, and where it ends.
+    `rows` answers read-backs: the URL of a database, or frames of tables by their names. `unique` promises one object
+    for each record_id, as a primary key does, and saves the search for others. For formats with whole `transactions`,
+    changes name theirs, and where it ends.
     """
     url, tables = (rows, None) if isinstance(rows, str) else (None, rows)
     order = _order(catalog, url, policies, options or Options())
@@ -164,9 +160,7 @@ def results_of(
     *,
     unique: bool = False,
 ) -> DataFrame:
-    """What the step makes of events, in the form that the order asks for; frames of `tables` answer
-    read-backs.
-    """
+    """Run the step on events, with its results in the order's form; frames of `tables` answer read-backs."""
     catalog = order.catalog
     known: dict[Name, DataFrame] = {}
     if tables is not None:
@@ -193,10 +187,9 @@ def blobs_of(
     *,
     tasks: int,
 ) -> DataFrame:
-    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their
-    objects.
+    """Bring events, and rows of tables for their read-backs, to the buckets of their objects.
 
-    So many `tasks` get what was noted about the record_ids.
+    So many `tasks` get the notes about the record_ids.
     """
     blobs = events.mapInArrow(name_function(scatter_rows, catalog, buckets, tasks), SCHEMA)
     for kind, ((table, child), frame) in enumerate(tables.items(), TABLES):
@@ -207,7 +200,7 @@ def blobs_of(
 
 
 def by_task(blobs: DataFrame, tasks: int) -> DataFrame:
-    """Blobs brought to the tasks of their buckets."""
+    """Bring blobs to the tasks of their buckets."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     return blobs.repartitionById(tasks, F.expr(f"bucket % {tasks}"))
@@ -220,8 +213,8 @@ def conflicts_of(
     *,
     by_bucket: bool = False,
 ) -> DataFrame:
-    """The record_ids that stand at several objects, on their way to these; the rules cannot see it,
-    object by object.
+    """Find record_ids with several objects, and bring them to these objects' buckets: the rules see one object at a
+    time.
 
     There are as many tasks as Spark has for any exchange, or one for each bucket.
     """
@@ -246,9 +239,7 @@ def _buckets(events: DataFrame) -> int:
 
 
 def _size(events: DataFrame) -> int:
-    """Return the bytes that Spark takes the input to have; more than any has where it does not know, as through
-    Spark Connect.
-    """
+    """Return Spark's estimate of the input's bytes; the largest integer if there is none, as through Spark Connect."""
     plan = getattr(events, "_jdf", None)
     if plan is None:
         return sys.maxsize
@@ -272,7 +263,7 @@ def _order(catalog: Catalog | None, rows: str | None, policies: Steps, options: 
 
 
 def _rename_columns(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The ten columns under their standard names, and the transaction if it is there."""
+    """Select the ten columns under their standard names; the transaction and the context too, if present."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     if len(columns) != len(STANDARD):

@@ -56,7 +56,7 @@ class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
     late: tuple[Run, ...] = ()
 
     def written(self) -> dict[str, object]:
-        """The offset as Spark keeps it, in JSON."""
+        """Encode the offset as JSON, for Spark to keep."""
         made: dict[str, object] = msgspec.to_builtins(self)
         return made
 
@@ -86,12 +86,12 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 def read_offset(written: object) -> Offset:
-    """The offset that `Offset.written` wrote."""
+    """Decode the offset from the JSON of `Offset.written`."""
     return msgspec.convert(written, Offset)
 
 
 def advance_offset(offset: Offset, look: GapLook) -> Offset:
-    """The offset after a look; the same one where nothing is new."""
+    """Return the offset after a look; the same one if nothing is new."""
     arrived, held = Stretches.of(look.arrived), Stretches.of(look.held)
     before = sorted(offset.gaps, key=_first)
     kept: list[Gap] = []
@@ -111,16 +111,14 @@ def advance_offset(offset: Offset, look: GapLook) -> Offset:
 
 
 def extend_offset(offset: Offset, look: GapLook) -> Offset:
-    """Go on behind an offset that was advanced already for the same batch; its gaps are not looked at."""
+    """Extend an offset already advanced for the same batch; its gaps are not looked at again."""
     room = max(0, MOST_GAPS - len(offset.gaps))
     upto, missed = _go_on(offset.upto, look, Stretches.of(look.held), room=room)
     return replace(offset, upto=upto, gaps=tuple(sorted((*offset.gaps, *missed), key=_first)))
 
 
 def steps(start: Offset, end: Offset) -> list[Step]:
-    """What is handed out between two offsets, the same whenever it is asked: what was late, then
-    what is new.
-    """
+    """List the steps to read between two offsets, always the same: late numbers first, then new ones."""
     if start == end:
         return []
     missing = Stretches([(gap.first, gap.last) for gap in end.gaps])
@@ -134,9 +132,7 @@ def steps(start: Offset, end: Offset) -> list[Step]:
 
 
 def together(runs: Iterable[Run]) -> list[Step]:
-    """The runs as steps, of which each is worth a question: those that are near each other are one
-    step.
-    """
+    """Join runs into steps, each worth a query: runs near each other are one step."""
     wanted = Stretches(runs)
     ends: list[Run] = []
     for first, last in wanted.parts:
@@ -153,9 +149,7 @@ def _first(gap: Gap) -> int:
 
 
 def _look_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
-    """What is left of a gap, and what comes out of it; rows that came in it and are held stay in
-    it.
-    """
+    """Split a gap into its remaining gaps and the numbers to hand out; held rows stay in it."""
     numbers = Stretches.run(gap.first, gap.last)
     waiting = held.within(gap.first, gap.last)
     # Its rows are there: what nobody holds any more comes out, without a look at the writers.
@@ -176,9 +170,7 @@ def _look_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tu
 
 
 def _go_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[int, list[Gap]]:
-    """How far the next numbers lead, and the gaps among them: only so far that there is room for
-    these.
-    """
+    """Find how far the next numbers lead, and the gaps among them; stop before a gap without room."""
     if not look.numbers:
         return upto, []
     last = look.numbers[-1]

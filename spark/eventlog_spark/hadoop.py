@@ -49,9 +49,7 @@ LOOK_THREADS: Final = 16
 
 
 def as_named(address: str) -> str:
-    """The address for readers of Spark's, which take patterns: it means the one file or folder of
-    this name.
-    """
+    """Escape an address, so Spark's readers take it as one name and no pattern."""
     return _special.sub(r"\\\1", address)
 
 
@@ -67,7 +65,7 @@ class Footer(Struct, frozen=True, kw_only=True):
 
 
 def footers(spark: SparkSession, files: Sequence[str]) -> list[Footer]:
-    """The ends of Parquet files; DataError names one that is none."""
+    """Read the footers of Parquet files; DataError names a file without one."""
     with ThreadPoolExecutor(LOOK_THREADS) as pool:
         return list(pool.map(partial(_footer, spark), files))
 
@@ -106,38 +104,34 @@ class HadoopFolder:
         self._system = self._path(address).getFileSystem(jsc.hadoopConfiguration())
 
     def files(self, pattern: str = "") -> dict[str, int]:
-        """All files in it, or those that a pattern means, by address, and their bytes; hidden ones
-        are left out.
-        """
+        """List all files in it, or matching a pattern, with their sizes by address; leave hidden ones out."""
         # Java's null where nothing is there.
         statuses = self._system.globStatus(self._path(pattern or self.address)) or ()
         return dict(sorted(file for status in statuses for file in self._inside(status)))
 
     def names(self) -> set[str]:
-        """What lies in it; nothing where it is not there."""
+        """List the names in it; none if it does not exist."""
         path = self._path(self.address)
         if not self._system.exists(path):
             return set()
         return {str(status.getPath().getName()) for status in self._system.listStatus(path)}
 
     def subfolder(self, name: str) -> str:
-        """The address of something in it."""
+        """Return the address of a name in it."""
         return f"{self.address}/{name}"
 
     def remove(self, name: str) -> None:
-        """Removes a file or a folder in it."""
+        """Remove a file or a folder in it."""
         self._delete(name)
 
     def copy_out(self, name: str, file: str) -> None:
-        """Brings a file or a folder in it to this machine."""
+        """Copy a file or a folder in it to this machine."""
         source, target = self._path(self.subfolder(name)), self._path(f"file:{file}")
         # The last word: else Hadoop leaves a file with a checksum beside each.
         self._system.copyToLocalFile(False, source, target, True)
 
     def begin(self, *, overwrite: bool) -> None:
-        """Refuses a place that holds anything but what an unfinished run left, unless told to
-        overwrite; removes that.
-        """
+        """Refuse a place with anything but an unfinished run's remains, unless told to overwrite; remove those."""
         names = self.names()
         if {SUCCESS, UNMARKED} <= names and is_reserved(self.read(UNMARKED)):
             raise being_marked(self.address)
@@ -157,8 +151,7 @@ class HadoopFolder:
         order: str | None = None,
         identity: str = "",
     ) -> None:
-        """Takes a former conversion away, renames files of the work folder, and says that all is
-        there.
+        """Remove a former conversion, move files out of the work folder, and write `_SUCCESS` last.
 
         The order of a conversion of a log stays there until the log's rows are marked.
         """
@@ -189,11 +182,11 @@ class HadoopFolder:
         self._delete(WORK)
 
     def summary(self) -> Summary:
-        """What the complete conversion in it did."""
+        """Read the summary of the complete conversion in it."""
         return summary_from(self.read(SUCCESS))
 
     def read(self, name: str) -> bytes:
-        """What a small file in it holds."""
+        """Read a small file in it."""
         stream = self._system.open(self._path(self.subfolder(name)))
         try:
             return bytes(stream.readAllBytes())
@@ -201,16 +194,16 @@ class HadoopFolder:
             stream.close()
 
     def note(self, name: str, content: bytes) -> None:
-        """Writes a small file, which is there as a whole or not at all."""
+        """Write a small file, whole or not at all."""
         self._write(f"_{name}", content)
         self._rename(self.subfolder(f"_{name}"), name)
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a small file, in the place of one that is there."""
+        """Write a small file, or overwrite it."""
         self._write(name, content)
 
     def parts(self, name: str) -> dict[int, str]:
-        """What Spark wrote into a folder of work: the address of each task's file."""
+        """List the files of Spark's tasks in a work folder, by the number of the task."""
         parts = {}
         for status in self._system.listStatus(self._path(self.subfolder(f"{WORK}/{name}"))):
             match = _part(str(status.getPath().getName()))
@@ -220,9 +213,7 @@ class HadoopFolder:
         return parts
 
     def files_by(self, column: str, address: str) -> Iterator[tuple[str, str]]:
-        """What Spark wrote by the values of a column, a file for each: its address, and the
-        value.
-        """
+        """List Spark's files by the values of a column, one for each: its address, and the value."""
         for folder in self._system.listStatus(self._path(address)):
             name, _, value = str(folder.getPath().getName()).partition("=")
             if name == column:
@@ -231,16 +222,14 @@ class HadoopFolder:
                 yield str(file.getPath()), unquote(value)
 
     def discard(self) -> None:
-        """Removes what is only needed meanwhile, and of a commit that failed what it had
-        renamed.
-        """
+        """Remove the work folder, and the files moved by a failed commit."""
         names = self.names()
         if SUCCESS not in names and self._exists(f"{WORK}/{MOVING}"):
             self._remove(names)
         self._delete(WORK)
 
     def _remove(self, names: set[str]) -> None:
-        """Removes a conversion's output, `_SUCCESS` first."""
+        """Remove a conversion's output, `_SUCCESS` first."""
         ours = {OUTCOMES_FILE, UNMARKED, *self._folders(names)}
         self._delete(SUCCESS)
         for name in names:
@@ -248,9 +237,7 @@ class HadoopFolder:
                 self._delete(name)
 
     def _folders(self, names: set[str]) -> set[str]:
-        """The folders that a complete conversion made here, and those that an interrupted one was
-        about to make.
-        """
+        """List the folders of a complete conversion here, and those an interrupted one was about to make."""
         folders = set[str]()
         if SUCCESS in names:
             folders.update(folders_from(self.read(SUCCESS)))

@@ -45,11 +45,9 @@ class Java(Struct, frozen=True, kw_only=True):
     origin: str
 
     def environment(self, *, alone: bool = True) -> dict[str, str]:
-        """What Spark's scripts must find in their environment to run with this Java, through the
-        launcher.
+        """Return the variables for Spark's scripts to run with this Java, through the launcher.
 
-        A Spark that works `alone`, on this machine, leaves nothing that others could read, in
-        whatever folder.
+        A Spark working `alone`, on this machine, leaves nothing for others to read, in whatever folder.
         """
         gone = [argument for argument, since in GONE.items() if self.version >= since]
         without = [VECTORS, *gone]
@@ -62,7 +60,7 @@ class Java(Struct, frozen=True, kw_only=True):
 
 
 def find_java(environment: Mapping[str, str]) -> Java:
-    """The first Java that is new enough; ConfigError says what to do when there is none."""
+    """Find a Java that is new enough; ConfigError says what to do if there is none."""
     home = environment.get("JAVA_HOME")
     # Our launcher stands there in processes that a Spark of ours has started.
     if home and Path(home) != LAUNCHER:
@@ -81,7 +79,7 @@ def find_java(environment: Mapping[str, str]) -> Java:
 
 
 def _take_named(home: Path) -> Java:
-    """What was named is taken or refused, and never replaced in silence."""
+    """Take or refuse the Java in JAVA_HOME; never replace it in silence."""
     program = home / "bin" / "java"
     version = _version(program) if program.is_file() else None
     hint = "Correct it, or unset it."
@@ -117,9 +115,7 @@ def _from_wheel() -> Java | None:
 
 
 def _version(program: Path) -> int | None:
-    """Read from the file that stands beside every Java, because asking a Java takes as long as
-    starting one.
-    """
+    """Read the version from the `release` file beside a Java, else ask the Java: that is as slow as starting it."""
     # What is on PATH is mostly a link, and the file stands beside what it leads to.
     release = program.resolve().parents[1] / "release"
     if release.is_file() and (match := _release(release.read_text(errors="replace"))):

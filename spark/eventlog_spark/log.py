@@ -49,29 +49,27 @@ class BulkLog:
 
     @property
     def transaction(self) -> str:
-        """What asks for the transaction of a row; nothing, where the log does not tell it."""
+        """Return the SQL for a row's transaction; empty if the log has none."""
         return transaction_behind(self.dialect, self._holes)
 
     @property
     def context(self) -> str:
-        """What asks for who the session said is behind a row; nothing, where the log does not tell it."""
+        """Return the SQL for a row's session context; empty if the log has none."""
         return context_behind(self.dialect, self._holes)
 
     @property
     def copies(self) -> bool:
-        """Whether rows come by COPY."""
+        """Return True if rows come by COPY."""
         return self.engine.dialect.driver == self.dialect.copying_driver
 
     def query(self, name: str, **holes: object) -> str:
-        """A query of bulk.sql as the driver gets it."""
+        """Return a query of bulk.sql with its holes filled."""
         filling = {hole: str(value) for hole, value in holes.items()}
         filling["log_text"] = self.dialect.literal(self._holes["log"])
         return statement(self.dialect, name, **self._holes, chosen=self._chosen, **filling)
 
     def _conditions(self, options: LogOptions) -> Iterator[str]:
-        """What rows must be to be read. Times are compared as the texts that they come as, where
-        none of them is changed.
-        """
+        """Yield the conditions of the rows to read. Times are compared as text, if no zone changes them."""
         chosen = options.chosen
         if options.status:
             yield self._condition("chosen_letters", letters=self._several(options.status))
@@ -96,9 +94,7 @@ class BulkLog:
 
     @contextmanager
     def connection(self, snapshot: str | None = None) -> Iterator[Connection]:
-        """A transaction that only reads, in the snapshot that somebody exported; its session ends
-        with it.
-        """
+        """Open a read-only transaction, in a snapshot exported by another session; the session ends with the block."""
         with in_our_words(self.engine, f"The event log {self.names.table}"):
             try:
                 with self.engine.connect() as connection:
@@ -117,20 +113,18 @@ class BulkLog:
             connection.exec_driver_sql(setting)
 
     def numbers(self, connection: Connection, name: str, **holes: object) -> list[int]:
-        """The numbers that a query of bulk.sql finds."""
+        """Run a query of bulk.sql and return its numbers."""
         return [int(row[0]) for row in self.rows(connection, name, **holes)]
 
     def rows(self, connection: Connection, name: str, **holes: object) -> Sequence[tuple[Any, ...]]:
-        """What a query of bulk.sql finds."""
+        """Run a query of bulk.sql and return its rows."""
         from sqlalchemy import text
 
         query = text(in_text(self.query(name, **holes)))
         return [tuple(row) for row in connection.execute(query)]
 
     def _join(self, connection: Connection, snapshot: str) -> None:
-        """Sees what the one who exported the snapshot sees; the name tells its holder that somebody
-        reads.
-        """
+        """Join an exported snapshot; the session's name tells the snapshot's holder of a reader."""
         from sqlalchemy.exc import DBAPIError
 
         try:
@@ -144,9 +138,7 @@ class BulkLog:
 
 
 def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[NumberRange]:
-    """Up to `count` stretches of numbers, equally wide, that cover all from the first to the
-    last.
-    """
+    """Cut the numbers from first to last into up to `count` stretches of equal width."""
     # Rounded up, or there would be a stretch more than was asked for.
     width = max(1, -(-(last - first + 1) // count))
     return [
@@ -196,7 +188,7 @@ def with_timestamps(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch, with the times of the log's zone in UTC."""
+    """Read the rows of a stretch, with the times of the log's zone in UTC."""
     for rows in _batches(log, stretch, schema):
         yield times_in_utc(rows, log.zone)
 
@@ -239,8 +231,8 @@ def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _integer(value: Any) -> int | None:
-    """Databases that do not hold a column to its type may have anything there; a row without a kind
-    is for the rules.
+    """Read an integer; None for another value: not every database enforces types, and the rules judge a row without a
+    kind.
     """
     try:
         number = int(value)
@@ -253,7 +245,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _text(value: Any) -> str:
-    """What SQLite holds as text may be any bytes."""
+    """Make text of any value: SQLite's text may be any bytes."""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     # Half a character is a text to Python, and cannot be written as UTF-8.
     try:
@@ -269,11 +261,10 @@ BLOCK_BYTES: Final = 2 << 20
 
 
 def copy_rows(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows that a query finds, in the transaction that a psycopg connection is in.
+    """Read a query's rows by COPY, in the current transaction of a psycopg connection.
 
-    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out
-    one row at a time; asked by psycopg's own iterator, that alone would cost twice as much as
-    reading them.
+    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out one row at a time;
+    asked by psycopg's own iterator, that alone would cost twice as much as reading them.
     """
     session = connection.pgconn
     _check(session.exec_(f"COPY ({query}) TO STDOUT (FORMAT csv)".encode()), copying=True)

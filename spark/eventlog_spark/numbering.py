@@ -31,10 +31,9 @@ STRETCH_BITS: Final = 16
 
 
 def number_rows(written: DataFrame, after: str = "") -> DataFrame:
-    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their
-    numbers; they go on `after`.
+    """Number rows by their `position` and, if their form has one, `stamp`; continue `after` a change_seq.
 
-    Those with an `end` are in the order of it.
+    Rows with an `end` are in the order of it.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
@@ -66,8 +65,8 @@ def number_rows(written: DataFrame, after: str = "") -> DataFrame:
 
 
 def count_messages(written: DataFrame) -> DataFrame:
-    """Messages with their places in their transactions, and whether they are the last; those of a
-    full load, without a `tail`, have none.
+    """Number messages within their transactions, and flag the last of each; those of a full load, without a `tail`,
+    have neither.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it

@@ -68,7 +68,7 @@ class LogOptions(Struct, frozen=True, kw_only=True):
 
 
 def read_options(options: Mapping[str, str]) -> LogOptions:
-    """The options as Spark hands them over, all text; ConfigError names the one that is wrong."""
+    """Read the options from Spark's texts; ConfigError names a wrong one."""
     # To Spark the names of options are the same in capitals.
     given = {name.lower(): text for name, text in options.items()}
     unknown = sorted(given.keys() - set(KNOWN))

@@ -68,8 +68,8 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
     settings: ChangeTableSettings
 
     def tables(self, route: str = "") -> dict[str, DataFrame]:
-        """A frame for each table by the name of its change table; with a `route`, of what a policy
-        sends there.
+        """Return a frame for each table by the name of its change table; with a `route`, of the rows a policy sends
+        there.
         """
         frames = {}
         for number, table in enumerate(self.catalog):
@@ -86,14 +86,12 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
         return frames
 
     def last(self) -> str:
-        """The change_seq of the last change; empty where there is none. It is where the next
-        changes go on.
-        """
+        """Find the change_seq of the last change, where the next conversion continues; empty if there are no changes."""
         # The highest of no rows is NULL.
         return str(self.written.agg({SEQUENCE: "max"}).collect()[0][0] or "")
 
     def persisted(self) -> ChangeTableFrames:
-        """The same, whose changes are written once however many tables there are."""
+        """Keep the changes, so they are written once however many tables there are."""
         return replace(self, written=self.written.persist())
 
 
@@ -107,8 +105,8 @@ class MessageFrames(Struct, frozen=True, kw_only=True):
     settings: MessageSettings
 
     def metadata(self, sequence: str) -> list[tuple[str, bytes | None, bytes | None]]:
-        """Topic, key and value of the messages that describe the tables, sent at the time of a
-        change_seq; they go before all others.
+        """Return topic, key and value of the messages that describe the tables, at the time of a change_seq. Send them
+        first.
         """
         messages = {}
         for table in self.catalog:
@@ -129,11 +127,10 @@ def documents(
     format: str = "xds",  # noqa: A002  # Spark's word
     **settings: Any,
 ) -> DataFrame:
-    """Each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note`
-    where a value cannot be written.
+    """Write each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note` on an unfit
+    value.
 
-    A change that the format cannot write has no body. `settings` are those of
-    `eventlog.xds.XdsFormat`.
+    A change the format cannot write has no body. `settings` are those of `eventlog.xds.XdsFormat`.
     """
     if format != "xds":
         message = f"There is no format {format} for documents; there is xds."
@@ -151,10 +148,9 @@ def change_tables(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> ChangeTableFrames:
-    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which
-    was written before.
+    """Make the rows of change tables. Numbers continue `after` the last change_seq of a former call.
 
-    `transactions` that are whole have numbers one after the other.
+    Whole `transactions` have numbers one after the other.
     """
     settings = settings or ChangeTableSettings()
     form = TableForm(TableFiles(settings=settings), dict(enumerate(catalog)))
@@ -171,10 +167,9 @@ def messages(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> MessageFrames:
-    """A message for each change, and one more for each tombstone. Numbers go on `after` a
-    changeSequence.
+    """Make a message for each change, and one more for each tombstone. Numbers continue `after` a changeSequence.
 
-    Those of `transactions` that are whole have numbers one after the other, and are counted.
+    Whole `transactions` have numbers one after the other, and their messages are counted.
     """
     settings = settings or MessageSettings()
     if settings.mode == "registry":
@@ -196,7 +191,7 @@ def messages(
 
 
 def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings) -> DataFrame:
-    """Messages with their numbers. A row of a full load has none: its value is whole."""
+    """Give messages their numbers. A row of a full load has none: its value is whole."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     # Without a tail the first is NULL.
@@ -225,9 +220,7 @@ def _write_changes(
     catalog: Catalog,
     transactions: Transactions,
 ) -> DataFrame:
-    """What a form writes of changes; with the transaction of each, and where that ends, if these
-    are to be whole.
-    """
+    """Write changes in a form; for whole transactions add each change's transaction, and where it ends."""
     if transactions == "whole" and END not in changes.columns:
         message = "These changes do not say where their transactions end."
         raise UsageError(message, hint='Ask `decide` for transactions="whole".')
@@ -238,7 +231,7 @@ def _write_changes(
 
 
 def _close_messages(form: PackedMessages, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Messages with their numbers in their transactions."""
+    """Give messages their numbers within their transactions."""
     for batch in filter(len, batches):
         columns = {name: batch.column(name) for name in batch.schema.names}
         heads, tails = form.closed(batch)
@@ -253,7 +246,7 @@ def _render(
     schema: pa.Schema,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """What a form writes of changes; what it cannot write is a row with a note and nothing else."""
+    """Write changes in a form; a change refused by it becomes a row with a note and nothing else."""
     rendering = form.rendering(catalog)
     whole = END in schema.names
     if whole:
@@ -282,7 +275,7 @@ def _unpack_table(
     settings: ChangeTableSettings,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The finished rows of one change table."""
+    """Yield the finished rows of one change table."""
     packed = PackedRows(ChangeTableFormat(settings=settings), dict(enumerate(catalog)))
     every = settings.partition_every
     partitions = Partitions(every, settings.base()) if every else None

@@ -57,7 +57,7 @@ PIECE_BYTES: Final = 1 << 18
 
 
 def part_files(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The files of the one task whose changes come."""
+    """Write the files of one task from its changes, and yield them in pieces."""
     with travelling(), local_folder() as folder:
         number, changes = _take_blobs(batches, folder / "changes.arrow")
         if changes is None:
@@ -80,7 +80,7 @@ def part_files(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Ite
 
 
 def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The outcomes of the one span whose ranges come, in their order; their blobs come in none."""
+    """Yield the outcomes of one span in order; its blobs come in none."""
     with travelling(), local_folder() as folder:
         number, file = _take_blobs(batches, folder / "outcomes.arrow")
         if file is None:
@@ -95,7 +95,7 @@ def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatc
 
 
 def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """The rows from one number to before another, counted from 0."""
+    """Yield the rows from one number to before another, counted from 0."""
     start = 0
     for batch in batches:
         rows = batch.slice(max(0, first - start), max(0, last - max(first, start)))
@@ -107,9 +107,7 @@ def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterato
 
 
 def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of packed batches of files, each with the path of its file and a number that says in
-    which order they came.
-    """
+    """Unpack the rows of files, each with its file's path and a number for their order."""
     count = 0
     with travelling():
         for batch in batches:
@@ -123,7 +121,7 @@ def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatc
 
 
 def _take_blobs(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
-    """Blobs with the numbers of their task and of their range, in a file under these ranges."""
+    """Collect the blobs of a task in a file by ranges; return the task's number and the file."""
     writer: PartitionWriter | None = None
     number = 0
     with ExitStack() as files:
@@ -142,7 +140,7 @@ def _take_blobs(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, Par
 
 
 def _of_text(path: Path) -> Iterator[bytes]:
-    """A file's lines, many together, without the last line break of each piece."""
+    """Yield a file's lines, many together, without the last line break of each piece."""
     rest = b""
     with path.open("rb") as file:
         while block := file.read(PIECE_BYTES):
@@ -155,7 +153,7 @@ def _of_text(path: Path) -> Iterator[bytes]:
 
 
 def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
-    """A table's columns with some of its rows each time."""
+    """Yield a table's columns with some of its rows each time."""
     file = parquet.ParquetFile(path)
     layout = file.schema_arrow.remove_metadata().serialize().to_pybytes()
     return ((layout, pack_rows(batch), None) for batch in file.iter_batches())

@@ -28,10 +28,9 @@ def watch_jobs(
     rows: int | None,
     met: Accumulator[int] | None = None,
 ) -> Iterator[None]:
-    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of
-    its tasks.
+    """Count rows during the block, in proportion to the finished tasks of Spark's.
 
-    Where nobody knows how many rows there are, it counts those that tasks have `met` up to now.
+    If the number of rows is unknown, count the rows the tasks have `met` by now.
     """
     with describe_jobs(spark, stage), _count_rows(spark, watch, stage, rows, met):
         yield
@@ -39,7 +38,7 @@ def watch_jobs(
 
 @contextmanager
 def describe_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
-    """Names the jobs of the block in Spark's UI."""
+    """Name the jobs of the block in Spark's UI."""
     context, key = spark.sparkContext, "spark.job.description"
     former = context.getLocalProperty(key)
     context.setLocalProperty(key, f"eventlog: {stage}")

@@ -29,7 +29,7 @@ DAY: Final = dt.timedelta(days=1)
 
 
 def choose_by(filters: Iterable[Filter]) -> Chosen:
-    """What filters say of numbers, letters, tables and times, all of them together."""
+    """Choose rows by the filters on numbers, letters, tables and times, all of them together."""
     chosen = Chosen()
     for condition in filters:
         column = ".".join(getattr(condition, "attribute", ()))
@@ -46,7 +46,7 @@ def choose_by(filters: Iterable[Filter]) -> Chosen:
 
 
 def _among(chosen: Chosen, column: str, values: tuple[Any, ...]) -> Chosen:
-    """Only rows with one of these values."""
+    """Choose only rows with one of these values."""
     if not values:
         return chosen
     if column in ("record_id", "event_time"):
@@ -60,7 +60,7 @@ def _among(chosen: Chosen, column: str, values: tuple[Any, ...]) -> Chosen:
 
 
 def _both(former: tuple[str, ...] | None, values: tuple[str, ...]) -> tuple[str, ...]:
-    """What two conditions let through."""
+    """Return the values allowed by both conditions."""
     if former is None:
         return values
     return tuple(value for value in former if value in values)
@@ -85,8 +85,8 @@ def _upto(chosen: Chosen, column: str, value: Any) -> Chosen:
 
 
 def _find_bound(value: Any, margin: dt.timedelta) -> str | None:
-    """Return a text with which times in the log are compared: of a time a date, because the log may say
-    the same one in a zone that is a day ahead, or with other signs between date and hour.
+    """Return the text to compare the log's times with: a date for a time, because the log may say the same one in a
+    zone a day ahead, or with other signs between date and hour.
     """
     if isinstance(value, str):
         return None if "\0" in value else value

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def names_of_tables(catalog: Catalog) -> dict[str, Name]:
-    """The tables and child tables by what they may be called: `table` or `schema.table`, as the
-    catalog folds names.
-    """
+    """Index tables and child tables by their possible names: `table` or `schema.table`, folded as the catalog does."""
     known: dict[str, Name] = {}
     for number, table in enumerate(catalog):
         names: list[tuple[str, int | None]] = [(table.name, None)]
@@ -35,9 +33,7 @@ def names_of_tables(catalog: Catalog) -> dict[str, Name]:
 
 
 def tables_of(frames: Mapping[str, DataFrame], catalog: Catalog) -> dict[Name, DataFrame]:
-    """The frames by the tables that they are rows of, with the columns that read-backs may ask
-    for.
-    """
+    """Index the frames by their tables, with only the columns for read-backs."""
     known = names_of_tables(catalog)
     unknown = [name for name in frames if catalog.fold(name) not in known]
     if unknown:

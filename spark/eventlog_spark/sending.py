@@ -53,7 +53,7 @@ they get through.
 
 
 def lanes_sent(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sends the lanes that come; every attempt of a lane is the same to the brokers."""
+    """Send these lanes; to the brokers every attempt of a lane is the same."""
     with travelling():
         for task in unpack_tasks(conversion, batches):
             yield write_answer(msgspec.json.encode(guard_task(send_lane, task)))
@@ -70,9 +70,7 @@ class Sending:
         self._collected = collected
 
     def planned(self, summary: Summary, tasks: PartTasks) -> LanePlan:
-        """Numbers all changes and takes the numbers; from then on the conversion can be gone on
-        with.
-        """
+        """Number all changes and reserve the numbers; from then on the conversion can only be continued."""
         tables = tasks.tables
         if tables is None:
             tables = self._conversion.output_tables
@@ -95,9 +93,7 @@ class Sending:
         return plan
 
     def take_up(self) -> LanePlan:
-        """The plan of a run that was interrupted while it sent; refused where others have written
-        since.
-        """
+        """Read the plan of a run interrupted while it sent; refuse it if others have written since."""
         plan = read_kept_plan(self._folder)
         with our_words(ONCE_MORE):
             # First: the last number cannot be read behind what a lane has left open.
@@ -108,7 +104,7 @@ class Sending:
         return plan
 
     def sent(self, plan: LanePlan) -> Sent:
-        """Sends what is not there yet, all lanes side by side."""
+        """Send the rest of all lanes, side by side."""
         tasks = lane_tasks(self._conversion, plan, self._folder)
         with our_words(ONCE_MORE):
             answers = self._collected("sending", tasks, partial(lanes_sent, self._conversion), plan.summary.changes)

@@ -45,12 +45,12 @@ class SnapshotOrder(Struct, frozen=True, kw_only=True):
 
 
 def reader_name(snapshot: str) -> str:
-    """What sessions that read a snapshot call themselves."""
+    """Return the session name for readers of a snapshot."""
     return f"eventlog {snapshot}"
 
 
 def hold(engine: Engine, patience: float) -> str:
-    """Starts a process that holds a snapshot of the database, and says the snapshot's name."""
+    """Start a process to hold a snapshot of the database, and return the snapshot's name."""
     _, arguments = engine.dialect.create_connect_args(engine.url)
     # The others are objects of this process, which no JSON can carry.
     plain = str | int | float
@@ -84,7 +84,7 @@ def hold(engine: Engine, patience: float) -> str:
 
 
 def watch(readers: Callable[[], int], patience: float, *, look: float = LOOK_SECONDS) -> None:
-    """Returns when nobody has read for as long as patience lasts."""
+    """Wait until nobody has read for as long as patience lasts."""
     last = time.monotonic()
     while time.monotonic() - last < patience:
         time.sleep(min(look, patience))
@@ -93,7 +93,7 @@ def watch(readers: Callable[[], int], patience: float, *, look: float = LOOK_SEC
 
 
 def main() -> None:
-    """Holds the snapshot that is asked for on standard input."""
+    """Hold the snapshot asked for on standard input."""
     import psycopg
 
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=SnapshotOrder)

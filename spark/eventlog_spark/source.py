@@ -100,7 +100,7 @@ def _refuse_writing(what: str) -> NoReturn:
 
 
 def allow_pushdown() -> None:
-    """Let Spark hand out filters, in the session that is active. Elsewhere, as in workers, do nothing."""
+    """Let Spark hand out filters, in the active session. Elsewhere, as in workers, do nothing."""
     from pyspark.sql import SparkSession
 
     # A platform may forbid it; then all rows are read, and the answers are the same.
@@ -111,7 +111,7 @@ def allow_pushdown() -> None:
 
 
 def _gets_filters() -> bool:
-    """Return True in the process to which Spark gives filters."""
+    """Return True in the process that gets Spark's filters."""
     main = getattr(sys.modules["__main__"], "__spec__", None)
     return PUSHING in sys.modules or getattr(main, "name", "") == PUSHING
 
@@ -142,9 +142,7 @@ class FilteredLogReader(LogReader):
 
 
 def plan_stretches(options: LogOptions) -> list[NumberRange]:
-    """The stretches to read; an empty log has one without rows, because Spark takes no empty
-    list.
-    """
+    """Plan the stretches to read; one without rows for an empty log, because Spark takes no empty list."""
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:

@@ -62,7 +62,7 @@ class DecidedBlobs(Struct, frozen=True, kw_only=True):
 
 
 def store_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
-    """Has Spark write the files of all parts."""
+    """Write the files of all parts with Spark."""
     tasks = PartTasks(conversion=conversion, changes=blobs.written, tables=None, folder="", staged="")
     if not tasks.counted():
         return []
@@ -80,7 +80,7 @@ def store_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFolde
 
 
 def part_count(moves: Sequence[Move]) -> int:
-    """How many parts the files are of: several tables or topics have files of one."""
+    """Count the parts of these files: several tables or topics have files of one part."""
     numbers = set[int]()
     for _, name in moves:
         match = _part(name)
@@ -93,7 +93,7 @@ def part_count(moves: Sequence[Move]) -> int:
 
 
 def store_outcomes(blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
-    """Has Spark write the outcomes of all rows, in their order."""
+    """Write the outcomes of all rows in order with Spark."""
     spans = list(part_spans(blobs.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
     by_span = _by_task(blobs.outcomes.where(f"kind = {ENDED}"), spans)
     rows = by_span.mapInArrow(name_function(outcomes_in_order, spans), ddl(OUTCOMES))
@@ -106,7 +106,7 @@ def store_outcomes(blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
 
 
 def _store_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
-    """Has Spark write the rows of tables: those with the same columns together."""
+    """Write the rows of tables with Spark: tables with the same columns together."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     # Asked for once for each layout; without this the parts would be written as often.
@@ -129,9 +129,7 @@ def _store_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
 
 
 def _unlike(name: str, columns: pa.Schema) -> str:
-    """The name, or a longer one where a table has a column of it; Spark does not tell letters apart
-    by their case.
-    """
+    """Return the name, longer if a table has such a column; Spark ignores case."""
     taken = {column.lower() for column in columns.names}
     while name in taken:
         name += "_"
@@ -139,13 +137,13 @@ def _unlike(name: str, columns: pa.Schema) -> str:
 
 
 def _part_changes(several: list[Write], blobs: DataFrame) -> DataFrame:
-    """The files of all parts in pieces (FILES), those of each task by one of Spark's."""
+    """Make the files of all parts in pieces (FILES), each task's by one task of Spark's."""
     write = name_function(part_files, [replace(task, rendered=()) for task in several])
     return _by_task(blobs.where(f"kind = {CHANGES}"), several).mapInArrow(write, ddl(FILES))
 
 
 def _by_task(blobs: DataFrame, several: Sequence[Write | PartSpan]) -> DataFrame:
-    """Blobs brought to each of these tasks that has their range, with its number."""
+    """Bring blobs to each of the tasks for their range, with the task's number."""
     wanted: list[list[int]] = [[] for _ in range(1 + max(task.until for task in several))]
     for number, task in enumerate(several):
         for label in range(task.range, task.until + 1):

@@ -66,7 +66,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # likewise
-        """Note where this run ends: at the last row that is there now."""
+        """Note the end of this run: the last row of the log by now."""
         with travelling():
             self._target = self._highest()
 
@@ -77,7 +77,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802  # likewise
         self, start: object = None, limit: ReadLimit | None = None
     ) -> dict[str, object]:
-        """Where the next batch ends. Spark before 4.2 says neither where it starts nor a limit."""
+        """Choose the end of the next batch. Spark before 4.2 passes neither its start nor a limit."""
         with travelling():
             # The first offset is an empty one.
             known = self._latest if start is None else start
@@ -114,8 +114,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return int(highest or 0)
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
-        """What is new in pieces of about equal size; what was late is many steps of few rows, some
-        for each partition.
+        """Cut new numbers into pieces of about equal size; spread late ones, many steps of few rows, over the
+        partitions.
         """
         partitions: list[InputPartition] = []
         small: list[Step] = []
@@ -137,7 +137,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield from _rows(log, step, self._options)
 
     def commit(self, end: dict[str, object]) -> None:
-        """Nothing is kept for batches that were handed out: the log has them."""
+        """Do nothing: no batch leaves anything here, the log has its rows."""
 
     def _pieces(self, step: Step) -> Iterator[Step]:
         worthwhile = -(-(step.last - step.first) // WORTHWHILE_NUMBERS) or 1
@@ -145,9 +145,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield Step(first=piece.first, last=piece.last, without=step.without.within(piece.first, piece.last))
 
     def _look(self, before: Offset, most: int) -> GapLook:
-        """Who writes is asked before and after the numbers, each time in a transaction of its
-        own.
-        """
+        """Read the numbers, and who writes before and after them, each in a transaction of its own."""
         log = self._log = self._log or BulkLog(self._options)
         writers = self._writers(log)
         arrived: list[int] = []
@@ -175,9 +173,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _writers(self, log: BulkLog) -> frozenset[str] | None:
-        """The transactions that may still commit a number that was drawn; an embedded database has
-        one writer at a time.
-        """
+        """Read the transactions that may still commit a drawn number; an embedded database has one writer at a time."""
         if log.dialect.embedded:
             return frozenset()
         if not offers(log.dialect, "writers"):
@@ -187,10 +183,10 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
-    """A log whose numbers begin again, as after TRUNCATE … RESTART IDENTITY or from a backup, has
-    rows that no look finds.
+    """Refuse a log with numbers begun anew, as after TRUNCATE … RESTART IDENTITY or from a backup: no look finds its
+    new rows.
 
-    That its last rows are gone may be a purge; that its sequence stands before them is none.
+    A purge may remove its last rows, but it moves no sequence back.
     """
     if not offers(log.dialect, "last_drawn"):
         return
@@ -209,7 +205,7 @@ def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
 
 
 def _rows(log: BulkLog, step: Step, options: LogOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a step; what came into a gap after the batch was made belongs to a later one."""
+    """Read the rows of a step; leave out rows that came into a gap later, for a later batch."""
     stretch = NumberRange(first=step.first, last=step.last)
     for batch in source_batches(log, stretch, options):
         if not step.without:
@@ -220,9 +216,7 @@ def _rows(log: BulkLog, step: Step, options: LogOptions) -> Iterator[pa.RecordBa
 
 
 def _list_held(log: Log, first: int, last: int) -> frozenset[int]:
-    """The rows that somebody holds, and the rows between two numbers that come behind those; none
-    without a journal.
-    """
+    """List held rows, and the rows behind them between two numbers; none without a journal."""
     if not has_journal(log):
         return frozenset()
     with log.transaction(lone=True) as connection:

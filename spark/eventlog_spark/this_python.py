@@ -23,7 +23,7 @@ TOO_NEW: Final = (5, 0)
 
 
 def refuse_other_spark() -> None:
-    """Refuse a PySpark that eventlog_spark was not made for; without any only what needs one fails."""
+    """Refuse an unsupported PySpark; without any only its users fail."""
     version = _spark_version()
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if version and not OLDEST <= numbers < TOO_NEW:
@@ -34,7 +34,7 @@ def refuse_other_spark() -> None:
 
 
 def _spark_version() -> str:
-    """Return the version of PySpark, which a platform may bring without saying so to pip; nothing without one."""
+    """Return PySpark's version, even if a platform hides it from pip; empty if there is none."""
     loaded = sys.modules.get("pyspark")
     if loaded is not None:
         return str(getattr(loaded, "__version__", ""))
@@ -54,7 +54,7 @@ def name_this_python() -> None:
 
 
 def is_named_by_somebody() -> bool:
-    """Return True if PYSPARK_PYTHON names another Python than the one that runs here."""
+    """Return True if PYSPARK_PYTHON names a Python other than this one."""
     return os.environ.get(VARIABLE) not in (None, sys.executable)
 
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 
 def ddl(schema: pa.Schema) -> Any:
-    """The schema as Spark takes it; a time without a zone stays one."""
+    """Convert a schema to Spark's; a time without a zone stays one."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def name_function(function: Callable[..., Any], *arguments: object) -> Callable[..., Any]:
-    """The function with these arguments; `explain()` shows it by its name."""
+    """Bind arguments to a function and keep its name, for `explain()` to show."""
     step = partial(function, *arguments)
     # Spark asks a function for its name, and a partial has none.
     step.__dict__["__name__"] = function.__name__.strip("_")
@@ -25,8 +25,6 @@ def name_function(function: Callable[..., Any], *arguments: object) -> Callable[
 
 
 def type_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of Spark's as ours: Spark may have larger types of text, and says that columns have
-    no NULLs.
-    """
+    """Cast one of Spark's batches to our types: Spark may have larger ones for text, and declares columns not nullable."""
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -11,10 +11,10 @@ from eventlog.convert.work import use_one_core
 
 
 def settle() -> None:
-    """Makes a worker cheap for the rest of its life; does nothing in other processes.
+    """Make a worker cheap for the rest of its life; in other processes do nothing.
 
-    Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow,
-    all of ours) is none, and to look through all of it took more time than a sixth of the work.
+    Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow, all of ours) is none,
+    and to look through all of it took more time than a sixth of the work.
     """
     # What is frozen says that a task was here before. Its heap is not trimmed: the pages come back
     # as page faults, which took a tenth of the work, and the most that is held stays the same.
@@ -24,7 +24,7 @@ def settle() -> None:
 
 
 def _is_worker() -> bool:
-    """Whether a task of Spark's runs in this process."""
+    """Return True if a task of Spark's runs in this process."""
     if "pyspark" not in sys.modules:
         return False
     from pyspark import TaskContext
