@@ -76,7 +76,7 @@ def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
 def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]:
     """Yield a session and stop it after the block; use a running one, of a notebook or spark-submit, and leave it.
 
-    With `hiding` Spark keeps values on its disks from everybody else.
+    With `hiding` Spark encrypts its shuffled and spilled files.
     """
     running = _running()
     if running is not None:

@@ -86,7 +86,7 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
         return frames
 
     def last(self) -> str:
-        """Find the change_seq of the last change, where the next conversion continues; empty if there are no changes."""
+        """Find the change_seq of the last change, to continue after; empty if there are no changes."""
         # The highest of no rows is NULL.
         return str(self.written.agg({SEQUENCE: "max"}).collect()[0][0] or "")
 
