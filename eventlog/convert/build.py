@@ -44,7 +44,7 @@ SPARK_ROWS = 5_000_000
 
 
 def conversion_of(order: Order) -> Conversion:
-    """Build the conversion; UsageError or ConfigError says what does not go together."""
+    """Build the conversion; UsageError or ConfigError names words or settings that cannot be combined."""
     refuse_order(order)
     refuse_unread_policies(order, DEFAULT_FILE)
     config = load(order.config)
@@ -92,7 +92,7 @@ def conversion_of(order: Order) -> Conversion:
 
 
 def seconds_between_looks(order: Order) -> int:
-    """Return how long a log that is followed is left alone: as long as the publisher leaves it."""
+    """Return the seconds between two batches of a followed log: the publisher's polling interval."""
     return load(order.config).publisher.polling_interval
 
 
@@ -117,7 +117,7 @@ def _goes_into_a_lake(order: Order) -> bool:
 
 
 def refuse_order(order: Order) -> None:
-    """UsageError says which words do not go together."""
+    """Refuse words of the command that cannot be combined."""
     if str(order.places.out) == "-":
         raise UsageError("--out - is no folder; name one for the output.")
     _refuse_addresses(order)
@@ -132,16 +132,16 @@ def refuse_order(order: Order) -> None:
 
 
 def _refuse_any(unfit: Mapping[str, object], why: str, hint: str | None = None) -> None:
-    """Refuses the first of these options that was given."""
+    """Refuse the first given of these options."""
     for word, given in unfit.items():
         if given:
             raise UsageError(f"{word} {why}", hint=hint)
 
 
 def _refuse_addresses(order: Order) -> None:
-    """Addresses are for Spark, but for those of object stores, which the local engine copies.
+    """Refuse an address where only a folder will do; an address taken for a path would make a folder of its name.
 
-    One in the place of a path would be taken for a folder of that name, here.
+    Spark takes addresses; the local engine only object stores' ones, by copies.
     """
     places, target = order.places, order.target
     unfit: dict[str, object] = {"--kafka": target.kafka, "--to-database": target.to_database}
@@ -172,9 +172,7 @@ def _refuse_addresses(order: Order) -> None:
 
 
 def _stream(asked: GBaseOrder | LinterOrder, config: Config) -> StreamInput:
-    """The files of a stream, and how they are read: as the configuration says, and the command line
-    over it.
-    """
+    """Make the settings of a stream's files: those of the configuration, with the command line's in their place."""
     places = tuple([path for pattern in asked.inputs for path in _files_at(pattern)])
     if isinstance(asked, LinterOrder):
         queue = config.source.table("linter")
@@ -212,7 +210,7 @@ def _files_at(pattern: str) -> list[str]:
 
 
 def _labels(text: str) -> list[str]:
-    """The parts of `111=shop.t1,112=shop.t2`; a comma in a table's name is none between labels."""
+    """Split `111=shop.t1,112=shop.t2`; a comma in a table's name separates nothing."""
     return re.split(r",(?=\s*\w+=)", text)
 
 
@@ -243,9 +241,7 @@ def _user_of(url: str) -> str | None:
 
 
 def _wherever_asked(url: str) -> str:
-    """The URL, with the whole path of a database's file, which is asked for by processes with other
-    folders too.
-    """
+    """Make the path of a database file in a URL absolute: processes with other folders connect too."""
     from eventlog.sql.connect import read_url
     from eventlog.sql.dialect import dialect_of
 
@@ -266,9 +262,7 @@ def _files(asked: FilesOrder, config: Config, clock: str) -> FilesInput:
 
 
 def _clock_of_files(asked: FilesOrder, config: Config) -> str:
-    """Whose time is in rows of files; the database that answers read-backs is asked where one is
-    named, for a file has none.
-    """
+    """Return the zone of the rows' times; for the database's own ask the database of the read-backs."""
     if config.source.clock != DATABASE:
         return config.source.clock
     if asked.database is None:
@@ -286,7 +280,7 @@ def _clock_of_files(asked: FilesOrder, config: Config) -> str:
 
 
 def choose_read_back(order: Order, config: Config) -> DatabaseRows | SnapshotRows | None:
-    """A database that is converted answers for itself, as it does for the publisher."""
+    """Choose what answers read-backs; a converted database answers itself, as for the publisher."""
     asked = order.source
     if isinstance(asked, LogOrder):
         return DatabaseRows(url=_wherever_asked(asked.url))
@@ -360,7 +354,7 @@ def _size(order: Order) -> int:
 
 
 def _count_rows(order: Order, asked: LogOrder) -> int:
-    """How many rows of a log are to be converted."""
+    """Count the rows of a log to convert."""
     # Before the database is asked anything.
     refuse_order(order)
     from sqlalchemy import text

@@ -58,7 +58,7 @@ class Collecting:
         self._size = 0
 
     def take(self, rows: pa.RecordBatch) -> None:
-        """Takes rows in no order."""
+        """Take rows in any order."""
         if len(rows):
             self._kept.append(rows)
             self._size += rows.nbytes
@@ -99,7 +99,7 @@ class ByRanges(Collecting):
 
 
 def label_unnumbered(boundaries: tuple[int, ...]) -> int:
-    """The label of rows without a position: after the last range."""
+    """Return the label of rows without a position: after the last range."""
     return len(boundaries) + 1
 
 
@@ -109,7 +109,7 @@ def latest(rows: pa.RecordBatch) -> str:
 
 @contextmanager
 def by_ranges(path: Path, schema: pa.Schema, boundaries: tuple[int, ...]) -> Iterator[ByRanges]:
-    """A file of such rows, which is complete when the block is left."""
+    """Open a new file for such rows; complete it when the block ends."""
     with partition_file(path, schema) as writer:
         collected = ByRanges(writer, schema, boundaries)
         yield collected
@@ -140,7 +140,7 @@ class ByTransactions(Collecting):
 
 @contextmanager
 def by_transactions(path: Path, schema: pa.Schema, labels: int) -> Iterator[ByTransactions]:
-    """A file of such rows, which is complete when the block is left."""
+    """Open a new file for such rows; complete it when the block ends."""
     with partition_file(path, schema) as writer:
         collected = ByTransactions(writer, schema, labels)
         yield collected
@@ -160,7 +160,7 @@ class Gather(Struct, frozen=True, kw_only=True):
 
 
 def gather(task: Gather) -> WrittenChanges:
-    """Gives each change the end of its transaction, and how many of it there are."""
+    """Give each change the end of its transaction and the number of changes in it."""
     endings = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
     # Each task has noted what it saw of a transaction: where it ended there, and how many
     # changes it had.

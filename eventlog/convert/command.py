@@ -53,7 +53,7 @@ class ConversionCommand(click.Command):
 
 
 def several(*decorators: Decorator) -> Decorator:
-    """Options that more than one command has, in their order."""
+    """Join the options of several commands into one decorator, in order."""
 
     def decorate(command: Any) -> Any:
         for decorator in reversed(decorators):

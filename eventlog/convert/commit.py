@@ -82,12 +82,12 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def bad(self) -> int:
-        """Rows that ended as errors."""
+        """Return the number of rows with the status E."""
         return self.statuses.get("E", 0)
 
     @property
     def line(self) -> str:
-        """What the conversion did, in a line."""
+        """Write the summary in a line."""
         rows = count_words(self.rows - self.duplicates, "row")
         changes, parts = count_words(self.changes, "change"), count_words(self.parts, "part")
         statuses = ", ".join(f"{status} {count}" for status, count in self.statuses.items())
@@ -103,9 +103,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 def folders_from(success: bytes) -> tuple[str, ...]:
-    """The folders that a conversion made, by its `_SUCCESS`; none, where another program wrote
-    one.
-    """
+    """Read the folders of a conversion from its `_SUCCESS`; none from another program's."""
     try:
         return msgspec.json.decode(success, type=Summary).folders
     except msgspec.DecodeError:
@@ -113,7 +111,7 @@ def folders_from(success: bytes) -> tuple[str, ...]:
 
 
 def success_of(summary: Summary, identity: str) -> bytes:
-    """What `_SUCCESS` holds."""
+    """Write the content of `_SUCCESS`."""
     facts = msgspec.to_builtins(summary)
     if identity:
         facts[IDENTITY] = identity
@@ -121,7 +119,7 @@ def success_of(summary: Summary, identity: str) -> bytes:
 
 
 def summary_from(success: bytes) -> Summary:
-    """What a complete conversion did, by its `_SUCCESS`."""
+    """Read the summary of a complete conversion from its `_SUCCESS`."""
     return msgspec.json.decode(success, type=Summary)
 
 
@@ -138,11 +136,10 @@ class Destination:
 
     @contextmanager
     def occupy(self, *, overwrite: bool, resume: bool = False) -> Iterator[None]:
-        """Makes the folder ready and keeps other conversions out of it until the end; what was made
-        then goes.
+        """Prepare the folder and lock it until the block ends.
 
-        Refuses a folder that holds anything else, unless told to overwrite; then former output
-        stays until the commit. An interrupted run leaves its work there only to a run that resumes.
+        Refuse a folder with anything else in it, unless told to overwrite; former output then stays until the commit.
+        Keep an interrupted run's work only to `resume` it.
         """
         try:
             self._refuse_occupied(overwrite=overwrite)
@@ -157,7 +154,7 @@ class Destination:
             raise cannot_write(self.folder, error) from error
 
     def begun(self, fingerprint: str) -> Path:
-        """The folder for the work of this order; what another order left is taken away."""
+        """Make the work folder of this order, and remove those of other orders."""
         kept = self.work / fingerprint
         for entry in self.work.iterdir():
             if entry.is_dir() and entry not in (kept, self.staged):
@@ -166,8 +163,7 @@ class Destination:
         return kept
 
     def commit(self, summary: Summary, order: str | None = None, identity: str = "") -> None:
-        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last, or
-        `_DAMAGED`.
+        """Move the staged files into place, `_SUCCESS` or `_DAMAGED` last; all is on the disk when this returns.
 
         The order of a conversion of a log stays there until the log's rows are marked.
         """
@@ -199,19 +195,17 @@ class Destination:
         self.discard()
 
     def is_new(self) -> bool:
-        """Return True if no run that was interrupted left its work here."""
+        """Return True if no interrupted run left its work here."""
         return all(entry.name == LOCK or entry == self.staged for entry in self.work.iterdir())
 
     def discard(self) -> None:
-        """Removes what is only needed meanwhile."""
+        """Remove the work folder; the output's folder too, if this conversion made it and it is empty."""
         shutil.rmtree(self.work, ignore_errors=True)
         if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
     def tidy(self) -> None:
-        """Removes what a complete conversion has left that was killed then; nothing while somebody
-        works there.
-        """
+        """Remove what a run killed after its commit has left; do nothing while another works there."""
         # Without a lock nothing was left, and who has it is still at work.
         with suppress(OSError, SinkError), (self.work / LOCK).open("rb") as lock:
             self._lock(lock.fileno())
@@ -233,9 +227,7 @@ class Destination:
             raise UsageError(message, hint="Choose another folder, or use --overwrite.")
 
     def _refuse_strangers(self) -> None:
-        """Refuses to put folders in the place of somebody else's: those hold what nobody has told
-        us to remove.
-        """
+        """Refuse to replace folders that no conversion made: nobody said they may be removed."""
         staged = {entry.name for entry in self.staged.iterdir() if entry.is_dir()}
         strange = [name for name in staged - self._folders() if (self.folder / name).exists()]
         if strange:
@@ -252,7 +244,7 @@ class Destination:
             raise SinkError(message, hint=hint, may_pass=True) from error
 
     def _clear(self, *, resume: bool) -> None:
-        """Takes away what a killed run left, down to parts that it had begun to move."""
+        """Remove what a killed run left, and parts it had begun to move."""
         if not (self.folder / SUCCESS).exists() and not (self.folder / DAMAGED).exists():
             self._remove_former()
         for entry in self.work.iterdir():
@@ -261,7 +253,7 @@ class Destination:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
     def _folders(self) -> set[str]:
-        """The folders that a former conversion made here, or an interrupted one."""
+        """List the folders made here by a former conversion, complete or interrupted."""
         folders = set[str]()
         for name in (SUCCESS, DAMAGED):
             if (self.folder / name).is_file():
@@ -272,9 +264,7 @@ class Destination:
         return folders
 
     def _remove_former(self) -> None:
-        """Removes the output of a former conversion, `_SUCCESS` first; other files are nobody's
-        business.
-        """
+        """Remove the output of a former conversion, `_SUCCESS` first; leave other files."""
         folders = self._folders()
         if folders:
             # Once `_SUCCESS` is gone nothing else says that these folders are ours.
@@ -290,13 +280,13 @@ class Destination:
 
 
 def is_reserved(note: bytes | None) -> bool:
-    """Return True if the journal keeps rows for the output beside this note; who wrote an empty one was killed then."""
+    """Return True if the journal keeps rows for the output beside this note; an empty note is that of a killed run."""
     return note is not None and (not note or b"reserved" in note.split())
 
 
 def being_marked(output: str) -> UsageError:
-    """Nothing may take the place of an output that has what a further conversion would not find any
-    more.
+    """Make the error for an output with reserved rows: nothing may replace it, for no other conversion finds these
+    rows.
     """
     message = f"{output} holds a conversion whose rows are reserved; they were being marked when it was interrupted."
     again = "Give its own command once more, with --mark, to mark the others"
@@ -304,9 +294,7 @@ def being_marked(output: str) -> UsageError:
 
 
 def _flush(entry: Path, folder: Path) -> None:
-    """Brings a file to the disk, or a folder with all that is in it, for nobody but those who may
-    read in the folder.
-    """
+    """Flush a file, or a folder and all in it, to the disk, readable for the readers of `folder` only."""
     protect(entry, folder)
     if entry.is_dir():
         for inner in sorted(entry.iterdir()):

@@ -33,9 +33,7 @@ class UniqueRows(Struct, frozen=True, kw_only=True):
 
 
 def deduplicate(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRows:
-    """Takes out of rows, in the order of object and record_id, what ends before the rules: doubled
-    or unreadable ones.
-    """
+    """Take repeated and unreadable rows out of rows in the order of object and record_id: they end before the rules."""
     invalid: list[tuple[int | None, str]] = []
     rows, unnumbered = _part_rows(rows, "record_id")
     keep, contradicted, duplicates = _find_doubled(rows, conflicts)
@@ -51,7 +49,7 @@ def deduplicate(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRo
 
 
 def _part_rows(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows that have a value in the column, and those that have none."""
+    """Part rows into those with a value in the column and those without."""
     if not rows.column(column).null_count:
         return rows, rows.slice(0, 0)
     return rows.filter(rows.column(column).is_valid()), rows.filter(rows.column(column).is_null())
@@ -61,9 +59,7 @@ def _find_doubled(
     rows: pa.RecordBatch,
     conflicts: Sequence[int],
 ) -> tuple[list[int] | None, list[int], list[int]]:
-    """The places to keep (None: all), the record_ids of rows that contradict another, and of those
-    that repeat another.
-    """
+    """Find the places to keep (None: all), the record_ids of contradictory rows, and those of repeated ones."""
     contested = _among(integers(rows.column("record_id")), conflicts)
     numbers = rows.column("record_id")
     # Rows are ordered by number: the same one twice stands side by side.
@@ -92,7 +88,7 @@ def _find_doubled(
 
 
 def _among(numbers: Iterable[int], conflicts: Sequence[int]) -> frozenset[int]:
-    """Which of the numbers stand among the conflicts."""
+    """Find the numbers among the conflicts."""
     among = set[int]()
     if len(conflicts):
         for number in numbers:

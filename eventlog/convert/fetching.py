@@ -19,7 +19,7 @@ from eventlog.sinks.store.objects import Bucket, objects_at
 
 @contextmanager
 def copies_removed(fetched: Mapping[str, str]) -> Iterator[None]:
-    """Removes the copies when the block ends."""
+    """Remove the copies after the block."""
     try:
         yield
     finally:
@@ -28,7 +28,7 @@ def copies_removed(fetched: Mapping[str, str]) -> Iterator[None]:
 
 
 def fetch(fetched: Mapping[str, str]) -> None:
-    """Brings what lies at each address into the folder that stands for it."""
+    """Copy the files at each address into its folder."""
     for folder, address in fetched.items():
         # A run that was killed may have left some, of a state that is gone.
         shutil.rmtree(folder, ignore_errors=True)
@@ -36,7 +36,7 @@ def fetch(fetched: Mapping[str, str]) -> None:
 
 
 def folder_of_copies(address: str) -> str:
-    """The folder that stands for an address; one that is read and written is two places."""
+    """Return the folder for the copies of an address; apart from its folder for output."""
     return str(folder_for(f"input {address}"))
 
 
@@ -58,7 +58,7 @@ def _fetch_one(address: str, folder: Path) -> None:
 
 
 def _objects_at(address: str) -> tuple[Bucket, dict[str, int]]:
-    """The objects below an address, or the one that it names, and when each was written."""
+    """Find the objects below an address, or the one at it, and the time of each."""
     objects = objects_at(address, what="An input")
     names = objects.times()
     bucket, _, name = address.rstrip("/").rpartition("/")
@@ -71,5 +71,5 @@ def _objects_at(address: str) -> tuple[Bucket, dict[str, int]]:
 
 
 def _is_hidden(name: str) -> bool:
-    """What other programs keep beside their files begins so, and is not read in a folder either."""
+    """Return True for names other programs give to files beside theirs; folders on a disk are read without them too."""
     return any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)

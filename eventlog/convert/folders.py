@@ -12,7 +12,7 @@ OUTCOMES_FILE: Final = "outcomes.parquet"
 
 
 def merge(source: Path, target: Path) -> None:
-    """Moves the files of a folder into another one, into folders of the same names."""
+    """Move the files of a folder into another one, into folders of the same names."""
     for entry in sorted(source.iterdir()):
         there = target / entry.name
         if entry.is_dir():
@@ -24,7 +24,7 @@ def merge(source: Path, target: Path) -> None:
 
 
 def cannot_write(folder: Path, error: OSError) -> SinkError:
-    """What to tell when the disk refuses."""
+    """Make the error for a disk that refuses."""
     message = f"{folder} cannot be written: {error.strerror or error}."
     if error.errno in PERMANENT:
         hint = "Choose another folder, or correct that."

@@ -75,7 +75,7 @@ class Parts(Struct, frozen=True, kw_only=True):
 
     @property
     def after(self) -> str:
-        """The change_seq of the change before the first one."""
+        """Return the change_seq of the change before the first one."""
         from eventlog.qlik.change_seq import ChangeSeq
 
         return ChangeSeq.parse(self.start).later(self.before, self.stamp).text
@@ -86,12 +86,10 @@ class Form(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of what was written; the first is `position`."""
+        """Return the columns of rendered rows; the first is `position`."""
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        """What writes changes one by one; `numbers` are those of the tables, which are numbered
-        from 0 without.
-        """
+        """Make the renderer of single changes; tables have these `numbers`, or are numbered from 0."""
 
 
 @runtime_checkable
@@ -99,7 +97,7 @@ class FileForm(Form, Protocol):
     """How changes are written to files."""
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
-        """Writes parts of changes that come in the order of their positions; returns how many."""
+        """Write parts of changes, given in the order of their positions; return how many."""
 
 
 @runtime_checkable
@@ -107,8 +105,8 @@ class SentForm(Form, Protocol):
     """How changes are sent to where something is already."""
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
-        """Documents of changes that come in the order of their positions; numbers go on from the
-        last one there.
+        """Make documents of changes, given in the order of their positions; numbers continue `after` the receiver's
+        last.
         """
 
 
@@ -144,25 +142,25 @@ class Rendering:
         self._rows: list[tuple[object, ...]] = []
 
     def behind(self, policy: Policy | None) -> Rendering:
-        """The same, of what the policy makes of changes."""
+        """Apply a policy to changes from now on; return this rendering."""
         self._tell = policy.tell if policy else None
         return self
 
     def of_then(self, span: DefinitionSpan, names: FormerNames) -> Rendering:
-        """The same, of changes whose tables were others then."""
+        """Render changes under the tables of a former span from now on; return this rendering."""
         self._then = (span, names) if span.former else None
         return self
 
     def in_transactions(self) -> Rendering:
-        """The same, with the transaction of each change behind its cells; `ended` says more."""
+        """Add the transaction of each change to its row from now on, and collect `ended`; return this rendering."""
         from eventlog.publisher.whole_transactions import note_end
 
         self._ends, self._note_end = {}, note_end
         return self
 
     def take(self, change: Change, image_number: int | None = None) -> Refusal | None:
-        """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at
-        `image_number`, else where its last event does.
+        """Render a change at `image_number`, else at its last event; return the refusal if it, or a value of it, is
+        refused.
         """
         if self._ends is not None:
             # What is refused counts too, as it does for a publisher.
@@ -196,7 +194,7 @@ class Rendering:
         return refusal
 
     def row(self, item: Any, image_number: int | None) -> tuple[object, ...]:
-        """What was written of a change, as a row."""
+        """Make the row of a change."""
         positions = item.positions
         if image_number is not None:
             row = (image_number, *self._cells(item))
@@ -207,12 +205,12 @@ class Rendering:
         return (*row, [position[0] for position in positions])
 
     def keep(self, change: Change, row: tuple[object, ...]) -> None:
-        """Gives out the row with those that `rendered` gives out next."""
+        """Add a row to those of the next `rendered`."""
         self._rows.append(row)
         self.changes.append(change)
 
     def rendered(self) -> pa.RecordBatch:
-        """What was written since this was last asked."""
+        """Return the rows rendered since the last call."""
         # Without a row `zip` says nothing of how many columns there are.
         nothing: list[Sequence[object]] = [()] * len(self._schema)
         columns: list[Sequence[object]] = list(zip(*self._rows, strict=True)) or nothing
@@ -235,7 +233,7 @@ class Rendering:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def ended(self) -> pa.RecordBatch:
-        """What is known of transactions since this was last asked (ENDS)."""
+        """Return the ends of transactions seen since the last call (ENDS)."""
         ends = self._ends or {}
         columns = [
             list(ends),
@@ -259,14 +257,12 @@ class InTurn:
         self._counted = 0
 
     def take(self, rendering: Rendering, change: Change, item: Any, image_number: int | None) -> None:
-        """Holds a change, and gives the one before it to this rendering, though another may have
-        written it.
-        """
+        """Hold a change, and keep the one held before in this rendering, even if another has rendered it."""
         self.end(rendering, item.transaction)
         self._held = (rendering, change, item, image_number)
 
     def end(self, rendering: Rendering, following: int | None = None) -> None:
-        """Gives the change that is held; one of the `following` transaction comes next."""
+        """Keep the held change in this rendering; the next one is of the `following` transaction, if there is one."""
         if self._held is None:
             return
         writer, change, item, image_number = self._held
@@ -279,31 +275,27 @@ class InTurn:
 
 
 def with_transaction(schema: pa.Schema) -> pa.Schema:
-    """The columns of what was written, and the transaction of each change."""
+    """Add the transaction of each change to the columns of rendered rows."""
     return schema.append(ENDS.field(TRANSACTION))
 
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
-    """The outcomes of the events whose changes cannot be written."""
+    """Make the outcomes of the events of refused changes."""
     return {position: end_event(position, refusal) for refusal in refused for position in refusal.positions}
 
 
 def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:
-    """The numbers by which what was written names its tables: schema and name, numbered from
-    `first`.
-    """
+    """Number the tables from `first`, by schema and name: rendered rows name tables so."""
     return {(table.schema, table.name): number for number, table in enumerate(catalog or (), first)}
 
 
 def list_covered(positions: Iterable[int]) -> tuple[Position, ...]:
-    """The positions that sinks answer by."""
+    """Make positions of numbers, as sinks answer by."""
     return tuple([(number,) for number in positions])
 
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
-    """What was written in runs that end where a part ends, or earlier; each with whether it begins
-    a part.
-    """
+    """Cut rendered rows into runs that end with a part, or earlier; each comes with True if it begins a part."""
     room, last = 0, -1
     for batch in rendered:
         # Where transactions are whole, each change has its part.
@@ -325,7 +317,7 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
 
 
 def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
-    """The form that was ordered. `tables` are by number, where a stream named them."""
+    """Make the form of the ordered target. `tables` are a stream's, by number."""
     target = conversion.format
     # A stream names tables as it goes; everybody else knows them before.
     streamed = tables is not None

@@ -25,11 +25,10 @@ from eventlog.core.secrets import is_secret, mask_secrets
 
 
 def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
-    """Return what is the same for orders that make the same of the same input; empty where the input is
-    gone.
+    """Hash an order and its input: equal for conversions with equal output; empty if the input is gone.
 
-    A conversion whose sending is gone on with needs its input no more. Marks are given without the
-    catalog: a table that was altered since makes no other order of rows that are converted.
+    A conversion resumed while it sent needs its input no more. Marks go without the catalog: a table altered since
+    makes no other order of converted rows.
     """
     asked: Any = conversion.input
     source: object
@@ -59,7 +58,7 @@ def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
 
 
 def order_of(conversion: Conversion) -> str | None:
-    """Return the identity of an order whose rows can be marked: only waiting rows of a log can."""
+    """Return the identity of an order with rows to mark: only waiting rows of a log can be marked."""
     source = conversion.input
     if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
         return None
@@ -67,7 +66,7 @@ def order_of(conversion: Conversion) -> str | None:
 
 
 def complete(conversion: Conversion) -> Summary | None:
-    """What this very conversion did that its folder holds already; None where it is to be done."""
+    """Return the summary of this very conversion if its folder holds it already; None if it is to be done."""
     ended = conversion.destination / SUCCESS
     if conversion.overwrite or not ended.is_file():
         return None
@@ -75,16 +74,14 @@ def complete(conversion: Conversion) -> Summary | None:
 
 
 def same(success: bytes, conversion: Conversion) -> Summary | None:
-    """What this very conversion did, by a `_SUCCESS`; None where another one did it, or where rows
-    wait.
-    """
+    """Return the summary in a `_SUCCESS` of this very conversion; None if another one wrote it, or rows wait."""
     if not is_its_end(success, conversion) or _rows_wait(conversion):
         return None
     return msgspec.json.decode(success, type=Summary)
 
 
 def is_its_end(success: bytes, conversion: Conversion) -> bool:
-    """Whether this very conversion wrote a `_SUCCESS`."""
+    """Return True if this very conversion wrote a `_SUCCESS`."""
     try:
         identity = msgspec.json.decode(success, type=dict[str, Any]).get(IDENTITY)
         msgspec.json.decode(success, type=Summary)
@@ -95,9 +92,7 @@ def is_its_end(success: bytes, conversion: Conversion) -> bool:
 
 
 def _rows_wait(conversion: Conversion) -> bool:
-    """Whether a log has rows for this order now: then it is another conversion than the one that is
-    complete.
-    """
+    """Return True if a log has new rows for this order: they are not in the complete output."""
     if not isinstance(conversion.input, LogInput):
         return False
     from eventlog.convert.reading import read_log
@@ -108,7 +103,7 @@ def _rows_wait(conversion: Conversion) -> bool:
 
 
 def _files(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
-    """The files that stand there, with their sizes and times."""
+    """Describe existing files by their sizes and times."""
     # Not their contents: to read a terabyte once more only to see that nothing changed takes hours.
     described = []
     for path in paths:
@@ -120,7 +115,7 @@ def _files(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
 
 
 def without_secrets(value: object) -> object:
-    """Settings without what is secret in them: a new password makes no other order."""
+    """Return settings without their secrets: a new password makes no other order."""
     return _without_secrets(msgspec.to_builtins(value, enc_hook=str))
 
 

@@ -40,12 +40,12 @@ Found = TypeVar("Found")
 
 
 def catalog_of_files(files: FilesInput) -> Catalog:
-    """The tables that the rows of files speak of."""
+    """Infer the tables from the rows of files."""
     return Catalog(tables_of(_read_elsewhere(find_seen, files)))
 
 
 def read_archived_catalog(files: FilesInput) -> Catalog | None:
-    """Read the tables by which the images of archives are written; None where they have none."""
+    """Read the tables of the archives' images; None if they have none."""
     if not any(kind_of_file(path) == "parquet" for path in input_files(files)):
         return None
     described = _read_elsewhere(read_description, files)
@@ -53,7 +53,7 @@ def read_archived_catalog(files: FilesInput) -> Catalog | None:
 
 
 def read_description(files: FilesInput) -> tuple[bytes, str] | None:
-    """Read the schema file that the newest archive carries: it has all definitions of former ones."""
+    """Read the schema file in the newest archive: it has all former definitions."""
     from pyarrow.parquet import read_schema
 
     for path in sorted(input_files(files), key=lambda path: path.name, reverse=True):
@@ -67,8 +67,7 @@ def read_description(files: FilesInput) -> tuple[bytes, str] | None:
 def _read_elsewhere(read: Callable[[FilesInput], Found], files: FilesInput) -> Found:
     """Read files in another process: this one may never load Arrow.
 
-    Where there can be no other one, nothing is forked from this one that Arrow's threads would
-    hurt.
+    Read them here if processes cannot share locks: then no worker is forked either, and Arrow's threads do no harm.
     """
     if not processes_share_locks():
         return read(files)
@@ -84,7 +83,7 @@ def _read_elsewhere(read: Callable[[FilesInput], Found], files: FilesInput) -> F
 
 
 def find_seen(files: FilesInput) -> list[SeenColumn]:
-    """What the rows name, a few words for each batch of them."""
+    """Find the tables, keys and columns named by the rows, a few words for each batch."""
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
 
@@ -93,9 +92,7 @@ def find_seen(files: FilesInput) -> list[SeenColumn]:
 
 
 def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
-    """The tables, each with the columns that rows name; the order of files and batches is of no
-    account.
-    """
+    """Make tables with the columns named by rows; the order of files and batches is of no account."""
     columns_of: dict[str, list[SeenColumn]] = {}
     for column in sorted(seen, key=lambda column: (column.since, column.table, column.column or "")):
         columns_of.setdefault(column.table.casefold(), []).append(column)

@@ -45,9 +45,7 @@ class Unit(Struct, frozen=True, kw_only=True):
 
 
 def units(files: FilesInput) -> list[Unit]:
-    """The units of all input files, in the order of their names; UsageError when a place holds no
-    such file.
-    """
+    """List the units of all input files, by the order of names; UsageError if a place holds no such file."""
     all_units: list[Unit] = []
     limit = files.line_limit
     for path in input_files(files):
@@ -75,7 +73,7 @@ def units(files: FilesInput) -> list[Unit]:
 
 
 def input_files(files: FilesInput) -> list[Path]:
-    """The input files, each once."""
+    """List the input files, each once."""
     # A set: patterns overlap, and a file that is read twice has each of its rows twice.
     return sorted({path for pattern in files.places for path in _files_at(pattern)})
 
@@ -101,7 +99,7 @@ def _files_at(pattern: str) -> list[Path]:
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:
-    """Files that are being written, and those that other programs keep beside theirs, begin so."""
+    """Return True for files being written, and for those other programs keep beside theirs."""
     # Only what is below the named folder: who names one in ~/.cache means it.
     below = Path(file.name)
     if folder.is_dir():
@@ -110,7 +108,7 @@ def _is_hidden(file: Path, folder: Path) -> bool:
 
 
 def kind_of_file(path: Path) -> str | None:
-    """What a file with rows of a log is by its name; None for all others."""
+    """Tell the kind of a file of rows from its name; None for other files."""
     is_packed = path.suffix == ".gz"
     kind = KINDS.get(path.with_suffix("").suffix.lower() if is_packed else path.suffix.lower())
     # Parquet is read from its end, which a packed file shows only when all of it is unpacked.
@@ -120,7 +118,7 @@ def kind_of_file(path: Path) -> str | None:
 
 
 def _refuse_form(path: Path) -> None:
-    """DataError for a file that is no text in UTF-8; who reads it says what else is wrong with it."""
+    """Refuse a file that is no UTF-8 text; its reader reports other faults."""
     try:
         with path.open("rb") as file:
             form = tell_form(file.read(LONGEST_HEADER_BYTES))
@@ -131,9 +129,7 @@ def _refuse_form(path: Path) -> None:
 
 
 def _refuse_header(path: Path, *, packed: bool) -> None:
-    """DataError where a column is missing, before any file is read; who reads the file says what
-    else is wrong with it.
-    """
+    """Refuse a CSV file without a column, before any file is read; its reader reports other faults."""
     try:
         with open_unit(Unit(path=str(path), kind="csv", packed=packed)) as file:
             begin = file.readline(LONGEST_HEADER_BYTES)
@@ -181,9 +177,7 @@ def _row_groups(path: Path) -> Iterator[Unit]:
 
 
 def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
-    """Where the ten columns stand among these names, and the transaction's and the context's if they are there;
-    DataError names those that are missing.
-    """
+    """Find the places of the ten columns, and of transaction and context if present; DataError names missing ones."""
     # Reversed, so that of two columns with one name the first counts.
     places = {name.strip().casefold(): at for at, name in reversed(list(enumerate(names)))}
     missing = [name for name in STANDARD if name not in places]
@@ -194,28 +188,28 @@ def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
 
 
 def open_unit(unit: Unit) -> IO[bytes]:
-    """The bytes of a unit's file, unpacked."""
+    """Open a unit's file, unpacked."""
     if unit.packed:
         return cast("IO[bytes]", gzip.GzipFile(unit.path, "rb"))
     return Path(unit.path).open("rb", buffering=BUFFER_BYTES)
 
 
 def rows_at_once(groups: Sequence[Any], most: int) -> int:
-    """How many rows of these groups of Parquet are read together: fewer where they are long."""
+    """Choose how many rows of these Parquet groups to read together: fewer if they are long."""
     rows = sum(group.num_rows for group in groups) or 1
     row_bytes = sum(group.total_byte_size for group in groups) / rows
     return max(1, min(most, int(BATCH_BYTES / max(row_bytes, 1))))
 
 
 def end_line(file: IO[bytes], begun: bytes, limit: int) -> bytes | None:
-    """Reads what was begun to the end of its last line; None where that line has more bytes than `limit`."""
+    """Read on to the end of a begun line; None if the line has more bytes than `limit`."""
     read = begun + file.readline(limit + 1)
     length = len(read) - read.rfind(b"\n", 0, len(begun)) - 1
     return None if length > limit + 1 else read
 
 
 def line_number(unit: Unit, place: int) -> int:
-    """Counts in which line, from 1, a byte of the unit's file stands: nobody does until one is wrong."""
+    """Count the lines up to a byte of the unit's file, from 1; called only for a wrong line."""
     number = 1
     with open_unit(unit) as file:
         while place > 0 and (read := file.read(min(place, BUFFER_BYTES))):
@@ -225,13 +219,13 @@ def line_number(unit: Unit, place: int) -> int:
 
 
 def too_long(origin: str, line: int, limit: int) -> DataError:
-    """What to tell of a line that would take all memory."""
+    """Make the error for a line too long for memory."""
     hint = "Correct it, or allow longer ones with publisher.value_limit, and begin again; nothing was published."
     return DataError(f"{origin}, line {line}: it has more than {limit:,} bytes.", hint=hint)
 
 
 def describe_damage(path: Path | str, error: Exception) -> DataError:
-    """What to tell of a file that cannot be read as what it is."""
+    """Make the error for a file that cannot be read as its kind."""
     # Messages of Arrow go over several lines.
     cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     hint = "Correct it and begin again; nothing was published."

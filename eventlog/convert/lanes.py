@@ -97,7 +97,7 @@ def lane_count(changes: int) -> int:
 
 
 def lay(task: Lay) -> LaidStretch:
-    """Numbers a stretch and lays it into lanes."""
+    """Number a stretch and distribute it over lanes."""
     tables = set[int]()
     with partition_file(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
         for rows in gather_batches(_number_changes(task), LAID):
@@ -114,9 +114,7 @@ def lay(task: Lay) -> LaidStretch:
 
 
 def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
-    """Has the target know the last number, whose former ones are ours then; sends metadata in the
-    same transaction.
-    """
+    """Commit the last number to the target, so all numbers up to it are ours; send metadata in the same transaction."""
     messages = []
     for table in tables:
         writer = writer_of(table, target.settings)
@@ -130,12 +128,12 @@ def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]
 
 
 def keep_plan(folder: Path, plan: LanePlan) -> None:
-    """Notes what is sent: from now on the conversion can only be gone on with."""
+    """Store the plan: from now on the conversion can only be continued."""
     write_file(folder / SENDING, msgspec.json.encode(plan))
 
 
 def read_kept_plan(folder: Path) -> LanePlan:
-    """The plan of a conversion that was interrupted while it was sent."""
+    """Read the plan of a conversion interrupted while it sent."""
     try:
         return msgspec.json.decode((folder / SENDING).read_bytes(), type=LanePlan)
     except msgspec.DecodeError as error:
@@ -146,7 +144,7 @@ def read_kept_plan(folder: Path) -> LanePlan:
 
 
 def lane_tasks(conversion: Conversion, plan: LanePlan, folder: Path) -> list[SendLane]:
-    """A task for each lane that holds anything."""
+    """Make a task for each lane with changes."""
     return [
         SendLane(
             name=f"lane-{lane:02d}",
@@ -160,7 +158,7 @@ def lane_tasks(conversion: Conversion, plan: LanePlan, folder: Path) -> list[Sen
 
 
 def send_lane(task: SendLane) -> Sent:
-    """Sends what is not there yet of a lane."""
+    """Send the rest of a lane."""
     from eventlog.sinks.kafka.sink import KafkaSink
 
     target, plan = task.conversion.format, task.plan
@@ -189,14 +187,12 @@ def send_lane(task: SendLane) -> Sent:
 
 
 def lane_settings(settings: KafkaSettings, lane: int) -> KafkaSettings:
-    """Who a lane is at the brokers."""
+    """Return the Kafka settings of a lane, with a transactional id of its own."""
     return replace(settings, transactional_id=f"{settings.transactional_id}.{lane + 1}")
 
 
 def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
-    """Ends what lanes left open that were killed: nobody can read marks that stand behind it, until
-    it times out.
-    """
+    """End the open transactions of killed lanes: until they time out, nobody can read marks behind them."""
     from confluent_kafka import KafkaException, Producer
 
     from eventlog.sinks.kafka.errors import error_of, in_words
@@ -218,7 +214,7 @@ def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
 
 
 def _number_changes(task: Lay) -> Iterator[pa.RecordBatch]:
-    """The changes of a stretch, each with its change_seq in place of its position and its time."""
+    """Yield the changes of a stretch with a change_seq in the place of position and time."""
     # Each attempt spills into a file of its own.
     stretch = InTheirOrder(replace(task.stretch, name=task.name))
     # As if all changes before had been numbered here: stretches are numbered side by side.

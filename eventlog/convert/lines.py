@@ -30,7 +30,7 @@ Record = Sequence[str | None]
 
 
 def csv_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
-    """The ten columns of the rows, block by block."""
+    """Yield the ten columns of a CSV file's rows, block by block."""
     records = Records(file, unit.path, unit.line_limit)
     header = records.header()
     places = places_of(header, unit.path)
@@ -41,7 +41,7 @@ def csv_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
 
 
 def no_header(origin: str) -> DataError:
-    """What to tell of a CSV file without a first line."""
+    """Make the error for a CSV file without a first line."""
     return DataError(f"{origin} has no header line.", hint="Its first line names the ten columns.")
 
 
@@ -68,7 +68,7 @@ class Records:
         return [name or "" for name in self._fields(line)]
 
     def blocks(self, width: int) -> Iterator[list[Record]]:
-        """The records after the header, all of them with so many fields."""
+        """Yield the records after the header, block by block; each must have this number of fields."""
         while read := self._file.read(BLOCK_BYTES):
             # A block ends with a line: no letter of several bytes is cut in two.
             if not read.endswith(b"\n"):
@@ -82,7 +82,7 @@ class Records:
             raise self._describe_damage("a quote that opens here is never closed", self._opened)
 
     def _plain(self, text: str, width: int) -> list[Record]:
-        """The records of a block without quotes: nearly all there are."""
+        """Split a block without quotes, as nearly all are, into records."""
         lines = text.replace("\r\n", "\n").split("\n")
         records: list[Record] = [line.split(",") for line in lines if line]
         if any(len(record) != width for record in records):
@@ -94,7 +94,7 @@ class Records:
         return records
 
     def _split(self, text: str, width: int) -> list[Record]:
-        """The records of a block, line by line."""
+        """Split a block into records, line by line."""
         records: list[Record] = []
         # Not `splitlines`, which also cuts at other characters than \n that a value may have.
         for line in text.removesuffix("\n").split("\n"):
@@ -117,7 +117,7 @@ class Records:
         return records
 
     def _hold(self, line: str) -> None:
-        """Keeps a line of a record that goes on: where a quote is never closed, that is the rest of the file."""
+        """Keep a line of an unfinished record: after a quote without its end these are the rest of the file."""
         self._open.append(line)
         self._held += len(line) + 1
         if self._held > self._limit:
@@ -219,7 +219,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
-    """The columns of the lines that begin in the unit, block by block."""
+    """Yield the columns of the JSON lines that begin in the unit, block by block."""
     for block, start in blocks_of_lines(file, unit):
         try:
             lines = [_read_line(block)] if is_long(block) else _decoder.decode_lines(block)
@@ -230,8 +230,9 @@ def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
 
 
 def blocks_of_lines(file: IO[bytes], unit: Unit) -> Iterator[tuple[bytes, int]]:
-    """Whole lines that begin in the unit, in blocks, each with its own place in the file. A long
-    line is a block by itself.
+    """Yield blocks of whole lines that begin in the unit, each with its place in the file.
+
+    A long line is a block by itself.
     """
     at = unit.start
     if at > 0:
@@ -258,12 +259,12 @@ def blocks_of_lines(file: IO[bytes], unit: Unit) -> Iterator[tuple[bytes, int]]:
 
 
 def _without_mark(block: bytes, at: int) -> bytes:
-    """The block without the byte order mark that programs on Windows begin a file with."""
+    """Remove the byte order mark programs on Windows begin a file with."""
     return block if at else block.removeprefix(b"\xef\xbb\xbf")
 
 
 def _pass_line(file: IO[bytes]) -> int:
-    """Passes over the rest of a line, which may be long; how many bytes that were."""
+    """Skip the rest of a line, which may be long, and return its bytes."""
     passed = 0
     while read := file.readline(BLOCK_BYTES):
         passed += len(read)
@@ -273,7 +274,7 @@ def _pass_line(file: IO[bytes]) -> int:
 
 
 def is_long(text: bytes) -> bool:
-    """Whether it is one long line, and no block of several."""
+    """Return True for a block of one long line."""
     return len(text) > 2 * BLOCK_BYTES
 
 
@@ -285,7 +286,7 @@ def _read_line(line: bytes) -> JsonLine:
 
 
 def read_value(raw: Raw) -> Any:
-    """Reads a value of a long line; lists and objects become texts at once."""
+    """Read a value of a long line; turn lists and objects into text at once."""
     text = bytes(raw)
     if not text:
         return None
@@ -295,7 +296,7 @@ def read_value(raw: Raw) -> Any:
 
 
 def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
-    """The lines again, to name the one that is damaged."""
+    """Read the lines again one by one, to name a damaged one."""
     for number, line in enumerate(block.splitlines()):
         try:
             if line.strip():
@@ -308,7 +309,7 @@ def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
 
 
 def column_of(values: list[Any], number: bool = False) -> pa.Array:
-    """The values as a column of integers, or of texts where they are not."""
+    """Make a column of integers, or of texts if a value does not fit."""
     try:
         return pa.array(values, pa.int64() if number else pa.string())
     except (pa.ArrowException, OverflowError):

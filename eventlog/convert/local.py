@@ -60,10 +60,10 @@ def convert(
     watch: ConversionWatch | None = None,
     marking: Marking | None = None,
 ) -> Summary:
-    """Converts, with `jobs` processes (default: as many as this process may use cores).
+    """Convert with `jobs` processes; by default as many as this process has cores.
 
-    What a run that was interrupted had done of files is used again, if the order and the input are the
-    same. Of a log it is used if it was sending: what else was read before may be published by now.
+    Resume an interrupted run of files if order and input are the same. Resume one of a log only if it was sending:
+    other rows it has read may be published by now.
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     refuse_unknown_transactions(conversion)
@@ -94,7 +94,7 @@ def convert(
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores this process may use."""
     # Not `cpu_count`: a container or `taskset` may leave this process fewer than there are.
     return len(os.sched_getaffinity(0))
 
@@ -108,7 +108,7 @@ def _stage_output(
     marking: Marking | None,
     taken: ConvertedRows | None,
 ) -> Summary:
-    """Makes the output, staged for its commit."""
+    """Make the output, staged for its commit."""
     cut: list[Unit] = []
     if isinstance(conversion.input, FilesInput):
         cut = units(conversion.input)
@@ -158,9 +158,7 @@ class LocalEngine:
         return self._crew.run(function, tasks, kind, keep=keep)
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Scatters rows over partitions of whole objects, and a snapshot's tables likewise; decides
-        each partition.
-        """
+        """Scatter rows and a snapshot's tables over partitions of whole objects, and decide each partition."""
         rows = tuple(unit.file for unit in self._scattered)
         numbers = [unit.numbers for unit in self._scattered]
         count, size = sum(unit.rows for unit in numbers), sum(unit.size for unit in numbers)
@@ -195,7 +193,7 @@ class LocalEngine:
             Path(file.path).unlink(missing_ok=True)
 
     def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
-        """Sends all changes, from this process."""
+        """Send all changes from this process."""
         target = self._conversion.format
         assert isinstance(target, SentTables | SentMessages)
         whole = tasks.whole()
@@ -234,7 +232,7 @@ class LocalEngine:
 
     @cached_property
     def _placed(self) -> list[PlacedTable]:
-        """A snapshot in the partitions, if read-backs are answered by one."""
+        """Place the snapshot in the partitions, if one answers read-backs."""
         source, catalog = self._conversion.read_back, self._conversion.catalog
         if not isinstance(source, SnapshotRows) or catalog is None:
             return []
@@ -251,7 +249,7 @@ class LocalEngine:
         return self.run("placing the snapshot", place, tasks, PlacedTable)
 
     def _count_passing(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same, counted as it passes."""
+        """Count rows as they pass."""
         for batch in rendered:
             self._tally.add(len(batch))
             yield batch

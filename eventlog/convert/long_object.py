@@ -92,7 +92,7 @@ class LongObject:
         self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions)
 
     def look_ahead(self, screened: Screened, met: Subject) -> None:
-        """Takes in how lifetimes end."""
+        """Note where lifetimes end."""
         # A row without a key is written by itself, so nothing of what follows matters to it.
         if self.subject.table is not None and self.subject.table.whole_row:
             return
@@ -111,7 +111,7 @@ class LongObject:
                 self._winners[column] = event
 
     def _call(self, called: RowId, event: Event) -> None:
-        """Notes what the object is called: by the delete that ends a lifetime, else by its first row."""
+        """Note the object's name: by the delete at a lifetime's end, else by its first row."""
         if event.kind != DELETE_ROW:
             self._open = self._open or called
             return
@@ -120,7 +120,7 @@ class LongObject:
             self._names[len(self._closings)] = called
 
     def _named(self, row: Row | None) -> Subject:
-        """The object as it is called in its present lifetime."""
+        """Return the object under the name of its present lifetime."""
         if not self.subject.loose:
             return self.subject
         if self._over < len(self._closings):
@@ -131,14 +131,14 @@ class LongObject:
 
     @property
     def asked(self) -> frozenset[str] | None:
-        """The attributes that must be read back; None where there are none."""
+        """Return the attributes to read back; None if there are none."""
         asked = find_read_back(self.subject, Lifetime([*self._winners.values()]))
         if self._open is not None:
             return (asked or frozenset()) | self.subject.loose
         return asked
 
     def take(self, screened: Screened, events: list[Event], read_back: ReadBack | None) -> Iterator[Outcome]:
-        """Writes the changes that are certain after a piece, with the outcomes of their events."""
+        """Write the changes certain after a piece, and yield the outcomes of their events."""
         if self.subject.table is not None and self.subject.table.whole_row:
             yield from self._write(whole_row_changes(screened, self.subject, events))
             return
@@ -150,12 +150,12 @@ class LongObject:
             self._over += over
 
     def end(self, read_back: ReadBack | None) -> Iterator[Outcome]:
-        """The same of what was still open."""
+        """Write the changes still open, and yield the outcomes of their events."""
         row = read_back.row if isinstance(read_back, Unreadable) else read_back
         yield from self._merge(Screened(()), [], row, over=True)
 
     def _prefer(self, screened: Screened, lifetime: Lifetime, read_back: ReadBack | None) -> list[Event]:
-        """What remains of a lifetime's piece, judged with what is known of the rest."""
+        """Choose the remaining events of a lifetime's piece, judged with the events known from other pieces."""
         if lifetime.closing is not None:
             return prefer(screened, lifetime, read_back)
         # This lifetime's delete stands in a later piece; that it comes is all that matters here.
@@ -172,7 +172,7 @@ class LongObject:
         return [event for event in remaining if event.position not in elsewhere]
 
     def _merge(self, screened: Screened, events: list[Event], row: Row | None, *, over: bool) -> Iterator[Outcome]:
-        """Writes the changes that no event can join any more."""
+        """Write the changes no event can join any more."""
         if not self._coalescing:
             changes = join(screened, self._named(row), events, row, self._unfinished, over=over)
             yield from self._write(self._begin(changes, row))
@@ -185,7 +185,7 @@ class LongObject:
             self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions)
 
     def _begin(self, changes: list[Change], row: Row | None) -> list[Change]:
-        """The changes, where they are the first of a new object as such."""
+        """Turn the first changes of a new object into those of a creation."""
         if not changes or self._over < len(self._closings):
             return changes
         begun = self._begun and row is not None and bool(self._winners)
@@ -202,10 +202,10 @@ class LongObject:
 
 
 def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
-    """Writes changes of very long objects as they become certain; the outcomes of all events.
+    """Write changes of very long objects as they become certain; yield the outcomes of all events.
 
-    The outcomes of a change's events come after it was written. The pieces are gone through twice:
-    an object's end shows what must be read back for its beginning.
+    The outcomes of a change's events come after it was written. The pieces are read twice: an object's end shows what
+    to read back for its beginning.
     """
     objects: dict[SubjectId, LongObject] = {}
     if round_.needs is not None or round_.looks is not None:
@@ -240,7 +240,7 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
 
 
 def _completing(round_: Round, tell: Tell) -> Tell:
-    """Writes changes with what policies need beside them, where they come one by one."""
+    """Write changes one by one, each with the values its policies need."""
     # Of the few objects that are so long their rows are read one by one, and kept.
     known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
 
@@ -264,6 +264,6 @@ def _completing(round_: Round, tell: Tell) -> Tell:
 
 
 def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
-    """The outcomes in pieces: a change may be made of millions of events."""
+    """Yield the outcomes in pieces: a change may be made of millions of events."""
     while some := list(islice(outcomes, HANDED_EVENTS)):
         yield some

@@ -47,13 +47,13 @@ class MarkedOutput(Protocol):
         """Read a small file; None where there is none."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a small file, in the place of one that is there."""
+        """Write a small file, or overwrite it."""
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is gone is no trouble."""
+        """Remove a file, if it exists."""
 
     def tidy(self) -> None:
-        """Remove what a conversion has left that was killed when its output was complete."""
+        """Remove what a run killed after its commit has left."""
 
     def outcomes(self) -> AbstractContextManager[Sequence[Path]]:
         """Open the files of the outcomes in their order, on this machine until the block is left."""
@@ -100,7 +100,7 @@ def list_outcome_files(path: Path) -> list[Path]:
 
 @contextmanager
 def fetch_outcomes(fetch: Callable[[Path], None]) -> Iterator[list[Path]]:
-    """Have `fetch` bring the outcomes of an output that is elsewhere, a file or a folder, to this machine."""
+    """Have `fetch` bring the outcomes of a distant output, a file or a folder, to this machine."""
     with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
         path = Path(folder) / OUTCOMES_FILE
         fetch(path)
@@ -119,7 +119,7 @@ class Marked(Struct, frozen=True, kw_only=True):
     passed: tuple[str, ...] = ()
 
     def sentences(self) -> Iterator[str]:
-        """Say what is not as one expects of rows that were marked."""
+        """Yield sentences on rows not marked, outputs still waiting for them, and outputs passed over."""
         if self.left:
             why = "somebody holds them, or an output waits for them"
             yield f"{count_words(self.left, 'row')} of DEST stay N: {why}."
@@ -141,7 +141,9 @@ class Marking:
         self._place = place
 
     def begin(self, *, sending: bool) -> None:
-        """Seals its rows. What a former try has sealed is given back, unless it was interrupted while it sent."""
+        """Seal the rows. Give back those of a former try first, unless it was interrupted while it sent: those are
+        taken again.
+        """
         with _say_who_has_the_lock():
             self._place.refuse_other()
             if sending:
@@ -151,7 +153,7 @@ class Marking:
                 self.taken = self._place.seal()
 
     def plan(self) -> None:
-        """Makes durable that the output may appear now; UsageError where somebody has given its rows back."""
+        """Note durably: the output may appear now; UsageError if somebody has given its rows back."""
         with _say_who_has_the_lock():
             self._place.let_appear()
 
@@ -166,7 +168,7 @@ class Marking:
             raise
 
     def give_back(self) -> None:
-        """Gives its rows back, unless the output is there, after an error."""
+        """Give the rows back after an error, unless the output is there."""
         # Where nobody can see whether it is there, nothing is given back: rows that were converted
         # and are free again would be published twice.
         is_there = True
@@ -178,7 +180,7 @@ class Marking:
                 self._place.give_back()
 
     def finish(self) -> Marked:
-        """Marks the rows of the complete output that are still to be marked."""
+        """Mark the unmarked rows of the complete output."""
         with _say_who_has_the_lock():
             self._place.refuse_other()
             self._output.tidy()
@@ -208,7 +210,7 @@ class Marking:
         return marked
 
     def _seal_converted(self) -> int:
-        """Seals what can be marked of an output that was made without being told to; how many rows cannot be."""
+        """Seal the rows of an output made without --mark; return how many cannot be sealed."""
         from eventlog.convert.outcomes import OutcomesInOrder
 
         with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
@@ -251,8 +253,9 @@ def marking(conversion: Conversion, output: MarkedOutput | None = None) -> Itera
 def sealing(
     marking: Marking | None, work: Path | None = None, *, sending: bool = False
 ) -> Iterator[ConvertedRows | None]:
-    """Seal the rows of a conversion until the output is there, where it marks, and yield what it takes. After an
-    error they are given back, unless some of them may be with a receiver, as the folder of its work says.
+    """Seal the rows of a conversion with marks until its output is there, and yield those it takes.
+
+    After an error give them back, unless the work folder shows some may be with a receiver.
     """
     if marking is None:
         yield None
@@ -268,7 +271,7 @@ def sealing(
 
 @contextmanager
 def _say_who_has_the_lock() -> Iterator[None]:
-    """A publisher that has lost the lock stands by; a conversion ends."""
+    """Add a hint to OccupiedError: another has taken the lock, and a conversion, unlike a publisher, ends then."""
     try:
         yield
     except OccupiedError as error:
@@ -278,7 +281,7 @@ def _say_who_has_the_lock() -> Iterator[None]:
 
 
 def can_be_marked(source: object) -> None:
-    """Refuse, before anything is converted, what could not be marked afterwards."""
+    """Refuse, before anything is converted, an input without rows to mark or without a journal."""
     assert isinstance(source, LogInput)
     if set(source.statuses) != {Status.NEW.value}:
         raise UsageError("--mark marks rows that wait, so it takes no other --status than N.")
@@ -292,7 +295,7 @@ def can_be_marked(source: object) -> None:
 def waits_for_marks(conversion: Conversion, output: MarkedOutput | None = None) -> bool:
     """Return True if the complete output of this very order is there, and rows of it are not marked.
 
-    Who says to overwrite it gets it made anew as long as none is reserved for it.
+    With --overwrite it is made anew, unless rows are reserved for it.
     """
     output = output or MarkedFolder(conversion.destination)
     ended, note = output.read(SUCCESS), output.read(UNMARKED)

@@ -96,7 +96,7 @@ class EngineOrder(Struct, frozen=True, kw_only=True):
 
     @property
     def jobs(self) -> int | None:
-        """How many processes the local engine is to have, where that was said."""
+        """Return the number of processes of the local engine, if given."""
         match = _local(self.engine)
         return int(match[1]) if match is not None and match[1] else None
 
@@ -129,7 +129,7 @@ class Places(Struct, frozen=True, kw_only=True):
         return self.stored or self.addresses.get("--out") or str(self.out)
 
     def address(self, name: str, path: Path) -> str:
-        """What was written there as an address; a path is one too."""
+        """Return the address given for this option; a path becomes one."""
         return self.addresses.get(name) or f"file:{path.absolute()}"
 
 
@@ -150,7 +150,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What is read, as it was written or by the folders of copies; a database is none of it."""
+        """Return the inputs as given, or the folders of their copies; none for a database."""
         return () if isinstance(self.source, LogOrder) else self.source.inputs
 
     @property
@@ -199,14 +199,14 @@ def order_of(command: str, given: Mapping[str, Any]) -> Order:
 
 
 def _make_told(kind: type[Told], given: Mapping[str, Any]) -> Told:
-    """Make a value of those words that it has; None is left out, for it says nothing."""
+    """Make a value from the words of its own; leave None out, for it says nothing."""
     names: tuple[str, ...] = kind.__struct_fields__  # type: ignore[attr-defined]  # it is a Struct
     return kind(**{name: given[name] for name in names if given.get(name) is not None})
 
 
 def _is_stored(command: str, engine: EngineOrder, addresses: Mapping[str, str]) -> bool:
-    """Whether the local engine is to read and write object stores: where it was asked for, where
-    Spark cannot do it, or where there is none.
+    """Return True if the local engine reads and writes object stores: asked for, or because Spark cannot, or is
+    missing.
     """
     # Spark alone follows a log into an address.
     if not addresses or command == "follow":

@@ -18,7 +18,7 @@ BATCH_ROWS: Final = 10_000
 
 
 def find_numbers(arrays: Iterable[pa.Array]) -> Stretches:
-    """Find the numbers that stand in arrays, in whatever order and however often."""
+    """Join the numbers of arrays into stretches; they may be in any order and repeated."""
     numbers = pa.chunked_array(list(arrays), pa.int64()).drop_null().unique()
     if not len(numbers):
         return Stretches()
@@ -54,14 +54,12 @@ class OutcomesInOrder:
             file.close()
 
     def numbers(self) -> Stretches:
-        """Read all numbers; what was read before counts as well."""
+        """Read all numbers, also those already passed."""
         columns: list[Any] = [file.read(columns=["position"]).column(0) for file in self._files]
         return find_numbers(chunk for column in columns for chunk in column.chunks)
 
     def read_to(self, last: int) -> tuple[Stretches, dict[int, Outcome]]:
-        """Read the next numbers, up to this one, and the outcomes of those that did not simply end as
-        published.
-        """
+        """Read the next numbers, up to this one, and those of their outcomes other than published."""
         numbers: list[pa.Array] = []
         others: dict[int, Outcome] = {}
         while self._rows is not None:

@@ -38,7 +38,7 @@ class RowPacker:
         self._known: dict[tuple[tuple[type, ...], ...], str] = {}
 
     def pack(self, rows: Sequence[ChangeRow]) -> tuple[str, bytes]:
-        """Packs the rows of a change: the letters of their cells, and the cells."""
+        """Pack the rows of a change: the letters of their cells, and the cells."""
         types = tuple([tuple(map(type, row)) for row in rows])
         letters = self._known.get(types)
         if letters is None:
@@ -61,7 +61,7 @@ class RowPacker:
         return letters
 
     def _pack_long(self, rows: Sequence[ChangeRow], letters: str) -> tuple[str, bytes]:
-        """Packs rows with whole numbers that MessagePack does not have."""
+        """Pack rows with integers too large for MessagePack."""
         words, packed = [], []
         for row, word in zip(rows, letters.split(BETWEEN_ROWS), strict=True):
             is_long = [isinstance(cell, int) and cell.bit_length() > 63 for cell in row]
@@ -72,7 +72,7 @@ class RowPacker:
 
 
 def unpack_rows(letters: str | None, packed: bytes) -> Rows:
-    """Gives the rows as they were; MachineError where somebody changed them."""
+    """Unpack the rows; MachineError if they were changed on the disk."""
     try:
         return _unpacker(str(letters))(packed)
     except (msgspec.DecodeError, LookupError, ValueError) as error:

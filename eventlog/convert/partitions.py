@@ -117,14 +117,14 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
         return max(self.sizes, default=0)
 
     def counted(self) -> dict[int, int]:
-        """Rows by label."""
+        """Count the rows by label."""
         rows_by_label = Counter[int]()
         for label, rows in zip(self.labels, self.rows, strict=True):
             rows_by_label[label] += rows
         return rows_by_label
 
     def within(self, first: int, last: int) -> PartitionFile:
-        """The file, of which only the batches with these labels are known."""
+        """Return the file with only its batches of these labels."""
         labels = self.labels
         start, end = bisect_left(labels, first), bisect_right(labels, last)
         return PartitionFile(path=self.path, batches=self.batches[start * BATCH_BYTES : end * BATCH_BYTES])
@@ -134,7 +134,7 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
         label: int | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches with this label, or all of them in the order of their labels."""
+        """Read the batches with this label, or all in the order of their labels."""
         chosen = self
         if label is not None:
             chosen = self.within(label, label)
@@ -176,7 +176,7 @@ class PartitionWriter:
 
 @contextmanager
 def partition_file(path: Path, schema: pa.Schema) -> Iterator[PartitionWriter]:
-    """A new file, to be read when the block is left."""
+    """Open a new file for writing; it can be read after the block."""
     with (
         pa.OSFile(str(path), "wb") as file,
         pa.ipc.new_stream(file, schema, options=PLAIN) as writer,
@@ -191,13 +191,13 @@ def read_label(files: Sequence[PartitionFile], label: int) -> Iterator[pa.Record
 
 
 def within(files: Iterable[PartitionFile], first: int, last: int) -> tuple[PartitionFile, ...]:
-    """The files that have batches with these labels, and only these of them."""
+    """Return the files with batches of these labels, each with only these."""
     parts = [file.within(first, last) for file in files]
     return tuple(part for part in parts if part.labels)
 
 
 def labels_of(files: Iterable[PartitionFile]) -> list[int]:
-    """The labels that any of the files has, in their order."""
+    """List the labels of the files in order."""
     return sorted({label for file in files for label in file.labels})
 
 
@@ -209,9 +209,7 @@ def gather_batches(
     most_bytes: int | None = None,
     short: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in larger batches, each of so many rows or bytes or a few more; `short` bytes of
-    each row do not count.
-    """
+    """Gather rows into larger batches of about this number of rows or bytes; leave out `short` bytes of each row."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     most_rows, most_bytes = most_rows or GATHERED_ROWS, most_bytes or GATHERED_BYTES
@@ -228,14 +226,14 @@ def gather_batches(
 
 
 def _empty_into_batch(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of all batches; the list is emptied."""
+    """Join all batches of the list, and empty it."""
     whole = one_batch(held, schema)
     held.clear()
     return whole
 
 
 def write_by(writer: PartitionWriter, rows: pa.RecordBatch, labels: pa.Array) -> None:
-    """Writes the rows under their labels."""
+    """Write the rows under their labels."""
     # Sorted, the rows of a label are one slice; to filter for each label would read all again.
     order = pc.array_sort_indices(labels)
     ordered, labelled = rows.take(order), integers(labels.take(order))
@@ -247,7 +245,7 @@ def write_by(writer: PartitionWriter, rows: pa.RecordBatch, labels: pa.Array) ->
 
 
 def sample(positions: pa.Array) -> list[int]:
-    """A few of the positions of a batch, which stand for all of them."""
+    """Choose a few of a batch's positions to stand for all of them."""
     known = positions.drop_null()
     # Older pyarrow asks for NumPy where known[::n] stands.
     sampled = range(0, len(known), max(1, min(SAMPLED_CHANGES, len(known))))
@@ -255,11 +253,9 @@ def sample(positions: pa.Array) -> list[int]:
 
 
 def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:
-    """The boundaries of up to `count` ranges with about as many rows each: range k holds what is
-    below boundary k.
+    """Choose the boundaries of up to `count` ranges of about equally many rows: range k is below boundary k.
 
-    Positions at or above the last boundary are in the range after it. What is written does not
-    depend on boundaries.
+    Positions at or above the last boundary are in the range after it. The output does not depend on boundaries.
     """
     ordered = sorted(sampled)
     boundaries = set[int]()
@@ -270,9 +266,7 @@ def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:
 
 
 def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batch sorted by its first column, a position without NULLs, and cut into the ranges that
-    it has rows in.
-    """
+    """Sort the batch by its first column, a position without NULLs, and cut it into its ranges."""
     ordered = batch.take(pc.sort_indices(batch.column(0)))
     positions = integers(ordered.column(0))
     start = 0
@@ -286,9 +280,7 @@ def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple
 
 
 def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Iterator[pa.RecordBatch]:
-    """The rows in the order of the keys, NULLs last; `spill` is a file that is written when they do
-    not fit.
-    """
+    """Sort the rows by the keys, NULLs last; they go through a file, `spill`, if memory is too small."""
     source = iter(batches)
     held = _run(source, RUN_BYTES)
     if not held:
@@ -310,9 +302,7 @@ def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path
 
 
 def sort_batches(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
-    """The rows of a few batches as one, in the order of the keys, NULLs last; the list is emptied,
-    to save their memory.
-    """
+    """Sort the rows of a few batches into one by the keys, NULLs last; empty the list, to save memory."""
     rows = one_batch(batches, batches[0].schema)
     batches.clear()
     if keys[0] == BY_POSITION[0]:
@@ -327,7 +317,7 @@ def sort_batches(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.Recor
 
 
 def _run(source: Iterator[pa.RecordBatch], most_bytes: int) -> list[pa.RecordBatch]:
-    """As many of the next batches as are sorted at once."""
+    """Take as many of the next batches as are sorted at once."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in source:
@@ -339,14 +329,14 @@ def _run(source: Iterator[pa.RecordBatch], most_bytes: int) -> list[pa.RecordBat
 
 
 def _give_up(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches of the list, which is emptied, so that each is free when it is done with."""
+    """Yield the batches and empty the list, so each is freed after its use."""
     held.reverse()
     while held:
         yield held.pop()
 
 
 def _write_runs(source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Path) -> PartitionFile:
-    """Writes sorted runs, each under its number."""
+    """Write sorted runs, each under its number."""
     run = _run(source, SPILLED_BYTES)
     with partition_file(spill, run[0].schema) as writer:
         for number in count():
@@ -361,7 +351,7 @@ def _write_runs(source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Pa
 
 
 def _write_run(writer: PartitionWriter, number: int, ordered: Iterable[pa.RecordBatch]) -> None:
-    """Writes rows that are in order, fewer at once where they are long."""
+    """Write sorted rows, fewer at once if they are long."""
     for batch in ordered:
         # What is written together is one head when runs are merged.
         rows = max(1, min(HEAD_ROWS, len(batch) * HEAD_BYTES // max(1, batch.nbytes)))
@@ -370,7 +360,7 @@ def _write_run(writer: PartitionWriter, number: int, ordered: Iterable[pa.Record
 
 
 def _fewer_runs(runs: PartitionFile, keys: Sequence[str], spill: Path) -> PartitionFile:
-    """As many runs as may have their heads in memory together."""
+    """Merge runs until the heads of all fit into memory."""
     turn = 0
     while True:
         labels = labels_of([runs])
@@ -389,9 +379,7 @@ def _fewer_runs(runs: PartitionFile, keys: Sequence[str], spill: Path) -> Partit
 
 
 def _merge_runs(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Merges sorted runs: whatever is not above the lowest last row of all heads can be given
-    out.
-    """
+    """Merge sorted runs: all rows up to the lowest last row of all heads can be given out."""
     heads = {}
     for number, run in enumerate(runs):
         first = next(run, None)
@@ -415,12 +403,12 @@ def _merge_runs(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -
 
 
 def _end(head: pa.RecordBatch, least: tuple[Any, ...], keys: Sequence[str]) -> int:
-    """Where the rows end that are not above the key."""
+    """Find the end of the rows not above the key."""
     return bisect_right(range(len(head)), least, key=lambda index: _key(head, index, keys))
 
 
 def _key(batch: pa.RecordBatch, index: int, keys: Sequence[str]) -> tuple[tuple[bool, Any], ...]:
-    """A row's place in the order, for comparing; NULLs are last."""
+    """Return a row's key for comparing; NULLs are last."""
     values = [batch.column(key)[index].as_py() for key in keys]
     # Python cannot compare None with a number; behind True it is compared only with its like.
     return tuple((value is None, "" if value is None else value) for value in values)

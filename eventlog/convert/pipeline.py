@@ -43,7 +43,7 @@ class ConversionWatch(Protocol):
     """Shows how far a conversion is."""
 
     def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None:
-        """A stage begins that gets through so many rows, if that is known; the tally counts on."""
+        """Begin a stage of so many rows, if known; the tally counts on."""
 
 
 class Unwatched:
@@ -65,20 +65,16 @@ class Engine(Protocol):
         rows: int | None = None,
         keep: bool = True,
     ) -> list[Result]:
-        """The results of tasks, in their order. Without `keep`, they are done anew by a run that
-        resumes.
-        """
+        """Run tasks and return their results in order. Without `keep`, a resumed run does them anew."""
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Brings rows together by their objects and runs the step; `conflicts` are files of
-        record_ids.
-        """
+        """Bring rows together by their objects and run the step; `conflicts` are files of record_ids."""
 
     def release(self) -> None:
-        """Gives back the disk that rows took on their way; they are decided."""
+        """Free the disk of rows already decided."""
 
     def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
-        """Sends all changes to where the conversion says."""
+        """Send all changes to the conversion's receiver."""
 
 
 class ConversionRun:
@@ -103,7 +99,7 @@ class ConversionRun:
         self._plan = plan
 
     def converted(self) -> Summary:
-        """Goes all the way; the summary counts what was done."""
+        """Convert everything and return the summary."""
         if not isinstance(self._conversion.input, StreamInput):
             return self._decide()
         from eventlog.convert.streams import StreamResult, pieces_of, read_piece
@@ -115,7 +111,7 @@ class ConversionRun:
         return self._write(stream_summary(pieces), ended, pieces, tables_of(pieces))
 
     def finished(self, summary: Summary, ended: Sequence[PartitionFile], sent: Sent) -> Summary:
-        """Writes the outcomes of changes that were sent."""
+        """Write the outcomes of sent changes, and return the summary with those refused."""
         self._produce(ended, [], summary.rows, sent.refused)
         return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
 
@@ -137,7 +133,7 @@ class ConversionRun:
         return self._write(summary, ended, self._gather(decided, summary.changes))
 
     def _gather(self, decided: DecidedRows, changes: int) -> list[WrittenChanges]:
-        """The changes by where their transactions end."""
+        """Bring changes to the ranges in which their transactions end."""
         rendered = tuple(bucket.rendered for bucket in decided.buckets)
         ends = [bucket.ends for bucket in decided.buckets if bucket.ends is not None]
         tasks = [
@@ -160,7 +156,7 @@ class ConversionRun:
         return gathered
 
     def _find_contested(self, buckets: Sequence[DecidedBucket]) -> list[PartitionFile]:
-        """The record_ids that have several outcomes, in their order."""
+        """Find the record_ids with several outcomes, in order."""
         ended = tuple(bucket.ended for bucket in buckets)
         tasks = [
             Compare(
@@ -181,9 +177,7 @@ class ConversionRun:
         changes: Sequence[WrittenChanges],
         tables: dict[int, Table] | None = None,
     ) -> Summary:
-        """Writes everything, or sends it; the summary knows then how many parts there are, or
-        documents.
-        """
+        """Write or send everything; return the summary with the number of parts or documents."""
         tasks = PartTasks(
             conversion=self._conversion,
             changes=tuple(changes),
@@ -207,7 +201,7 @@ class ConversionRun:
         rows: int,
         refused: Mapping[int, str] | None = None,
     ) -> int:
-        """Writes the outcomes, and parts; returns how many parts."""
+        """Write the outcomes and the parts; return how many parts."""
         outcomes = WriteOutcomes(
             name="outcomes",
             ended=tuple(ended),
@@ -225,7 +219,7 @@ class ConversionRun:
 
 
 def summary_of(rows: int, decided: Sequence[DecidedBucket]) -> Summary:
-    """What the steps of a conversion amount to."""
+    """Sum up the steps of a conversion."""
     outcomes = Counter[str]()
     for bucket in decided:
         outcomes.update(bucket.outcomes)
@@ -238,7 +232,7 @@ def summary_of(rows: int, decided: Sequence[DecidedBucket]) -> Summary:
 
 
 def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
-    """What the pieces of a stream amount to."""
+    """Sum up the pieces of a stream."""
     rows = sum(sum(piece.ended.rows) for piece in pieces)
     notes = tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))
     damage = next((piece.damage for piece in pieces if piece.damage is not None), None)
@@ -254,7 +248,7 @@ def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
 
 
 def with_refused(summary: Summary, refused: int) -> Summary:
-    """The same, but so many rows were sent and not taken."""
+    """Count so many published rows as refused."""
     moved = Counter(summary.outcomes)
     moved[PUBLISHED] -= refused
     moved[REFUSED] += refused
@@ -262,9 +256,7 @@ def with_refused(summary: Summary, refused: int) -> Summary:
 
 
 def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
-    """The pieces to the first that is damaged: what lies behind it is not converted, however a
-    stream was cut.
-    """
+    """Return the pieces up to the first damaged one: nothing behind it is converted, however a stream was cut."""
     damaged = [number for number, piece in enumerate(pieces, 1) if piece.damage is not None]
     if not damaged:
         return list(pieces)
@@ -273,12 +265,12 @@ def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
 
 
 def tables_of(pieces: Sequence[StreamResult]) -> dict[int, Table]:
-    """What the tables of all pieces look like, by their numbers."""
+    """Join the tables of all pieces, by number."""
     return {number: table for piece in pieces for number, table in piece.tables.items()}
 
 
 def with_outcomes(summary: Summary, outcomes: Mapping[str, int]) -> Summary:
-    """The same, with rows counted by status and reason."""
+    """Return the summary with rows counted by status and reason."""
     statuses = Counter[str]()
     for ended, count in outcomes.items():
         statuses[ended.partition(" ")[0]] += count

@@ -74,7 +74,7 @@ class ConversionPlace(Journal):
     # --- before anything goes out -----------------------------------------------------------------
 
     def refuse_other(self) -> None:
-        """Refuses to begin while another conversion is not over, of which something may have appeared."""
+        """Refuse to begin while another conversion is unfinished and some of its output may have appeared."""
         with self.reading() as view:
             others = [row.name for row in view.memory.outputs.values() if row.is_planned and row.name != self.name]
         # Nobody knows what would overtake its rows.
@@ -87,14 +87,14 @@ class ConversionPlace(Journal):
             )
 
     def give_back(self) -> None:
-        """Gives back what a conversion into this folder has sealed: nothing of it has appeared."""
+        """Give back the rows sealed by a conversion into this folder: no output of it has appeared."""
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None and row.is_conversion:
                 self.free(connection, memory, row)
 
     def seal(self, within: Stretches | None = None) -> ConvertedRows:
-        """Seals the rows that are free, or those of them that are `within`; the caller converts no others."""
+        """Seal the free rows, or those of them `within`; the caller converts no others."""
         self.give_back()
         # Batch by batch: a transaction that parked a million rows would outlast the lock.
         moved = True
@@ -114,7 +114,7 @@ class ConversionPlace(Journal):
         return ConvertedRows(numbers, dict(sorted(walk.left.items())))
 
     def _park_some(self, connection: Connection, memory: Memory) -> bool:
-        """Parks a batch that an output lacks which is not paused. It can be passed then."""
+        """Park the next batch an output lacks, unless it is paused, so the batch can be passed; return True if so."""
         for row in list(memory.outputs.values()):
             ahead = [number for number in sorted(memory.batches) if number > row.position]
             if ahead and not row.is_conversion and not gets_all(memory, row):
@@ -150,7 +150,7 @@ class ConversionPlace(Journal):
         return numbers
 
     def let_appear(self) -> None:
-        """Makes durable that the output may appear now; UsageError where somebody has given its rows back."""
+        """Note durably: the output may appear now; UsageError if somebody has given its rows back."""
         # Without rows nothing is sealed, and nothing can have been given back.
         if self._is_empty:
             return
@@ -168,7 +168,7 @@ class ConversionPlace(Journal):
     # --- when everything is there -----------------------------------------------------------------
 
     def list_sealed(self) -> Mapping[int, Stretches]:
-        """Return the batches that are still to be marked, in their order."""
+        """Return the batches still to be marked, in order."""
         with self.reading() as view:
             memory, row = view.memory, view.memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
@@ -177,10 +177,10 @@ class ConversionPlace(Journal):
             return {number: memory.batches[number].records for number in ahead}
 
     def mark(self, number: int, known: Stretches, outcomes: Mapping[int, Outcome]) -> int:
-        """Gives the rows of a batch their letters; how many.
+        """Set the statuses of a batch's rows; return how many.
 
-        `outcomes` are of those `known` to the conversion that did not simply end as published. What a paused
-        output lacks stays N, and its outcome is kept.
+        `outcomes` are those other than published, among the rows `known` to the conversion. Rows a paused output lacks
+        stay N, and their outcomes are kept.
         """
         with self.transaction() as (connection, memory):
             own = memory.outputs.get(self.name)
@@ -210,9 +210,7 @@ class ConversionPlace(Journal):
             return len(settled.records)
 
     def leave(self) -> tuple[list[str], list[str]]:
-        """Ends the conversion's place in the journal; the outputs that still get what it has done,
-        and the others.
-        """
+        """End the conversion's place in the journal; return the outputs still waiting for its rows, and the others."""
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None:

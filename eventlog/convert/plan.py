@@ -37,9 +37,7 @@ class PartSpan(Struct, frozen=True, kw_only=True):
 
 
 def bucket_count(units: Sequence[Unit]) -> int:
-    """A power of two; as many buckets as let each be sorted in memory, unless that were too many
-    files.
-    """
+    """Choose a number of buckets, a power of two, to sort each in memory, unless those were too many files."""
     # Nobody has counted the rows of a log; files of that many buckets cost nearly nothing.
     wanted = 32
     if units:
@@ -51,7 +49,7 @@ def bucket_count(units: Sequence[Unit]) -> int:
 
 
 def range_count(rows: int, size: int = 0) -> int:
-    """As many ranges as let each be sorted in memory; `size` are the bytes of all rows."""
+    """Choose a number of ranges to sort each in memory; `size` are the bytes of all rows."""
     return min(MOST_RANGES, 1 + max(rows // RANGE_ROWS, size // RANGE_BYTES))
 
 
@@ -62,8 +60,9 @@ def part_spans(
     *,
     beyond: int = 0,
 ) -> Iterator[PartSpan]:
-    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole
-    parts. So many changes `beyond` a span may have to be read for it.
+    """Cut changes, counted by range, into spans of whole parts.
+
+    A span may need `beyond` changes more to be read for it.
     """
     # Each range that holds changes, and how many changes stand before it.
     starts: list[tuple[int, int]] = []

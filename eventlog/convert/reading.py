@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 
 def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of a unit, their times in UTC; DataError names the file and the place that is
-    damaged.
-    """
+    """Read the rows (ROWS) of a unit, with times in UTC; DataError names the file and the damaged place."""
     zone = zone_of(clock)
     try:
         blocks = _parquet(unit) if unit.kind == "parquet" else _text(unit)
@@ -75,9 +73,7 @@ EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 
 
 def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that
-    are not `taken`.
-    """
+    """Read the rows (ROWS) of the log with the wanted statuses, in no order; also those not `taken`."""
     from eventlog.sql.connect import connect
     from eventlog.sql.findlog import log_columns
 
@@ -93,8 +89,8 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
 
 
 def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of the log as the driver gives them, some at a time, each with its transaction where
-    the log has it, and with its context where that is asked for.
+    """Fetch the log's rows from the driver, some at a time, each with its transaction if the log has it, and its
+    context if asked for.
     """
     from sqlalchemy import text
 
@@ -132,16 +128,14 @@ def _columns(rows: list[tuple[Any, ...]], *, context: bool) -> dict[str, pa.Arra
 
 
 def _plain(value: Any) -> Any:
-    """What SQLite holds as text may be any bytes, which become lone surrogates; the row says so and
-    stays readable.
-    """
+    """Escape lone surrogates, as in SQLite's texts of any bytes: the row stays readable and shows them."""
     return (
         value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
     )
 
 
 def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
-    """What asks for the transaction of a row behind its columns; nothing where none is kept."""
+    """Write the SQL for a row's transaction, behind its columns; empty if the log has none."""
     from eventlog.sql.dialect import statement
 
     if "transaction_number" not in holes:
@@ -150,14 +144,14 @@ def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
 
 
 def context_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
-    """What asks for who the session said is behind a row; nothing where none is kept."""
+    """Write the SQL for a row's session context, behind its columns; empty if the log has none."""
     from eventlog.sql.dialect import statement
 
     return statement(dialect, "context_told", **holes) if "context_column" in holes else ""
 
 
 def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> str:
-    """The condition of rows with one of these letters; without letters it is every row."""
+    """Write the condition for rows with one of these letters; without letters for every row."""
     from eventlog.sql.dialect import statement
 
     letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))

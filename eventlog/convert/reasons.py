@@ -44,9 +44,7 @@ class BadRows(Struct, frozen=True, kw_only=True):
 
 
 def foreseen(conversion: Conversion) -> str | None:
-    """What can be known before the work: rows that nothing can be read back for. The first rows of
-    the input are looked at.
-    """
+    """Warn before the work of rows that nothing can be read back for, by a look at the first rows of the input."""
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
     from eventlog.convert.settings import FilesInput
@@ -71,7 +69,7 @@ def foreseen(conversion: Conversion) -> str | None:
 
 
 def bad_rows(folder: Path) -> tuple[BadRows, ...]:
-    """The groups, the largest first; nothing where the outcomes stand somewhere else."""
+    """Group the rows of status E, the largest group first; none if the outcomes are not in this folder."""
     file = folder / OUTCOMES_FILE
     if not file.exists():
         return ()

@@ -60,11 +60,9 @@ STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *WRITTEN_OUTCOMES])
 
 
 def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False, who: bool = False) -> list[Event]:
-    """The events of rows without problems, in their order; with `transactions` each says which one
-    wrote it, with `who` who is behind it.
+    """Make events of rows without problems, in order; with `transactions` each has its own, with `who` its originator.
 
-    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of
-    the memory.
+    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of the memory.
     """
     transactions_of_rows: list[Transaction | None] = [None] * len(rows)
     if transactions:
@@ -104,7 +102,7 @@ def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False, wh
 
 
 def integers(column: pa.Array) -> memoryview:
-    """The integers of a column without NULLs, where they stand in memory."""
+    """Return the integers of a column without NULLs, as they stand in memory."""
     # An empty array may have no buffer at all.
     content = memoryview(column.buffers()[1]) if len(column) else memoryview(b"")
     # A slice shares the buffer of what it was cut from, and begins somewhere in it.
@@ -120,9 +118,7 @@ def one_batch(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Record
 
 
 def uncut(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of one object in the order of record_id, cut anew so that equal record_ids are never
-    parted.
-    """
+    """Cut one object's rows, in the order of record_id, anew, so equal record_ids are never parted."""
     held: pa.RecordBatch | None = None
     for piece in pieces:
         rows = piece if held is None else one_batch([held, piece], piece.schema)
@@ -139,21 +135,21 @@ def uncut(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _people(rows: pa.RecordBatch | pa.Table) -> list[Who | None]:
-    """Who is behind each row; rows of one session share one value."""
+    """Make the originators of rows; rows of one session share one value."""
     pairs = list(zip(rows.column("perpetrator").to_pylist(), rows.column(CONTEXT).to_pylist(), strict=True))
     known = {pair: make_who(*pair) for pair in set(pairs)}
     return [known[pair] for pair in pairs]
 
 
 def _transactions(column: pa.Array) -> list[Transaction | None]:
-    """The transactions with these numbers; equal numbers share one value."""
+    """Make transactions of these numbers; equal numbers share one value."""
     numbers = column.to_pylist()
     known = {number: None if number is None else Transaction(id=number) for number in set(numbers)}
     return [known[number] for number in numbers]
 
 
 def _read_repeated(column: pa.Array) -> list[str | None]:
-    """The texts of a column in which each stands often."""
+    """Read the texts of a column in which each stands often."""
     if column.null_count == len(column):
         return [None] * len(column)
     encoded = column.dictionary_encode(null_encoding="encode")
@@ -164,7 +160,7 @@ def _read_repeated(column: pa.Array) -> list[str | None]:
 
 
 def _in_runs(column: pa.Array) -> list[str | None]:
-    """The texts of a column in which the same stands several times in a row."""
+    """Read the texts of a column with runs of equal ones."""
     # An object's rows stand together, so there are many different keys, each in one run: a
     # dictionary would hash all of them.
     encoded = pc.run_end_encode(column, run_end_type=pa.int64())
@@ -189,15 +185,13 @@ class Placing:
         self._identities = Identities(catalog)
 
     def place(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of ROWS with their objects: PLACED."""
+        """Give the rows of ROWS their objects: PLACED."""
         naming = [rows.column(name) for name in ("event_type", "table_name", "table_key")]
         objects = self.objects(*naming)
         return pa.RecordBatch.from_arrays([*rows.columns, objects], schema=PLACED)
 
     def objects(self, types: pa.Array, names: pa.Array, texts: pa.Array) -> pa.Array:
-        """The numbers of the objects that rows with these event types, table names and keys speak
-        of.
-        """
+        """Find the numbers of the objects meant by these event types, table names and keys."""
         kinds = pc.fill_null(pc.is_in(types, value_set=ROW_KINDS), False)
         tables = _codes(names)
         keys = _codes(texts)
@@ -218,9 +212,7 @@ class Placing:
         return pa.array(numbers, pa.int64()).take(codes.indices)
 
     def number_of(self, table: str | None, key: str | None, *, row_event: bool) -> int:
-        """The number of the object that the texts of a row mean; texts that mean none have a number
-        of their own.
-        """
+        """Return the number of the object these texts mean; texts that mean none have a number of their own."""
         row = self._identities.row_id(table, key, row_event=row_event)
         if row is None:
             return _hash(f"?\0{table}\0{key}")
@@ -232,21 +224,19 @@ def object_number(row: RowId) -> int:
 
 
 def bucket_of(objects: pa.Array, buckets: int) -> pa.Array:
-    """The bucket of each object among `buckets`, a power of two."""
+    """Return the bucket of each object among `buckets`, a power of two."""
     return pc.bit_wise_and(objects, buckets - 1)
 
 
 def _hash(text: str) -> int:
-    """A number of 62 bits, quickly made; the rules tell objects apart themselves, should two have
-    the same.
-    """
+    """Hash a text quickly to 62 bits; if two objects have the same, the rules still tell them apart."""
     data = text.encode("utf-8", "surrogatepass")
     # Not Python's own hash, which is another one in each process.
     return crc32(data) >> 1 << 31 ^ crc32(data[::-1])
 
 
 def _codes(texts: pa.Array) -> Any:
-    """The texts as 64 bit codes and what they stand for; NULL is a text of its own."""
+    """Encode the texts with codes of 64 bits; NULL is a text of its own."""
     encoded = texts.dictionary_encode(null_encoding="encode")
     # Arrow's codes have 32 bits, too few for the products that they are used in.
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int64()), encoded.dictionary)
@@ -262,7 +252,7 @@ MEANT: Final = {
 
 
 def shape_rows(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatch:
-    """The columns as rows of ROWS, only those with one of the status letters if there are any."""
+    """Shape columns into rows of ROWS; with `statuses`, keep only rows with one of these letters."""
     problems: dict[int, str] = {}
     arrays = []
     for name in STANDARD:
@@ -289,9 +279,7 @@ def shape_rows(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.Record
 
 
 def times_in_utc(rows: pa.RecordBatch, zone: dt.tzinfo | None) -> pa.RecordBatch:
-    """Rows whose event_time is that of a zone, with UTC in its place; each time that occurs is
-    turned once.
-    """
+    """Convert event_time from a zone to UTC; each different time is converted once."""
     if zone is None:
         return rows
     at = rows.schema.get_field_index("event_time")
@@ -349,14 +337,14 @@ def _text(column: pa.Array, name: str, problems: dict[int, str]) -> pa.Array:
 
 
 def _raw(column: pa.Array) -> list[Any]:
-    """The values; texts as bytes, for they may be none."""
+    """Return the values of a column; texts as bytes, for they may be invalid."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return list(column.cast(pa.large_binary()).to_pylist())
     return list(column.to_pylist())
 
 
 def text_of(value: Any) -> str:
-    """A value that is no text as text: numbers and times as databases write them."""
+    """Write a value as text: numbers and times as databases do."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
@@ -366,8 +354,8 @@ def text_of(value: Any) -> str:
 
 
 def json_number(written: str) -> Decimal | str:
-    """A number of JSON with point or exponent. One that means more than 100,000 digits stays as it
-    is written: twelve bytes would become a gigabyte, and an integer of it would take hours.
+    """Read a JSON number with point or exponent. One of more than 100,000 digits stays text: twelve bytes would become
+    a gigabyte, and an integer of it would take hours.
     """
     exponent = written.lower().partition("e")[2]
     return written if len(exponent.lstrip("+-0")) > 5 else Decimal(written)

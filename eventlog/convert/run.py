@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def run(order: Order) -> int:
-    """Convert, show what became of it, and return the exit code."""
+    """Convert, show the result, and return the exit code."""
     if order.command == "follow":
         return run_following(order)
     by_spark = uses_spark(order)
@@ -53,7 +53,7 @@ def run(order: Order) -> int:
 
 
 def run_following(order: Order) -> int:
-    """Convert batch after batch of a log that grows, with a line for each."""
+    """Convert batch after batch of a growing log, with a line for each."""
     from eventlog.convert.build import conversion_of, seconds_between_looks
 
     conversion, seconds = conversion_of(order), seconds_between_looks(order)
@@ -89,7 +89,7 @@ def code_of(order: Order, bad: int, rows: int) -> int:
 
 
 def hold_folders(order: Order, held: ExitStack) -> None:
-    """Keep other processes out of the folders on this machine that stand for addresses; copies go at the end."""
+    """Lock the folders for addresses on this machine; copies are removed at the end."""
     places = order.places
     if not places.fetched and not places.stored:
         return
@@ -115,9 +115,7 @@ def open_store(order: Order) -> StoredConversion | None:
 
 
 def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
-    """Convert unless that is done, and mark what is to be marked: also what was left unmarked of an output that
-    is complete.
-    """
+    """Convert unless it is done, and mark the rows to be marked, also those left unmarked of a complete output."""
     from eventlog.convert.build import conversion_of
 
     conversion = conversion_of(order)
@@ -157,7 +155,7 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
 
 
 def tell_lineage(order: Order, conversion: Conversion) -> AbstractContextManager[None]:
-    """Tell lineage of a conversion, where its configuration says to which file."""
+    """Tell lineage of a conversion, if the configuration names a file for it."""
     from eventlog.config.settings import load
     from eventlog.core.secrets import bare_address
     from eventlog.lineage.converting import tell_conversion
@@ -169,9 +167,7 @@ def tell_lineage(order: Order, conversion: Conversion) -> AbstractContextManager
 
 
 def prepare_processes(order: Order) -> None:
-    """Make ready what the processes of the local engine need, before anything loads pyarrow, which reads its
-    settings once.
-    """
+    """Prepare the processes of the local engine before anything loads pyarrow: it reads its settings once."""
     from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
 
     if (order.engine.jobs or os.cpu_count() or 1) > 1:
@@ -185,7 +181,7 @@ def prepare_processes(order: Order) -> None:
 
 @contextmanager
 def open_place(conversion: Conversion, order: Order, stored: StoredConversion | None) -> Iterator[MarkedOutput | None]:
-    """Open the place of an output whose rows are marked; None where none are."""
+    """Open the place of an output with rows to mark; None without marks."""
     if stored is not None:
         stored.settle()
     if not order.marks:
@@ -206,7 +202,7 @@ def open_place(conversion: Conversion, order: Order, stored: StoredConversion | 
 
 
 def marking_of(conversion: Conversion, place: MarkedOutput | None) -> AbstractContextManager[Marking | None]:
-    """Return the place in the journal of a conversion that marks; nothing of one that does not."""
+    """Return the conversion's place in the journal; None without marks."""
     if place is None:
         return nullcontext()
     from eventlog.convert.marks import marking
@@ -217,7 +213,7 @@ def marking_of(conversion: Conversion, place: MarkedOutput | None) -> AbstractCo
 def find_done(
     conversion: Conversion, order: Order, stored: StoredConversion | None, place: MarkedOutput | None
 ) -> Summary | None:
-    """Return what this very conversion did, where its output is there."""
+    """Return the summary of this very conversion, if its output is there."""
     if stored is not None:
         return stored.begin(conversion)
     from eventlog.convert.identity import complete, same
@@ -234,7 +230,7 @@ def find_done(
 
 
 def warn(conversion: Conversion, order: Order) -> None:
-    """Say what can be foreseen to go wrong; only Spark knows what lies at an address."""
+    """Warn of rows without read-backs; skip this for an address, for only Spark can look there."""
     from eventlog.convert.reasons import foreseen
 
     warning = None if order.places.addresses else foreseen(conversion)
@@ -262,7 +258,7 @@ def convert_here(
 
 
 def convert_on_spark(conversion: Conversion, order: Order, watch: ConversionWatch, marking: Marking | None) -> Summary:
-    """Convert on Spark; only who comes here needs it to be installed."""
+    """Convert on Spark; only here must it be installed."""
     _require_spark()
     places = order.places
     if not places.addresses:
@@ -285,9 +281,7 @@ def convert_on_spark(conversion: Conversion, order: Order, watch: ConversionWatc
 
 
 def finish_marks(conversion: Conversion, order: Order, place: MarkedOutput) -> Summary:
-    """Mark the rows of a conversion that is complete: somebody was interrupted, or looked at the
-    output first.
-    """
+    """Mark the rows of a complete conversion: the marking was interrupted, or asked for later."""
     from eventlog.convert.commit import SUCCESS, summary_from
     from eventlog.convert.marks import marking
 
@@ -301,7 +295,7 @@ def finish_marks(conversion: Conversion, order: Order, place: MarkedOutput) -> S
 
 
 def show(order: Order, summary: Summary) -> None:
-    """Show what a conversion did."""
+    """Show the summary and the bad rows."""
     from eventlog.convert.reasons import bad_rows
 
     groups = bad_rows(order.places.out) if summary.bad else ()

@@ -48,9 +48,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 def sink_of(target: SentTables | SentMessages) -> Sink:
-    """What takes the documents, taken over from whoever wrote there; its modules are loaded only
-    now.
-    """
+    """Open the sink for the documents, and take it over from a former writer; load its modules only now."""
     from eventlog.sinks.lake.settings import LakeSettings
 
     sink: Sink
@@ -79,9 +77,7 @@ def sink_of(target: SentTables | SentMessages) -> Sink:
 
 
 def reach(target: Target) -> None:
-    """Has the sink answer once where changes are to be sent, before hours are spent on what cannot
-    go there.
-    """
+    """Ask the sink once before the work, if there is one: hours would be lost if it refused at the end."""
     if isinstance(target, SentTables | SentMessages):
         with (
             our_words(NOTHING_YET),
@@ -92,7 +88,7 @@ def reach(target: Target) -> None:
 
 @contextmanager
 def our_words(hint: str) -> Iterator[None]:
-    """Sinks speak to a daemon, which tries again by itself; here somebody has to."""
+    """Replace the hint of sinks' errors: a daemon retries by itself, here somebody has to."""
     try:
         yield
     except SinkError as error:
@@ -102,7 +98,7 @@ def our_words(hint: str) -> Iterator[None]:
 
 
 def is_sending(work: Path) -> bool:
-    """Whether a conversion with this work folder was interrupted while it sent."""
+    """Return True if a conversion with this work folder was interrupted while it sent."""
     return any(work.glob(f"*/{SENDING}"))
 
 
@@ -112,7 +108,7 @@ def send(
     rendered: Iterable[pa.RecordBatch],
     work: Path,
 ) -> Sent:
-    """Sends what was written of changes, in the order of their positions."""
+    """Send the changes in the order of their positions."""
     note, count = work / SENDING, 0
     with our_words(ONCE_MORE), closing(sink_of(target)) as sink:
         last_id = sink.last()
@@ -137,7 +133,7 @@ def send(
 
 
 def note_refused(note: Path, begun: Begun, outcomes: Sequence[Outcome]) -> Begun:
-    """Notes what a sink has refused, with what was refused before."""
+    """Note the events refused by a sink, with those refused before."""
     news = {outcome.position[0]: outcome.note or "" for outcome in outcomes}
     if not news.keys() - begun.refused.keys():
         return begun
@@ -147,9 +143,7 @@ def note_refused(note: Path, begun: Begun, outcomes: Sequence[Outcome]) -> Begun
 
 
 def _find_begin(note: Path, last: str) -> Begun:
-    """Behind which document of the sink's ours begin; noted when this is asked for the first
-    time.
-    """
+    """Find the sink's last document before ours; note it at the first call."""
     if note.exists():
         return msgspec.json.decode(note.read_bytes(), type=Begun)
     begun = Begun(after=last)
@@ -158,14 +152,14 @@ def _find_begin(note: Path, last: str) -> Begun:
 
 
 def something_else(last_id: str) -> SinkError:
-    """What to tell when somebody else wrote under our name."""
+    """Make the error for a receiver somebody else has written to under our name."""
     problem = "Something else was written there since this conversion was interrupted"
     message = f"{problem}: its last change_seq is {last_id}."
     return SinkError(message, hint="Name a task of its own.", may_pass=False)
 
 
 def refuse_other(order: str, work: Path) -> None:
-    """Refuses an order other than the one whose sending was interrupted here."""
+    """Refuse an order other than the one interrupted here while it sent."""
     if is_sending(work) and not (work / order / SENDING).exists():
         message = f"{work.parent} holds a conversion that was interrupted while it was sent."
         raise UsageError(message, hint="Give its own command once more; or choose another folder.")

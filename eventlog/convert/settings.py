@@ -135,7 +135,7 @@ class LogInput(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> LogNames:
-        """The log as it is asked for."""
+        """Return the log's names, with its clock."""
         return replace(read_log_name(self.log), clock=self.clock)
 
 
@@ -182,26 +182,24 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def gathers(self) -> bool:
-        """Whether changes are brought together by their transactions: those of a stream come so."""
+        """Return True if changes are brought together by transaction: those of a stream come so."""
         return self.transactions == "whole" and not isinstance(self.input, StreamInput)
 
     @property
     def counts(self) -> bool:
-        """Whether the changes of transactions that were brought together are counted."""
+        """Return True if the changes of gathered transactions are counted."""
         return self.gathers and isinstance(self.format, MessageFiles | SentMessages)
 
     @property
     def output_catalog(self) -> Catalog | None:
-        """What the tables look like behind the steps."""
+        """Return the tables as they look behind the steps."""
         if not self.steps:
             return self.catalog
         return self.policy(self.catalog).catalog
 
     @property
     def former_names(self) -> FormerNames:
-        """By which names it writes what was captured under a former definition, as a publisher
-        does.
-        """
+        """Choose the names for changes captured under a former definition, as a publisher does."""
         # A step names a column as it is called today.
         if self.steps:
             return FormerNames.ONLY_NEW
@@ -211,9 +209,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def output_tables(self) -> dict[int, Table]:
-        """All tables behind the steps by the numbers that what is written has for them: today's,
-        then former definitions.
-        """
+        """Number all tables behind the steps, for rendered rows: today's, then former definitions."""
         tables = [*(self.output_catalog or ())]
         if self.catalog is not None and self.catalog.former is not None:
             former = self.catalog.former
@@ -229,15 +225,13 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def hides(self) -> bool:
-        """Whether the steps hide values that the input has, or may do so where only the input tells
-        its tables.
-        """
+        """Return True if the steps hide values of the input, or may do so because only the input tells its tables."""
         if self.catalog is None or not self.steps:
             return bool(self.steps)
         return any(self.policy(self.catalog).hidden.values())
 
     def policy(self, catalog: Catalog | None) -> Policy:
-        """The steps for the tables of a catalog."""
+        """Bind the steps to the tables of a catalog."""
         from eventlog.policies.bound import Policy
 
         return Policy(self.steps, catalog)
@@ -249,7 +243,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
         return any(isinstance(step, Lookup) for step in self.steps)
 
     def __post_init__(self) -> None:
-        """Refuses what bulk conversion cannot do."""
+        """Refuse settings and combinations that bulk conversion cannot do."""
         if self.part_events < 1:
             raise ConfigError(f"--part-events is {self.part_events}; a part holds at least 1 event.")
         if self.options.future:

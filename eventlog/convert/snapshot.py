@@ -58,7 +58,7 @@ class SnapshotFile(Struct, frozen=True, kw_only=True):
 
 
 def snapshot_files(rows: SnapshotRows, catalog: Catalog) -> list[SnapshotFile]:
-    """The files that the catalog's tables have in the folder, named `table` or `schema.table`."""
+    """List the folder's files for the catalog's tables, named `table` or `schema.table`."""
     folder = rows.folder
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", hint="--snapshot names one with a file for each table.")
@@ -80,8 +80,8 @@ def snapshot_files(rows: SnapshotRows, catalog: Catalog) -> list[SnapshotFile]:
 
 
 def place_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
-    """The rows of the files, each with `object` and its object's key; those whose key is NULL name
-    no object. All are typed as the first ones are: files may have types of their own.
+    """Read the rows of the files with `object` and its key, typed as the first ones are; leave out rows with a NULL
+    key.
     """
     table = catalog.tables[file.table]
     columns = list_wanted_columns(table, file.child)
@@ -101,7 +101,7 @@ def place_batches(
     table: Table,
     child: int | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The same of rows of a table, or of a child table of it."""
+    """Give rows of a table, or of a child table, their object and its key; leave out rows with a NULL key."""
     key_columns = table.key if child is None else table.children[child].parent_key
     for batch in batches:
         valid = [batch.column(name).is_valid() for name in key_columns]
@@ -113,7 +113,7 @@ def place_batches(
 
 
 def list_wanted_columns(table: Table, child: int | None) -> list[str]:
-    """The columns of a file that are read: the key and what read-backs may ask for."""
+    """List the columns to read: the key and those read-backs may ask for."""
     if child is None:
         return [column.name for column in table.columns]
     described = table.children[child]
@@ -147,7 +147,7 @@ def _paths(
 
 
 def _batches(path: str, columns: Sequence[str], catalog: Catalog, line_limit: int) -> Iterator[pa.RecordBatch]:
-    """The columns of a file by the names that the catalog has for them."""
+    """Read the columns of a file under the catalog's names."""
     try:
         if path.lower().endswith(".parquet"):
             yield from _of_parquet(path, columns, catalog)
@@ -175,7 +175,7 @@ def _of_parquet(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """A column without what Python has no values for: nanoseconds stay in the text of a time."""
+    """Convert a column to types Python has values for: nanoseconds stay in the text of a time."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if str(column.type).startswith(("timestamp[ns", "time64[ns")):
@@ -184,9 +184,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _of_lines(unit: Unit, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
-    """Every value as text; it is read by its column's type, as a log's is. An absent key is
-    NULL.
-    """
+    """Read every value as text, for its column's type as in a log. An absent key is NULL."""
     # A float would lose digits of a decimal number.
     decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
     raw_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -219,7 +217,7 @@ def _place(rows: pa.RecordBatch, table: Table, key_columns: Sequence[str]) -> pa
 
 
 def key_text(value: Any, category: Category) -> str:
-    """A value of a key as triggers write it, whatever the file has it in."""
+    """Write a key's value as triggers do, whatever its type in the file."""
     if category is Category.TIMESTAMP and isinstance(value, str | dt.datetime):
         return _moment_text(value)
     if isinstance(value, str):
@@ -235,9 +233,7 @@ def key_text(value: Any, category: Category) -> str:
 
 
 def _moment_text(value: str | dt.datetime) -> str:
-    """Date and time with nine digits of a second, in UTC where it has a zone; what is none stays
-    as it is.
-    """
+    """Write date and time with nine digits of a second, in UTC if there is a zone; leave other text as it is."""
     nanos = ""
     if isinstance(value, str):
         try:
@@ -278,9 +274,7 @@ class BucketRows:
         self._number_of = {(table.schema, table.name): at for at, table in enumerate(catalog)}
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; of those whose table is not present,
-        that nobody reads it.
-        """
+        """Return the wanted attributes of existing objects; NOBODY_READS for those whose table has no file."""
         answers: dict[RowId, ReadBack] = {}
         by_table: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
         for row, attributes in wanted.items():
@@ -316,7 +310,7 @@ class BucketRows:
         return answers
 
     def _find(self, number: int, child: int | None, keys: Iterable[str]) -> FoundRows:
-        """The rows of a table, or of its child table, that have one of the keys."""
+        """Find the rows with one of the keys, of a table or of its child table."""
         file = self._files[number, child]
         rows_of: FoundRows = {}
         if file is None:
@@ -334,7 +328,7 @@ def reader_of(
     placed: Sequence[PlacedTable] = (),
     bucket: int = 0,
 ) -> Iterator[RowReader | None]:
-    """What answers read-backs in a bucket; None where nobody can."""
+    """Open the reader for read-backs in a bucket; None if there is none."""
     if conversion.read_back is None or conversion.catalog is None:
         yield None
     elif isinstance(conversion.read_back, DatabaseRows):
@@ -351,9 +345,7 @@ def reader_of(
 
 
 def _own(table: Table, rows: list[dict[str, Any]]) -> dict[str, Cell]:
-    """The object of a table's rows: there is one, but a view may have several for attributes with
-    several values.
-    """
+    """Make the object of a table's rows: one row, but several in a view with attributes of several values."""
     attributes = [attribute for attribute in table.loggable.values() if attribute.child is None]
     ordered = _order_rows(rows, attributes)
     cells: dict[str, Cell] = {}
@@ -371,9 +363,7 @@ def _values(rows: list[dict[str, Any]], attribute: Attribute) -> list[Any]:
 
 
 def _order_rows(rows: list[dict[str, Any]], attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
-    """Rows in the order of their values, so that it does not matter how the snapshot's files were
-    cut.
-    """
+    """Sort rows by their values, so it does not matter how the snapshot's files were cut."""
     if len(rows) < 2:
         return rows
 

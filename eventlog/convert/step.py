@@ -104,11 +104,10 @@ def step(
     reader: RowReader | None = None,
     conflicts: Sequence[int] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The results of rows (PLACED) that come in the order of (object, record_id), rows without
-    record_id last.
+    """Decide rows (PLACED) in the order of (object, record_id), rows without record_id last, and yield the results.
 
-    `keep` is used for an object that does not fit into a chunk. Without a `reader` nobody can
-    answer read-backs. `conflicts` are record_ids that stand at several objects, in their order.
+    An object too large for a chunk goes through `keep`. Without a `reader` there are no read-backs. `conflicts` are
+    record_ids of several objects, in order.
     """
     deciding = _Deciding(conversion, reader, conflicts)
     for chunk in chunks(batches):
@@ -119,9 +118,7 @@ def step(
 
 
 def result_schema(form: Form, *, gathers: bool = False) -> pa.Schema:
-    """The columns of results: those of every form, what this one writes, and those of
-    transactions.
-    """
+    """Return the columns of results: those of every form, this one's own, and those of transactions."""
     # Every form begins with the position, which RESULT has too.
     schema = pa.schema([*RESULT, *list(form.schema)[1:]])
     if not gathers:
@@ -130,7 +127,7 @@ def result_schema(form: Form, *, gathers: bool = False) -> pa.Schema:
 
 
 def kind_of(results: pa.RecordBatch) -> str:
-    """What a batch of results holds; OUTCOME also stands for refusals."""
+    """Return the kind of a batch of results; OUTCOME also stands for refusals."""
     kind = str(results.column("kind")[0].as_py())
     # Outcomes and refusals stand in one batch, and any of them may be its first.
     if kind == REFUSAL:
@@ -139,7 +136,7 @@ def kind_of(results: pa.RecordBatch) -> str:
 
 
 def object_text(row: RowId) -> str:
-    """An object in results: its table and its canonical key."""
+    """Write an object in results: its table and its canonical key."""
     if row.schema:
         return f"{row.schema}.{row.table} {row.key}"
     return f"{row.table} {row.key}"
@@ -177,7 +174,7 @@ class _Deciding:
         self._transactions = self._gathers or tells_transactions
 
     def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Decides rows of whole objects."""
+        """Decide rows of whole objects."""
         unique = deduplicate(rows, self._conflicts)
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
@@ -194,7 +191,7 @@ class _Deciding:
         yield from self._set_aside(unique)
 
     def large(self, pieces: Iterable[pa.RecordBatch], keep: Keep) -> Iterator[pa.RecordBatch]:
-        """Decides the pieces of one object."""
+        """Decide the pieces of one object."""
         aside: list[pa.RecordBatch] = []
         # To keep the pieces reads all of them, so `aside` is full when the block begins.
         with keep(self._deduplicate(pieces, aside)) as kept:
@@ -214,8 +211,8 @@ class _Deciding:
                     yield from self._outcomes(positions, others, refused)
 
     def _decide(self, rows: pa.RecordBatch) -> list[tuple[DefinitionSpan, Decision]]:
-        """What the rules make of whole objects, those together that were written under the same
-        definitions: each object's are parted where its own table got another one.
+        """Decide whole objects, those under the same definitions together; part an object's events where its table
+        changed.
         """
         # Nobody holds the events any more when this returns, while their changes are written.
         events = self._events(rows)
@@ -234,9 +231,7 @@ class _Deciding:
         return [(span, self._round_of(span).decide(events_of_span[which])) for which, span in spans.items()]
 
     def _long_spans(self, pieces: Pieces) -> Iterator[tuple[DefinitionSpan, Pieces]]:
-        """The same of one object whose events come in pieces: each span with what begins anew with
-        its first piece.
-        """
+        """Part one object's events, given in pieces, where its table changed; a span's pieces begin anew."""
         # The pieces are read once more to see that, which costs less than what it nearly always
         # saves.
         if self._former is None or not any(map(self._former.concerns, pieces())):
@@ -248,9 +243,7 @@ class _Deciding:
             start += count
 
     def _round_of(self, span: DefinitionSpan) -> Round:
-        """What a span is decided by: the tables of its time, read back by what they are called
-        today.
-        """
+        """Return the round for a span: with the tables of its time, read back under today's names."""
         if not span.former:
             return self._round
         reader = self._round.reader
@@ -270,9 +263,7 @@ class _Deciding:
         return rendering.in_transactions() if self._gathers else rendering
 
     def _numbers(self, span: DefinitionSpan, output_tables: Iterable[Table]) -> TableNumbers:
-        """The numbers of a span's tables, in which its former ones stand first
-        (`Conversion.output_tables`).
-        """
+        """Number a span's tables, its former ones first (`Conversion.output_tables`)."""
         assert self._former is not None
         today = table_numbers(self._output_catalog)
         # By identity: two definitions of one table may be equal, and have a number each.
@@ -287,9 +278,7 @@ class _Deciding:
         return numbers
 
     def _events(self, rows: pa.RecordBatch) -> Sequence[Event]:
-        """The events of rows; XDS has no transactions, and a publisher that writes nothing else
-        asks for none.
-        """
+        """Make the events of rows; without transactions if the format has none, as a publisher does."""
         return open_images(events_of(rows, transactions=self._transactions, who=self._who), self._round.catalog)
 
     def _deduplicate(
@@ -297,7 +286,7 @@ class _Deciding:
         pieces: Iterable[pa.RecordBatch],
         aside: list[pa.RecordBatch],
     ) -> Iterator[pa.RecordBatch]:
-        """The pieces as the rules get them; what ends before goes `aside`."""
+        """Yield the pieces for the rules; rows that end before them go `aside`."""
         # Uncut: copies of a row stand side by side, and may not be in two pieces.
         for piece in uncut(pieces):
             unique = deduplicate(piece, self._conflicts)
@@ -323,7 +312,7 @@ class _Deciding:
         others: Mapping[Position, Outcome],
         refused: Mapping[Position, Outcome],
     ) -> Iterator[pa.RecordBatch]:
-        """The outcomes of rows that the rules saw: published, but for the others."""
+        """Yield the outcomes of decided rows: published, but for the others."""
         if not len(positions):
             return
         published = Outcome(position=())
@@ -350,7 +339,7 @@ class _Deciding:
         yield self._batch(OUTCOME, len(positions), columns)
 
     def _set_aside(self, unique: UniqueRows) -> Iterator[pa.RecordBatch]:
-        """The results of rows that the rules do not get."""
+        """Yield the results of rows kept from the rules."""
         if unique.invalid:
             positions = pa.array([position for position, _ in unique.invalid], pa.int64())
             columns = {
@@ -365,7 +354,7 @@ class _Deciding:
             yield self._batch(DUPLICATE, len(unique.duplicates), columns)
 
     def _batch(self, kind: str, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-        """Results with these columns; the others are NULL."""
+        """Make a batch of results with these columns; the others are NULL."""
         known = {"kind": pa.repeat(pa.scalar(kind, pa.string()), count), **columns}
         arrays = []
         for field in self._schema:
@@ -377,7 +366,7 @@ class _Deciding:
 
 
 def _stretch(pieces: Pieces, start: int, end: int) -> Iterator[Sequence[Event]]:
-    """The events at these places, as they come in pieces."""
+    """Yield the events at these places, in pieces."""
     piece_start = 0
     for piece in pieces():
         events = piece[max(start - piece_start, 0) : max(end - piece_start, 0)]
@@ -391,9 +380,9 @@ def _all(word: str, positions: pa.Array) -> pa.Array:
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Iterator[pa.RecordBatch]]:
-    """Cuts rows (PLACED, in the order of their objects) into chunks of whole objects.
+    """Cut rows (PLACED, in the order of their objects) into chunks of whole objects.
 
-    An object that is too large for a chunk comes in pieces, to be taken before the next chunk.
+    An object too large for a chunk comes in pieces, to be taken before the next chunk.
     """
     source = iter(batches)
     held: list[pa.RecordBatch] = []
@@ -422,7 +411,7 @@ def _pieces(
     source: Iterator[pa.RecordBatch],
     rest: list[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of one object; what comes after it in its last batch goes into `rest`."""
+    """Yield the batches of one object; the rest of its last batch goes into `rest`."""
     yield first
     for batch in source:
         end = bisect_right(integers(batch.column(OBJECT)), number)

@@ -46,15 +46,13 @@ if TYPE_CHECKING:
 
 
 def folder_for(address: str) -> Path:
-    """The folder in which the output for an address is made; the next run finds it again."""
+    """Return the folder in which the output for an address is made; the next run finds it again."""
     home = Path(tempfile.gettempdir()) / f"eventlog-{os.getuid()}"
     return home / blake2b(address.encode(), digest_size=16).hexdigest()
 
 
 def make_private(home: Path) -> None:
-    """Makes the folder that has those folders. Its name is known, so nobody else may have made it,
-    or may look into it.
-    """
+    """Make the parent of those folders. Its name is known, so refuse one others have made or may look into."""
     home.mkdir(mode=0o700, exist_ok=True)
     # Not `stat`: a link that somebody else put there would be followed to a folder of ours.
     status = home.lstat()
@@ -66,7 +64,7 @@ def make_private(home: Path) -> None:
 
 @contextmanager
 def claim(folder: Path, does: str) -> Iterator[None]:
-    """Keeps other processes out of one of those folders. `does` says what is done there."""
+    """Lock one of those folders against other processes. `does` describes the work there."""
     make_private(folder.parent)
     claim = Claim(folder.with_suffix(".lock"))
     if not claim.take():
@@ -91,9 +89,7 @@ class StoredConversion:
         self._overwrite = overwrite
 
     def begin(self, conversion: Conversion) -> Summary | None:
-        """Makes place and folder ready; what this very conversion did, if it stands there
-        already.
-        """
+        """Prepare place and folder; return the summary of this very conversion if its output is there already."""
         self.settle()
         success = self._objects.read(SUCCESS)
         if success is not None and not self._overwrite:
@@ -109,9 +105,7 @@ class StoredConversion:
         return None
 
     def publish(self, marking: Marking | None = None) -> None:
-        """Puts the output there: all of it or nothing. Where it marks its rows, they must be
-        reserved still.
-        """
+        """Put the output there, all or nothing. Rows to mark must still be reserved."""
         plans = StoredPlans(self._objects)
         with nullcontext() if marking is None else marking.planned():
             hidden, replaced = self._hide(plans)
@@ -121,7 +115,7 @@ class StoredConversion:
         plans.forget()
 
     def _hide(self, plans: StoredPlans) -> tuple[HiddenObjects, tuple[str, ...]]:
-        """Puts the output there, hidden; and names what of a former one goes when it appears."""
+        """Put the output there, hidden; return it with the names of former objects to remove when it appears."""
         plans.take_over(None)
         # Once more: the conversion took its time, and somebody else may have written there.
         self._refuse_occupied()
@@ -142,7 +136,7 @@ class StoredConversion:
         return hidden, replaced
 
     def discard(self) -> None:
-        """Removes the folder as a whole: what is left of one would be taken for all of it."""
+        """Remove the folder at once: a rest of it would be taken for the whole."""
         removed = self.folder.with_suffix(".removed")
         shutil.rmtree(removed, ignore_errors=True)
         with suppress(FileNotFoundError):
@@ -151,11 +145,11 @@ class StoredConversion:
 
     @property
     def marked(self) -> MarkedObjects:
-        """The place, for who marks rows."""
+        """Return the place, for the marking of rows."""
         return MarkedObjects(self._objects)
 
     def settle(self) -> None:
-        """Finishes or removes what a run has left that was killed while it put its output there."""
+        """Finish or remove the remains of a run killed while it put its output there."""
         # Listed first: who hides something later has put a position before that.
         hidden = list(self._objects.names(HIDDEN))
         position = self._objects.read(POSITION)
@@ -184,7 +178,7 @@ class StoredConversion:
             raise UsageError(message, hint="Choose another prefix, or use --overwrite.")
 
     def _refuse_strangers(self, folders: set[str]) -> None:
-        """Refuses to put folders where somebody else's are: what is in them would be mixed."""
+        """Refuse folders somebody else has there: their contents would mix with ours."""
         for folder in sorted(folders):
             if next(self._objects.names(f"{folder}/"), None) is not None:
                 there = f"{self._objects.address}/{folder}"
@@ -192,7 +186,7 @@ class StoredConversion:
                 raise UsageError(message, hint="Move it away, or choose another prefix.")
 
     def _folders(self) -> set[str]:
-        """The folders that a former conversion made here."""
+        """List the folders made here by a former conversion."""
         folders = set[str]()
         for name in (SUCCESS, DAMAGED):
             summary = self._objects.read(name)
@@ -201,11 +195,9 @@ class StoredConversion:
         return folders
 
     def _former(self, folders: set[str], others: set[str]) -> tuple[str, ...]:
-        """What goes of the output of a former conversion, `_SUCCESS` first; other objects are
-        nobody's business.
+        """List the objects of a former conversion to remove, `_SUCCESS` first; leave other objects.
 
-        Those that get other content are not removed: a removal may come so late that a later run
-        has shown them.
+        Objects with new content stay: a late removal could hit what a later run has shown.
         """
         # Outcomes are one object, or a folder where Spark wrote the output.
         known = {*folders, OUTCOMES_FILE}
@@ -252,7 +244,7 @@ class MarkedObjects:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """What the conversion has made in its folder."""
+    """List the files of the conversion in its folder."""
     for entry in folder.rglob("*"):
         if entry.is_file() and WORK not in entry.relative_to(folder).parts:
             yield entry

@@ -76,9 +76,7 @@ class StreamResult(DecidedBucket, frozen=True, kw_only=True):
 
 
 def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
-    """The pieces: only one binary file of GBase's can be cut, for a transaction may go on in the
-    next file.
-    """
+    """Cut the input into pieces: only a single binary file of GBase's, for a transaction may go on in the next file."""
     source = conversion.input
     assert isinstance(source, StreamInput)
     path = Path(source.places[0])
@@ -99,7 +97,7 @@ def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
 
 
 def read_piece(task: ReadPiece) -> StreamResult:
-    """Reads a piece to its end, or to where it is damaged."""
+    """Read a piece to its end, or to its damaged place."""
     folder, form = Path(task.folder), form_of(task.conversion, {})
     with (
         partition_file(folder / f"{task.name}-changes.arrow", form.schema) as rendered,
@@ -124,7 +122,7 @@ class LabelledRows(Protocol):
     """Takes what is read, under its labels."""
 
     def write(self, label: int, batch: pa.RecordBatch) -> None:
-        """Keeps rows."""
+        """Keep rows."""
 
 
 class PieceReading:
@@ -154,7 +152,7 @@ class PieceReading:
         self._in_turn = InTurn()
 
     def steps(self) -> Iterator[None]:
-        """Reads batch after batch, and yields after each."""
+        """Read batch after batch, and yield after each."""
         try:
             for batch in batches(self._task, self._note, self._lose):
                 self._take(batch)
@@ -195,7 +193,7 @@ class PieceReading:
         advance(len(images))
 
     def _rendering_of(self, catalog: Catalog | None) -> Rendering:
-        """What writes the changes of these tables; the stream may describe others as it goes on."""
+        """Return the renderer of these tables; a new one if the stream has described others."""
         if self._rendering is None or catalog is not self._catalog:
             # Tables that are described once more get new numbers: what was written keeps its own.
             first = self._task.number * PIECE_TABLES + len(self.tables)

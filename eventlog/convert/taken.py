@@ -28,7 +28,7 @@ class ConvertedRows(Struct, frozen=True):
     left: Mapping[str, int] = {}
 
     def keep(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Keep the rows that are taken. Rows that do not wait were chosen by their status, and are."""
+        """Keep the taken rows. Rows not waiting were chosen by their status, and are kept."""
         if self.numbers is None or not len(rows):
             return rows
         waits = pc.fill_null(pc.equal(rows.column("status"), "N"), False)
@@ -51,8 +51,8 @@ ALL: Final = ConvertedRows()
 
 
 def choose_rows(source: LogInput, catalog: Catalog | None) -> ConvertedRows:
-    """Read which waiting rows a conversion may take now: none that somebody holds, and none behind those;
-    where it marks, none that an output lacks either.
+    """Read the waiting rows a conversion may take now: none held or behind a held one; none an output lacks, if it
+    marks.
     """
     if source.statuses and "N" not in source.statuses:
         return ALL
@@ -66,7 +66,7 @@ def choose_rows(source: LogInput, catalog: Catalog | None) -> ConvertedRows:
 
 @contextmanager
 def open_log(source: LogInput, seconds: float | None = None) -> Iterator[Log]:
-    """Open the log of a conversion; with `seconds`, no session that is left idle lives longer."""
+    """Open the log of a conversion; with `seconds`, end sessions idle for longer."""
     from eventlog.sql.connect import connect, limit_sessions
     from eventlog.sql.findlog import log_columns
     from eventlog.sql.log import Log
@@ -81,7 +81,7 @@ def open_log(source: LogInput, seconds: float | None = None) -> Iterator[Log]:
 
 
 def has_journal(log: Log) -> bool:
-    """Return True if the log has a journal, so that rows of it can be held."""
+    """Return True if the log has a journal, so its rows can be held."""
     from sqlalchemy import inspect
 
     from eventlog.sql.access import transaction

@@ -41,7 +41,7 @@ OWN_TASK: Final = "eventlog-convert"
 
 
 def refuse_target(order: Order) -> None:
-    """UsageError says which words about the target do not go together."""
+    """Refuse words about the target that cannot be combined."""
     target = order.target
     if target.to_database is not None:
         if target.to != "change-tables":
@@ -63,8 +63,8 @@ def refuse_target(order: Order) -> None:
 
 
 def target_of(target: TargetOrder, config: Config) -> Target:
-    """Return what is written: as the configuration's outputs of this format have it, and the command line
-    over them.
+    """Make the target: as the configuration's outputs of this format have it, with the command line's words in their
+    place.
     """
     if target.to == "change-tables":
         return _tables(target, config)
@@ -78,11 +78,10 @@ def target_of(target: TargetOrder, config: Config) -> Target:
 
 
 def steps_of_order(order: Order, config: Config) -> Steps:
-    """Return the policy of the conversion: that of the output that --output names; without, that of the
-    only one of this format.
+    """Return the policy of the conversion: of the output named by --output, else of the only one of this format.
 
-    Places are those of what the conversion writes. Nothing is guessed: who has several with
-    different policies must say which, for what a policy hides must not get out.
+    Routes become names in the conversion's output. If several outputs have different policies, refuse to guess: hidden
+    values must not get out.
     """
     if not config.output and order.target.output is None:
         return ()
@@ -120,9 +119,7 @@ def _output_named(name: str, config: Config) -> OutputConfig:
 
 
 def refuse_unread_policies(order: Order, file: Path) -> None:
-    """UsageError where a configuration lies here that has policies, and was not named: what they
-    hide must not get out.
-    """
+    """Refuse to run beside a configuration with policies not named by --config: hidden values must not get out."""
     if order.config is not None or not file.exists():
         return
     try:
@@ -152,9 +149,7 @@ def _place_steps(steps: Steps, target: TargetOrder, config: Config) -> Steps:
 
 
 def _nearest_first(target: TargetOrder, config: Config) -> list[OutputConfig]:
-    """The outputs whose settings may be meant: the one that --output names, then those of the
-    format, then the others.
-    """
+    """Sort the outputs by nearness to the target: the one named by --output, those of the format, the others."""
     # False sorts before True.
     return sorted(
         config.output,
@@ -163,12 +158,12 @@ def _nearest_first(target: TargetOrder, config: Config) -> list[OutputConfig]:
 
 
 def transactions_of(target: TargetOrder, config: Config) -> Literal["mixed", "whole"]:
-    """Return whether transactions come whole: as that output has it of which the settings are."""
+    """Return whole or mixed transactions, as the nearest output has them."""
     return _nearest(target, config, lambda output: output.transactions, other="mixed")
 
 
 def _nearest(target: TargetOrder, config: Config, read: Callable[[OutputConfig], T], *, other: T) -> T:
-    """Read a setting of the output that is named, or is of this format; `other` where there is none."""
+    """Read a setting of the named output, or of the first of this format; `other` if there is none."""
     nearest = next(iter(_nearest_first(target, config)), None)
     if nearest is None or (name_of(nearest) != target.output and nearest.format != target.to):
         return other
@@ -176,7 +171,7 @@ def _nearest(target: TargetOrder, config: Config, read: Callable[[OutputConfig],
 
 
 def lake_of(target: TargetOrder, config: Config) -> LakeSettings | None:
-    """Return the lake into which the output goes that --output names, if it is one."""
+    """Return the lake of the output named by --output, if it is one."""
     if target.output is None or not config.output:
         return None
     from eventlog.sinks.lake.settings import LakeSettings

@@ -67,7 +67,7 @@ class UnitNumbers(Struct, kw_only=True):
     """Rows that do not say their transaction."""
 
     def take(self, rows: pa.RecordBatch) -> None:
-        """Notes the rows of a batch."""
+        """Note the rows of a batch."""
         positions = rows.column("record_id")
         self.rows += len(positions)
         self.size += rows.nbytes
@@ -85,9 +85,7 @@ class UnitNumbers(Struct, kw_only=True):
 
 
 def may_conflict(units: Sequence[UnitNumbers]) -> bool:
-    """Whether a record_id may stand in the input twice: not when units ascend and their ranges lie
-    side by side.
-    """
+    """Return True if a record_id may be in the input twice: not if units ascend and their ranges do not overlap."""
     if not all(unit.ascending for unit in units):
         return True
     spans = sorted(
@@ -97,7 +95,7 @@ def may_conflict(units: Sequence[UnitNumbers]) -> bool:
 
 
 def count_left(units: Iterable[UnitNumbers]) -> dict[str, int]:
-    """How many rows were left, by the reason."""
+    """Count the rows left, by reason."""
     left = Counter[str]()
     for unit in units:
         left.update(unit.left)
@@ -157,7 +155,7 @@ class SnapshotFiles(Struct, frozen=True, kw_only=True):
 
 
 def place(task: SnapshotFiles) -> PlacedTable:
-    """Writes the rows of a table under the partitions of their objects."""
+    """Write the rows of a table under the partitions of their objects."""
     catalog = task.conversion.catalog
     assert catalog is not None
     batches = place_rows(task.file, catalog)
@@ -213,9 +211,7 @@ class DecidedRows(Struct, frozen=True, kw_only=True):
 
 
 def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
-    """Decides the objects of a partition; `rows` are its rows in no order where they stand in no
-    file.
-    """
+    """Decide the objects of a partition; `rows` are its rows in any order, if they are in no file."""
     folder = Path(task.folder)
     if rows is None:
         rows = read_label(task.rows, task.bucket)
@@ -258,7 +254,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
 
 @contextmanager
 def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | ByTransactions, ByTransactions | None]]:
-    """Where the changes of a partition go, and what is known of transactions that are gathered."""
+    """Open the files for a partition's changes, and for the ends of transactions if these are gathered."""
     file = Path(task.folder) / f"{task.name}-changes.arrow"
     if not task.conversion.gathers:
         with by_ranges(file, schema, task.boundaries) as rendered:
@@ -274,9 +270,7 @@ def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | By
 
 
 def numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
-    """The numbers of files that follow each other, as they stand in memory: they may be very
-    many.
-    """
+    """Read the numbers of files one after the other, without copies: they may be very many."""
     batches = [batch for file in files for batch in file.read()]
     table = pa.Table.from_batches(batches, NUMBERS).combine_chunks()
     # Without rows there is no chunk.
@@ -286,7 +280,7 @@ def numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
 
 
 def keep_in_file(path: Path) -> Keep:
-    """Keeps batches in this file, which is removed afterwards."""
+    """Return a function to keep batches in this file, and remove it afterwards."""
 
     def reread() -> Iterator[pa.RecordBatch]:
         with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
@@ -318,12 +312,10 @@ class Compare(Struct, frozen=True, kw_only=True):
 
 
 def find_contested(task: Compare) -> PartitionFile:
-    """The record_ids that have several outcomes: those of several objects, and of one that
-    contradicts itself.
+    """Find the record_ids with several outcomes: those of several objects, and of one in contradiction with itself.
 
-    Rows of one object meet in their partition anyway. Different objects do not meet, hence this:
-    where a number may stand twice it is looked for among the outcomes, and what is contested is
-    known when all is decided once more.
+    Rows of one object meet in their partition anyway. Different objects do not meet, so if a number may be there twice
+    it is searched for among the outcomes; all is decided once more with the numbers found.
     """
     positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
     counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
@@ -338,7 +330,7 @@ def find_contested(task: Compare) -> PartitionFile:
 
 
 def _count_outcomes(outcomes: pa.RecordBatch) -> dict[str, int]:
-    """How many rows ended with each status and reason."""
+    """Count the rows by status and reason."""
     groups = pa.Table.from_batches([outcomes]).group_by(["status", "reason"])
     # It counts whole rows, so it takes no column.
     counts = groups.aggregate([([], "count_all")]).to_pylist()

@@ -64,7 +64,7 @@ class PackedRows:
         self._made: dict[tuple[int, str], ChangeTable] = {}
 
     def writer(self, catalog: Catalog | None) -> Writer:
-        """What writes the rows of changes."""
+        """Make the writer of changes' rows."""
         return self._form.writer(catalog)
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
@@ -149,7 +149,7 @@ class TableForm(PackedRows):
         return part - first
 
     def _store(self, folder: Path, part: int, written: list[WrittenRows], after: str) -> str:
-        """Writes one part; the number of its last change."""
+        """Write one part; return the number of its last change."""
         [document] = self._form.bind(written, after, whole=True)
         # Several tables may be sent to one folder: how many have files there so far.
         seen: dict[Path, int] = {}
@@ -161,9 +161,9 @@ class TableForm(PackedRows):
         return document.id
 
     def _store_block(self, folder: Path, part: int, block: RowBlock, seen: dict[Path, int]) -> None:
-        """Writes rows of one table; where it had several looks, each has files of its own.
+        """Write rows of one table; if its columns changed, each version has files of its own.
 
-        Several tables may be sent to one; `seen` counts what stands in a folder so far.
+        Several tables may be sent to one; `seen` counts the files in a folder so far.
         """
         subfolder = folder / block.place
         subfolder.mkdir(parents=True, exist_ok=True)
@@ -210,10 +210,10 @@ class TableDocuments(PackedRows):
         super().__init__(form, tables)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:
-        """Documents of some thousand rows."""
+        """Make documents of some thousand rows."""
         return self._form.bind(chain.from_iterable(map(self.written, rendered)), after)
 
 
 def _look(table: Table) -> Table:
-    """What files of a table have in common, whichever of its versions it is."""
+    """Return the table without its version, to compare definitions by."""
     return replace(table, version=1)

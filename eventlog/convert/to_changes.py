@@ -95,16 +95,16 @@ class ChangeForm:
     schema = CHANGES
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        """What writes changes one by one: each is what is written of it."""
+        """Make the renderer of single changes: each is written as it is."""
         return Rendering(CHANGES, iter, self.cells)
 
     def cells(self, change: Change) -> tuple[object, ...]:
-        """A change's row without its position."""
+        """Make a change's row without its position."""
         return _cells(change)
 
 
 def changes_of(batch: pa.RecordBatch) -> Iterator[Change]:
-    """The changes in rows of CHANGES and `op`."""
+    """Read the changes from rows of CHANGES and `op`."""
     return map(_change, batch.to_pylist())
 
 
@@ -152,7 +152,7 @@ def _edit(edit: Edit) -> dict[str, object]:
 
 
 def _texts_and_types(cell: Any) -> tuple[list[str | None] | None, str | None]:
-    """The values of a cell, and what they are where they are not one text."""
+    """Write the values of a cell as texts, with the letters of their types unless it is one text."""
     if cell is ABSENT:
         return None, None
     if cell is None or isinstance(cell, str):

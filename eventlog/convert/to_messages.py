@@ -112,7 +112,7 @@ class PackedMessages:
         return Rendering(self.schema, self._form.writer(catalog), cells, counts=True)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
-        """The messages in rows that are sent; what they need no more may be missing."""
+        """Make messages of rows to send; columns no longer needed may be missing."""
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         stamps = columns["sequence" if "sequence" in columns else STAMP]
         names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE)
@@ -137,8 +137,8 @@ class PackedMessages:
             yield message._replace(last=last, route=route)
 
     def closed(self, rendered: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
-        """What stands before and behind the changeSequence of open messages, with their numbers in
-        their transactions.
+        """Write the bytes before and behind the changeSequence of open messages, with their numbers in their
+        transactions.
         """
         names = ("table", "head", "tail")
         tables, heads, tails = (rendered.column(name).to_pylist() for name in names)
@@ -215,9 +215,7 @@ class MessageForm(PackedMessages):
         return part + 1 - parts.first // parts.part_events
 
     def _places(self, part: int) -> dict[int, MessageFile]:
-        """Where the messages of each table stand in this part; a topic of several schemas has a
-        container for each.
-        """
+        """Choose the file for each table's messages in this part; a topic has a container for each schema."""
         stem = f"part-{part:05d}"
         if self._settings.encoding != "avro":
             name = f"{stem}.jsonl"
@@ -249,7 +247,7 @@ class MessageForm(PackedMessages):
         return files
 
     def _describe(self, folder: Path, sequence: str) -> None:
-        """Writes the metadata of every table, before the first message."""
+        """Write the metadata of every table, before the first message."""
         structures: dict[str, Structure] = {}
         for renderer in self._renderers.values():
             if renderer.structure is not None:
@@ -282,18 +280,16 @@ class MessageDocuments(PackedMessages):
         super().__init__(target.settings, tables, metadata_sent=metadata_sent, open_=open_)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
-        """Documents of as many messages as a document of the daemon's has."""
+        """Make documents of as many messages as one of the daemon's has."""
         return self._form.bind(chain.from_iterable(map(self.written, rendered)), after)
 
     def laid(self, numbered: Iterable[pa.RecordBatch]) -> Iterator[MessagesDocument]:
-        """The same of messages that have their numbers."""
+        """Make documents of messages with their numbers."""
         return self._form.bind_numbered(chain.from_iterable(map(self.written, numbered)))
 
 
 def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, bool | None]]:
-    """The transaction of each message that is counted, its number there, and whether it is the
-    last.
-    """
+    """Read transaction, number there and last flag of each counted message; None for others."""
     if PLACE not in rendered.schema.names:
         return [(None, None, None)] * len(rendered)
     names = (TRANSACTION, PLACE, LAST)
@@ -304,9 +300,7 @@ def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, b
 
 
 def writer_of(table: Table, settings: MessageSettings, *, free: bool = False) -> TableRenderer | None:
-    """What writes a table's messages; None where none can be: its changes were refused, each with
-    the reason.
-    """
+    """Make the writer of a table's messages; None if its changes were refused, each with the reason."""
     try:
         return TableRenderer(shape_of(table, settings, free=free))
     except ExpressionError:
@@ -378,6 +372,6 @@ class Container:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what came as a block."""
+        """Write the collected messages as a block."""
         self._files.write(self._path, container_block(self._values, self._schema))
         self._values, self._size = [], 0

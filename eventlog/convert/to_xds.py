@@ -73,7 +73,7 @@ def _end(files: OpenFiles, closing: bytes) -> None:
 
 
 def _route_texts(run: pa.RecordBatch) -> Iterator[tuple[str, memoryview]]:
-    """The texts that go to each place one after the other; all of them where nothing is routed."""
+    """Join the texts of each route; all of them if nothing is routed."""
     routes, texts = run.column(ROUTE), run.column("text")
     if not pc.sum(pc.binary_length(routes)).as_py():
         yield "", _join_texts(texts)
@@ -86,7 +86,7 @@ def _route_texts(run: pa.RecordBatch) -> Iterator[tuple[str, memoryview]]:
 
 
 def _join_texts(texts: pa.Array) -> memoryview:
-    """The texts one after the other: so they stand in Arrow's memory already."""
+    """Return the texts one after the other, as they are in Arrow's memory already."""
     # Arrow's buffers: which are NULL, then offsets of 64 bits in a large string, then bytes.
     offsets = memoryview(texts.buffers()[1]).cast("q")
     # Where all texts are empty there is no buffer for them.

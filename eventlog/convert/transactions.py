@@ -28,7 +28,7 @@ UNKNOWN: Final = "so its transactions are unknown"
 
 
 def refuse_unknown_transactions(conversion: Conversion) -> None:
-    """Refuses, before anything is read, a log that does not know transactions."""
+    """Refuse a log without transactions, before anything is read."""
     source = conversion.input
     if not conversion.gathers or not isinstance(source, LogInput):
         return
@@ -45,7 +45,7 @@ def refuse_unknown_transactions(conversion: Conversion) -> None:
 
 
 def refuse_left_rows(conversion: Conversion, taken: ConvertedRows) -> None:
-    """Refuses to tell transactions without rows that are left in the log; nothing is read yet."""
+    """Refuse whole transactions if rows are left in the log; nothing is read yet."""
     source = conversion.input
     if conversion.gathers and taken.left and isinstance(source, LogInput):
         cause = f"Rows of the event log {source.log} are held, or an output lacks them"
@@ -56,7 +56,7 @@ def refuse_left_rows(conversion: Conversion, taken: ConvertedRows) -> None:
 
 
 def unknown_transactions(units: Sequence[UnitNumbers]) -> tuple[str, ...]:
-    """The note about rows that do not name their transaction; refused where none does."""
+    """Make the note on rows without a transaction; refuse an input with none at all."""
     rows, alone = sum(unit.rows for unit in units), sum(unit.alone for unit in units)
     if not alone:
         return ()
@@ -80,10 +80,9 @@ class _Row(NamedTuple):
 
 
 def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Messages of whole transactions, each with its place among those of its own, and whether it
-    is the last of them.
+    """Number the messages of whole transactions within their own, and flag the last of each.
 
-    Those of a full load, which have no `tail`, are not counted.
+    Those of a full load, without a `tail`, are not counted.
     """
     from eventlog.core.counting import count_written
 
@@ -99,7 +98,7 @@ def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _going_on(rows: Sequence[_Row], counts: Sequence[int | None], so_far: TransactionCounts) -> set[int]:
-    """The transaction that is not over with these rows: only that of the last can be."""
+    """Find the transaction not over with these rows: only that of the last can be."""
     for row, count in zip(reversed(rows), reversed(counts), strict=True):
         if row.transaction is not None and count is not None:
             here = sum(other.transaction == row.transaction for other in rows)
@@ -116,8 +115,9 @@ def in_whole_parts(
     before: int,
     part_events: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Changes of whole transactions behind so many others, each with its part: that in which its
-    transaction begins. One that has more changes than a part is cut where parts are full.
+    """Give each change the part in which its transaction begins, behind `before` changes.
+
+    A transaction of more changes than a part is cut where parts are full.
     """
     number, ordinal, current = before, 0, None
     for batch in batches:

@@ -50,9 +50,7 @@ class Task(FolderWork, Protocol):
 
 @cache
 def processes_share_locks() -> bool:
-    """Whether processes can have locks together: they stand in /dev/shm, which not every machine
-    lets everybody write to.
-    """
+    """Return True if processes can share locks; these need /dev/shm, and not every machine lets us write there."""
     try:
         get_context(START).Lock()
     except (OSError, ImportError):
@@ -76,7 +74,7 @@ class SharedTally:
         return int(self.shared.value)
 
     def add(self, rows: int) -> None:
-        """Says that so many more are done."""
+        """Count so many more rows as done."""
         # To read and to write it are two steps, between which another process may come.
         with self.shared.get_lock():
             self.shared.value += rows
@@ -102,7 +100,7 @@ class _Here:
 
 
 def advance(rows: int) -> None:
-    """Says that this process has got through more rows."""
+    """Count more rows as done by this process."""
     if _Here.tally is not None:
         with _Here.tally.get_lock():
             _Here.tally.value += rows
@@ -127,9 +125,7 @@ class Workers:
         *,
         keep: bool = True,
     ) -> list[Result]:
-        """The results of all tasks, in their order. Without `keep`, they are done anew by a run
-        that resumes.
-        """
+        """Run all tasks and return their results in order. Without `keep`, a resumed run does them anew."""
         results: dict[str, Result] = {}
         if keep:
             for task in tasks:
@@ -171,9 +167,7 @@ class Workers:
 
 
 def foresee_workers() -> None:
-    """Starts what workers are forked from, which gets ready while this process does other
-    things.
-    """
+    """Start the server workers are forked from, so it gets ready while this process does other things."""
     get_context(START).set_forkserver_preload([PRELOADED])
     # Only the main thread may change who hears signals; elsewhere workers see to it (`_begin`).
     if current_thread() is not main_thread():
@@ -189,8 +183,8 @@ def foresee_workers() -> None:
 
 
 def end_server() -> None:
-    """Ends what workers are forked from: it would fork one more whose start was interrupted, which
-    finds nothing of ours any more.
+    """End the server workers are forked from: after an interruption it would fork another one, without anything of
+    ours.
     """
     pid = getattr(forkserver._forkserver, "_forkserver_pid", None)  # noqa: SLF001  # it has no other name
     if pid is not None:
@@ -201,7 +195,7 @@ def end_server() -> None:
 
 @contextmanager
 def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
-    """The processes, until the block is left; this one where others could have no locks with it."""
+    """Start the worker processes for the block; use this one alone if locks cannot be shared."""
     if jobs == 1 or not processes_share_locks():
         yield Workers(kept, tally, None)
         return
@@ -220,9 +214,7 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
 
 
 def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
-    """The task's result; what the disk refuses becomes our error, which survives the way between
-    processes.
-    """
+    """Run the task; the disk's refusal becomes our error, which can travel between processes."""
     try:
         with without_collecting():
             return function(task)
@@ -233,8 +225,8 @@ def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
 
 
 def _in_stage(stage: int, function: Callable[[Any], Result], task: FolderWork) -> Result:
-    """A task in a process of the pool. What the stage before has freed goes back to the system:
-    this one needs other sizes, and both would be held. Before each task it would cost a sixth.
+    """Run a task in a process of the pool. Memory freed by the stage before goes back to the system: this one needs
+    other sizes, and both would be held. Before each task it would cost a sixth.
     """
     if stage != _Here.stage:
         _Here.stage = stage
@@ -246,9 +238,7 @@ def _in_stage(stage: int, function: Callable[[Any], Result], task: FolderWork) -
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Looks for no garbage in cycles: rows and changes make none, and looking for some takes a
-    tenth of the time.
-    """
+    """Switch off the search for garbage in cycles: rows and changes make none, and it takes a tenth of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -259,7 +249,7 @@ def without_collecting() -> Iterator[None]:
 
 
 def _begin(shared: Any) -> None:
-    """Begins a worker; it ends with its parent, who may be killed and cannot say so."""
+    """Begin a worker; end it with its parent, which cannot say so when killed."""
     save_memory()
     # What it is forked from hears Ctrl-C where another thread than the main one began that.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -302,16 +292,14 @@ class Without(MetaPathFinder):
 
 
 def save_memory() -> None:
-    """Makes this process frugal for the rest of its life; to be called before rows are touched."""
+    """Make this process frugal for the rest of its life; call it before rows are touched."""
     # What is loaded already stays: to load half of it once more would fail.
     sys.meta_path.insert(0, Without(BROUGHT - sys.modules.keys()))
     use_one_core()
 
 
 def use_one_core() -> None:
-    """Has Arrow work in one thread, and with memory that the system gets back: page faults of
-    others cost a tenth and more.
-    """
+    """Have Arrow work in one thread and return memory to the system: page faults of others cost a tenth and more."""
     has_tuned_heap = False
     # Only glibc can be told to return what is freed; other libraries have ways of their own.
     with suppress(AttributeError, OSError):

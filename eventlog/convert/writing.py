@@ -95,9 +95,7 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     staged: str
 
     def each(self, at_once: int = SPAN_EVENTS) -> Iterator[Write]:
-        """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or
-        one.
-        """
+        """Yield the tasks to write all parts, each of whole ones: as many as have `at_once` changes, or one."""
         stamps, stamp = self._stamps(), ""
         size = self.conversion.part_events
         beyond = size if self.conversion.gathers else 0
@@ -107,7 +105,7 @@ class PartTasks(Struct, frozen=True, kw_only=True):
             yield self._task(number, span, stamp)
 
     def whole(self) -> Write:
-        """All changes as one task."""
+        """Make one task of all changes."""
         counted = self.counted()
         first, until = min(counted, default=0), max(counted, default=0)
         changes = sum(counted.values())
@@ -115,14 +113,14 @@ class PartTasks(Struct, frozen=True, kw_only=True):
         return self._task(0, span, "")
 
     def counted(self) -> dict[int, int]:
-        """How many changes there are in each range."""
+        """Count the changes in each range."""
         counted = Counter[int]()
         for changes in self.changes:
             counted.update(changes.rendered.counted())
         return counted
 
     def _stamps(self) -> deque[tuple[int, str]]:
-        """The latest time in each range, in forms that number their changes."""
+        """List the latest time in each range, in forms that number their changes."""
         latest: dict[int, str] = {}
         for changes in self.changes:
             for label, stamp in changes.stamps.items():
@@ -149,7 +147,7 @@ class PartTasks(Struct, frozen=True, kw_only=True):
 
 
 def last_number(after: str, changes: int, written: Sequence[WrittenChanges]) -> str:
-    """The change_seq of the last of so many changes; nothing where they are not numbered."""
+    """Return the change_seq of the last of so many changes; `after` if they are not numbered."""
     stamps = [stamp for changes_written in written for stamp in changes_written.stamps.values()]
     stamp = max(stamps, default="")
     if not stamp:
@@ -160,7 +158,7 @@ def last_number(after: str, changes: int, written: Sequence[WrittenChanges]) -> 
 
 
 def produce(task: Write | WriteOutcomes) -> int:
-    """Writes parts or the outcomes; returns how many."""
+    """Write parts or the outcomes; return how many."""
     if isinstance(task, WriteOutcomes):
         file = Path(task.staged) / OUTCOMES_FILE
         return write_outcomes(file, _outcomes(task), streamed=task.streamed)
@@ -211,7 +209,7 @@ class InTheirOrder:
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
-    """The changes in the ranges of a task. A transaction is in one range, so it can be counted."""
+    """Yield the changes in the ranges of a task in order. A transaction is in one range, so it can be counted."""
     spill, gathers = Path(task.folder) / f"{task.name}.spill", task.conversion.gathers
     keys = BY_END if gathers else BY_POSITION
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(
@@ -238,7 +236,7 @@ def _at_most(count: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def _in_parts_before(part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows before those of a part."""
+    """Yield the rows before those of a part."""
     for batch in batches:
         rows = batch.slice(0, bisect_left(integers(batch.column(PART)), part))
         if len(rows):
@@ -267,10 +265,9 @@ def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
 
 
 def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: bool = False) -> int:
-    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); returns how many
-    there are.
+    """Write outcomes given in their order (`partitions.OUTCOME_ORDER`); return how many.
 
-    A stream's positions are texts, which stand beside the numbers that put them in order.
+    A stream's positions are texts, beside the numbers for their order.
     """
     written = 0
     schema, encoded = OUTCOMES, ENCODED
@@ -289,7 +286,7 @@ def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: b
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows in tables of GROUP_ROWS, the last one shorter."""
+    """Yield the rows in tables of GROUP_ROWS, the last one shorter."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -319,7 +316,7 @@ class OpenFiles:
         """All files so far, in the order in which they were begun."""
 
     def write(self, path: Path, content: bytes | memoryview) -> None:
-        """Appends to a file."""
+        """Append to a file."""
         file = self._open.get(path)
         if file is None:
             file = self._open_file(path)
@@ -329,7 +326,7 @@ class OpenFiles:
         file.write(content)
 
     def close(self) -> None:
-        """Closes all files; what comes then begins new ones."""
+        """Close all files; later writes begin new ones."""
         while self._open:
             self._open.popitem()[1].close()
         self.begun = {}
