@@ -45,7 +45,7 @@ class Clock(Protocol):
 
     @property
     def clock(self) -> int:
-        """The database's clock, in milliseconds."""
+        """Return the database's clock, in milliseconds."""
 
 
 class Kill(BaseException):
@@ -109,7 +109,7 @@ class TestConsumer(Consumer):
     world: Clock
 
     def looks_unread(self, now: bool) -> None:
-        """Whether it looks for rows that have to wait without reading them, as it does where most have to."""
+        """Switch on the search for rows that have to wait without reading them, as when most have to."""
         self._most_wait = self._most_wait or now
 
 
@@ -139,7 +139,7 @@ def _needs_reading(_: Change) -> frozenset[str]:
 
 
 def tables_with_images() -> Catalog:
-    """The tables, of which images have the first column."""
+    """Make the tables; images have their first column."""
     columns = [Column(name="id", key=1), *[Column(name=name) for name in COLUMNS]]
     tables = [Table(name=name, columns=tuple(columns)) for name in "AB"]
     images = {DEFINITION: COLUMNS[:1]}
@@ -223,14 +223,14 @@ class Publisher:
         self.consumers: dict[str, TestConsumer] = {}
 
     def read_ahead(self) -> set[int]:
-        """Rows that were read for the next turn of an output."""
+        """Find the rows read for the next turn of an output."""
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
         portions = [made.taken.events for made in plans_made if made is not None]
         made_ahead = {event.position[0] for events in portions for event in events}
         return made_ahead | self.portion_ahead()
 
     def portion_ahead(self) -> set[int]:
-        """Rows that were read ahead, and that no plan has."""
+        """Find the rows read ahead and in no plan."""
         ahead = self.journal.rows._ahead
         if ahead is None or not ahead._reading.done() or Future.exception(ahead._reading) is not None:
             return set()

@@ -42,7 +42,7 @@ class Death:
             raise Killed
 
     def around(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with a point before and one after it."""
+        """Wrap a function with a point before and one after it."""
 
         def done(*given: Any, **named: Any) -> Any:
             self.point()
@@ -55,7 +55,7 @@ class Death:
 
 @contextmanager
 def dying(number: int) -> Iterator[Death]:
-    """A process with a point before and after each of its transactions, and before and after each file that appears."""
+    """Run as a process with a point before and after each transaction, and before and after each file appears."""
     death, transaction, anything = Death(number), ConversionPlace.transaction, Log.transaction
 
     @contextmanager
@@ -89,7 +89,7 @@ def order(scene: Scene, out: Path, *, marks: bool = True, **more: Any) -> Conver
 
 
 def ordered(conversion: Conversion) -> Marked | None:
-    """As the command does it; None where there was nothing to do, or it does not mark."""
+    """Convert as the command does; return None if there is nothing to do, or nothing to mark."""
     source = conversion.input
     assert isinstance(source, LogInput)
     if not source.mark:
@@ -108,7 +108,7 @@ def ordered(conversion: Conversion) -> Marked | None:
 
 @contextmanager
 def publisher_stopped(scene: Scene) -> Iterator[None]:
-    """The publisher gives the lock away meanwhile; whoever dies with it is noticed."""
+    """Leave the publisher's lock for the block, then take it again, also from one that died with it."""
     scene.lock.leave()
     yield
     scene.table.run("DELETE FROM event_log_mark WHERE name = 'publisher'")
@@ -117,7 +117,7 @@ def publisher_stopped(scene: Scene) -> Iterator[None]:
 
 
 def converted(out: Path) -> list[int]:
-    """The rows that a complete conversion has published."""
+    """Return the rows a complete conversion has published."""
     if not (out / SUCCESS).exists():
         return []
     rows = parquet.read_table(out / OUTCOMES_FILE).to_pylist()

@@ -485,5 +485,5 @@ FAULTS = [
 
 
 def is_current(fault: JournalFault) -> bool:
-    """Whether its text stands where it says, once."""
+    """Return True if the fault's text is in its file exactly once."""
     return (ROOT / fault.path).read_text(encoding="utf-8").count(fault.right) == 1

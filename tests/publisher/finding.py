@@ -19,7 +19,7 @@ OF_PYTHON = ("AttributeError", "ImportError", "IndexError", "NameError", "Syntax
 
 
 def found_by(fault: JournalFault, folder: Path) -> str:
-    """What the histories say of the package with this fault in it; nothing where they do not notice it."""
+    """Run the histories against the package with this fault, and return their failure; empty if they find nothing."""
     shutil.rmtree(folder / "eventlog", ignore_errors=True)
     shutil.copytree(ROOT / "eventlog", folder / "eventlog", ignore=shutil.ignore_patterns("__pycache__"))
     if fault.right:
@@ -39,7 +39,7 @@ def found_by(fault: JournalFault, folder: Path) -> str:
 
 
 def judged(fault: JournalFault, folder: Path) -> tuple[bool, str]:
-    """Whether the histories tell this fault from none, and what they say."""
+    """Judge a fault: True if the histories find it, and their failure."""
     if not is_current(fault):
         return False, "THE TEXT DOES NOT STAND THERE ONCE"
     said = found_by(fault, folder)
@@ -54,9 +54,9 @@ def tell(what: str, said: str) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """Puts in those faults whose names have one of these words, or all; how many were not found.
+    """Try the faults with one of these words in their names, or all; return how many were not found.
 
-    The histories must find nothing without a fault: else they would say of any that they have found it.
+    The histories must find nothing without a fault: otherwise they would find any.
     """
     missed = 0
     tried = [fault for fault in FAULTS if not words or any(word in fault.what for word in words)]

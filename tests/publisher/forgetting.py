@@ -27,17 +27,17 @@ class Disk:
         """What the tables held before the first transaction that is not on disk."""
 
     def begin(self, *, soon: bool) -> None:
-        """A publisher begins a transaction."""
+        """Note the begin of a publisher's transaction; copy the tables first if it may be forgotten."""
         self._soon = soon and not self._world.inside
         if self._forgets and self._soon and not self._kept:
             self._kept = read_tables(self._world.engine)
 
     def settle(self) -> None:
-        """All that was committed is on disk."""
+        """Put all commits on the disk."""
         self._kept = {}
 
     def end(self) -> None:
-        """A transaction is committed: all those before it are on disk with it, or the database crashes."""
+        """Commit a transaction: put it on the disk with all before it, or crash the database."""
         world, soon = self._world, self._soon and not self._world.inside
         self._soon = self._soon and world.inside
         if not soon:
@@ -50,7 +50,7 @@ class Disk:
 
 
 def read_tables(engine: Engine) -> Tables:
-    """All rows of the log and of the tables beside it."""
+    """Read all rows of the log and of the tables beside it."""
     with engine.connect() as connection:
         return {
             table: [dict(row) for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()]
@@ -59,7 +59,7 @@ def read_tables(engine: Engine) -> Tables:
 
 
 def write_tables(world: World, kept: Tables) -> None:
-    """Puts these rows into the tables, and nothing else."""
+    """Put these rows into the tables, in the place of all others."""
     was, world.inside = world.inside, True
     with world.engine.begin() as connection:
         for table, rows in kept.items():

@@ -49,7 +49,7 @@ def judge(world: World) -> None:
 
 
 def judge_retries(world: World) -> None:
-    """Asked at each commit: what is wanted again counts its attempts, and waits before it goes."""
+    """Check, at each commit, that a retry counts its attempts and waits before it goes."""
     retried = world.ask("SELECT output, record_id, due, attempts FROM event_log_parked WHERE reason = 'retry'")
     world.anew &= {record for _, record, *_ in retried}
     world.stopped_until = {output: due for output, _, due, _ in sorted(retried, key=lambda row: row[2] or 0)}
@@ -68,7 +68,7 @@ def judge_retries(world: World) -> None:
 
 
 def _attempts(world: World) -> None:
-    """Nothing is offered more often than it may be, but for answers that got lost."""
+    """Check that no row is offered more often than allowed, but for lost answers."""
     if not world.max_attempts:
         return
     lost = sum(world.counts[what] for what in ("kills", "errors", "ambiguous", "frozen"))
@@ -79,7 +79,7 @@ def _attempts(world: World) -> None:
 
 
 def _names(world: World) -> None:
-    """The log knows what each receiver calls an object, but for those that somebody gave up or took away."""
+    """Check that the log knows the receivers' names of objects, but for rows given up or taken away."""
     if not world.calls_objects or world.standbys.happened:
         return
     touched = {one.object for one in world.rows.values() if one.setbacks or one.gone or one.foreign or one.excused}
@@ -97,7 +97,7 @@ def _names(world: World) -> None:
 
 
 def _records(world: World) -> None:
-    """No record says that a row waits, none says another letter than its row has, and none outlives its row."""
+    """Check that no record is of a waiting row, contradicts its row's status, or outlives its row."""
     sql = (
         "SELECT kept.record_id, kept.status, entry.status, kept.reason FROM event_log_outcome kept"
         " LEFT JOIN event_log entry ON entry.record_id = kept.record_id"
@@ -126,7 +126,7 @@ def _records(world: World) -> None:
 
 
 def _rows_spoken_of(world: World, record: int) -> list[Row]:
-    """The rows of a number to which a publisher gave a letter last: of those with a letter of others nothing is recorded."""
+    """Find the rows of a number a publisher gave a status last: nothing is recorded of rows others gave theirs."""
     rows = world.live[record]
     if not all(row.foreign for row in rows):
         return rows
@@ -172,7 +172,7 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
 
 
 def waits(world: World) -> tuple[str, list[tuple[Any, ...]]] | None:
-    """What is not at rest yet, and in which table."""
+    """Find a table not at rest yet, with some of its rows."""
     for table in ("batch", "planned", "parked", "hold", "answer"):
         rows = world.ask(f"SELECT * FROM event_log_{table}")
         if rows:
@@ -182,7 +182,7 @@ def waits(world: World) -> tuple[str, list[tuple[Any, ...]]] | None:
 
 
 def _changes(world: World) -> dict[int, list[Row]]:
-    """The rows of each change, by its first one."""
+    """Group rows by the first row of their change."""
     found: dict[int, list[Row]] = collections.defaultdict(list)
     for row in world.rows.values():
         found[row.change].append(row)
@@ -190,13 +190,13 @@ def _changes(world: World) -> dict[int, list[Row]]:
 
 
 def _touched(change: list[Row]) -> bool:
-    """Whether somebody did something to a row of it by itself."""
+    """Return True if a row of the change was touched by itself."""
     return any(row.was_held or row.setbacks or row.gone or row.foreign or row.excused for row in change)
 
 
 def _torn(world: World) -> set[str]:
-    """Objects of which a part of a change was touched, or may have had no room in memory with the others: what is left of it
-    joins the next one, and that moves all others.
+    """Find objects with a torn change: a part of it was touched, or may have had no room in memory with the others. The
+    rest of it joins the next one, and so moves all others.
     """
     small = world.query_bytes < ROOM_FOR_ALL
     records = sorted(row.record for row in world.rows.values())
@@ -213,14 +213,14 @@ def _torn(world: World) -> set[str]:
 
 
 def not_joined(world: World, name: str) -> set[int]:
-    """Rows of which the output's filter is sure, which goes by the first row of a change."""
+    """Find the rows certain for the output's filter: it goes by the first row of a change."""
     filtered = {row.object for row in world.rows.values() if is_filtered(name, row.change)}
     unsure = filtered & _torn(world)
     return {uid for uid, row in world.rows.items() if row.object not in unsure}
 
 
 def _whole(world: World, name: str, target: Target) -> None:
-    """The rows of a change come together."""
+    """Check that the rows of a change come together."""
     changes, torn = _changes(world), _torn(world)
     for one in target.came:
         whole = tuple(row.uid for row in changes[world.rows[one.uid].change])
@@ -230,7 +230,9 @@ def _whole(world: World, name: str, target: Target) -> None:
 
 
 def _numbers(world: World, name: str, target: Target) -> None:
-    """What came of a transaction is numbered from 1 on, and the last one says so; if nobody touched what it speaks of."""
+    """Check that a transaction's changes are numbered from 1 and the last one flagged, if nobody touched their
+    objects.
+    """
     touched = {
         row.object
         for row in world.rows.values()
@@ -256,8 +258,8 @@ def _numbers(world: World, name: str, target: Target) -> None:
 
 
 def _not_kept_back(world: World, name: str) -> set[int]:
-    """Transactions of which nothing was kept back: a row was held, or its table might not be read, when others went. So
-    nothing was left that could be the last where it was filtered then.
+    """Find transactions with nothing kept back: a row was held, or its table denied, when others went. If it was
+    filtered then, nothing was left to be the last.
     """
     held = {row.object for row in world.rows.values() if row.was_held}
     filtered: dict[int, list[Row]] = collections.defaultdict(list)
@@ -280,7 +282,7 @@ def _not_kept_back(world: World, name: str) -> set[int]:
 
 
 def _table_numbers(world: World, name: str, transaction: int, several: list[Taken]) -> None:
-    """Each table's changes are numbered from 1 on too, and the last change says how many each table had."""
+    """Check that each table's changes are numbered from 1 too, and the last change has the count of each table."""
     counts: dict[str, int] = {}
     for one in several:
         counts[one.collection] = counts.get(one.collection, 0) + 1
@@ -289,8 +291,10 @@ def _table_numbers(world: World, name: str, transaction: int, several: list[Take
 
 
 def _order(world: World, name: str, target: Target) -> None:
-    """Of no object an earlier row came behind a later one. One that a receiver had and undid comes behind those that it
-    has kept, as documents that were sent keep their ids: what came since is in order with it.
+    """Check that of no object an earlier row came behind a later one.
+
+    Rows a receiver had and undid come again behind rows it kept, as sent documents keep their ids; rows since then are
+    in order with them.
     """
     judged: list[tuple[int, Taken]] = []
     sure = not_joined(world, name)
@@ -313,7 +317,7 @@ def _order(world: World, name: str, target: Target) -> None:
 
 
 def _readings(world: World, name: str, target: Target) -> None:
-    """Of no object an earlier reading came behind a later one, but in a document that was planned before it."""
+    """Check that of no object an earlier reading came behind a later one, but in a document planned before it."""
     latest: dict[str, tuple[int, str]] = {}
     for one in target.came:
         read, plan = latest.get(one.object, (0, ""))
@@ -323,9 +327,10 @@ def _readings(world: World, name: str, target: Target) -> None:
 
 
 def _letter(world: World, uid: int, row: Row, letter: str) -> None:
-    """The worst that outputs said of the rows of its number, since they were last set back.
+    """Check a row's status: the worst answer of the outputs for the rows of its number, since they were last set
+    back.
 
-    That one names no object is an error, or for one of several a warning.
+    A row without an object is an error, or a warning if it is one of several.
     """
     votes = _votes(world, row)
     now = [said for name, said in votes.items() if name in world.outputs()]
@@ -358,7 +363,7 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
 
 
 def _may_have_joined_unwritable(world: World, row: Row) -> bool:
-    """Whether a row may have come as the rest of another change of its object, which a format fails with."""
+    """Return True if a row may have come with the rest of another change of its object, unwritable for a format."""
     objects = {one.object for one in row.alike}
     changes = {one.change for one in world.rows.values() if one.object in objects}
     return any(
@@ -368,7 +373,7 @@ def _may_have_joined_unwritable(world: World, row: Row) -> bool:
 
 
 def _votes(world: World, row: Row) -> dict[str, str]:
-    """What each output said last of a row; of those of one number the worst."""
+    """Find each output's last answer for a row; the worst one for rows of one number."""
     votes: dict[str, str] = {}
     for one_row in row.alike:
         past = one_row.past[-1] if one_row.past else {}
@@ -380,7 +385,7 @@ def _votes(world: World, row: Row) -> dict[str, str]:
 
 
 def _said_beside(world: World, row: Row) -> set[str]:
-    """What was said of rows whose number one has that came in a change with it: a change ends as one."""
+    """Find the answers for rows in one change with any row of this number: a change ends as one."""
     own = {one.uid for one in row.alike}
     came = [one for target in world.targets.values() for one in target.came]
     changed = {uid for one in came if one.uid in own for uid in one.beside}

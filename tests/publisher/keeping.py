@@ -43,7 +43,7 @@ def keep(world: World, *, between: bool) -> None:
 
 
 def _is_at_rest(world: World) -> bool:
-    """Whether every row of the log may go, and nobody speaks of any."""
+    """Return True if every row of the log may go, and no table speaks of any."""
     if world.open or world.frozen or waits(world):
         return False
     return not world.ask("SELECT 1 FROM event_log WHERE status = 'X'")
@@ -79,7 +79,7 @@ def _give_up(world: World) -> None:
 
 
 def _forget(world: World, *, between: bool) -> None:
-    """Somebody forgets an output that no publisher works with just now; `between` two turns others go on meanwhile."""
+    """Forget an output no publisher works with now; `between` two turns the others go on meanwhile."""
     names = [name for name in world.outputs() if name != world.working]
     if len(names) < 2 or world.frozen:
         return
@@ -95,7 +95,7 @@ def _forget(world: World, *, between: bool) -> None:
 
 
 def excuse(world: World, name: str) -> None:
-    """What an output lacks may be given up for it, as soon as somebody begins to forget it."""
+    """Excuse rows an output lacks as soon as somebody begins to forget it: they may be given up."""
     planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{name}'")
     lacking = [Stretches(map(tuple, json.loads(records))) for (records,) in planned]
     if name in world.outputs():
@@ -110,7 +110,7 @@ def give_up(world: World, record: int, name: str) -> None:
 
 
 def add(world: World, name: str) -> None:
-    """A new output; what it must get is what the foremost one lacks."""
+    """Add an output; it must get the rows the foremost one lacks."""
     assert world.publisher is not None
     if name in world.outputs():
         return

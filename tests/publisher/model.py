@@ -108,7 +108,7 @@ class Model:
         self.rules = rules
 
     def following(self, state: State) -> Iterator[tuple[str, State]]:
-        """Each thing that can happen next, with its name."""
+        """Yield each possible next step, with its name."""
         limits = state.limits
         for row, name in enumerate(self.objects):
             former = [other for other in range(row) if self.objects[other] == name]
@@ -148,7 +148,7 @@ class Model:
         yield f"goes on from {me.at}", step(state, who, me)
 
     def _resolve(self, state: State, who: int, number: int) -> State:
-        """Opens the target, and asks it for what the journal has planned; what it lacks it gets now."""
+        """Open the target, and ask it for the plan in the journal; send the plan if it lacks it."""
         me, output = state.publishers[who], state.outputs[number]
         if self.rules.refuse_old_epochs:
             if output.epoch > me.epoch:
@@ -162,7 +162,7 @@ class Model:
         return _as(state, who, me)
 
     def _take(self, state: State, who: int, number: int) -> State:
-        """Reads parked rows whose turn it is, the batches ahead, or new rows where there are none."""
+        """Read parked rows in their turn, the batches ahead, or new rows if there are none."""
         output = state.outputs[number]
         ahead = [row for batch in state.batches[output.position :] for row in batch]
         sealed = {row for batch in state.batches for row in batch}
@@ -181,7 +181,7 @@ class Model:
         return _as(state, who, me if self.rules.planned_first or not going else me._replace(at="planned"))
 
     def _plan(self, state: State, who: int, me: Publisher) -> State:
-        """Seals new rows, and enters which rows go and which wait."""
+        """Seal new rows, and enter going and waiting ones."""
         if self.rules.under_the_lock and state.holder != who:
             return _ended(state, who)
         taken, output = _taken(me), state.outputs[me.output]
@@ -206,7 +206,7 @@ class Model:
         return _as(state, who, me._replace(at=after))
 
     def _write(self, state: State, who: int, me: Publisher) -> State:
-        """One transaction of the target: the epoch, the plan and its rows."""
+        """Commit the epoch, the plan and its rows to the target in one transaction."""
         output = state.outputs[me.output]
         if self.rules.refuse_old_epochs and output.epoch != me.epoch:
             return _ended(state, who)
@@ -215,7 +215,7 @@ class Model:
         return _as(_put(state, me.output, written), who, me._replace(at="written" if is_planned else "taken"))
 
     def _done(self, state: State, who: int, me: Publisher) -> State:
-        """Ends the plan; rows get their status that no other output has ahead, planned or parked."""
+        """End the plan; set the status of rows no other output has ahead, planned or parked."""
         if self.rules.under_the_lock and state.holder != who:
             return _ended(state, who)
         state = _put(state, me.output, state.outputs[me.output]._replace(planned=()))
@@ -233,7 +233,7 @@ class Model:
 
 
 def wrong(state: State, objects: str) -> str | None:
-    """What must never be seen, or None."""
+    """Describe a forbidden state; None for an allowed one."""
     if state.held_but_planned:
         return f"rows {state.held_but_planned} were held, and planned then"
     for number, output in enumerate(state.outputs):
@@ -250,7 +250,7 @@ def wrong(state: State, objects: str) -> str | None:
 
 
 def search(objects: str, rules: Rules, limits: Limits) -> tuple[int, list[str], str]:
-    """How many states there are, and the shortest way to one that must not be, with what is wrong there."""
+    """Search all states; return their number, the shortest way to a forbidden one, and its fault."""
     model = Model(objects, rules)
 
     def unfinished(state: State) -> str | None:
@@ -268,7 +268,7 @@ def search_states(
     wrong: Callable[[S], str | None],
     unfinished: Callable[[S], str | None],
 ) -> tuple[int, list[str], str]:
-    """The same for any model; `unfinished` says what is wrong with a state after which nothing happens."""
+    """Search the states of any model; `unfinished` describes the fault of a state nothing follows."""
     came: dict[S, tuple[S, str] | None] = {begin: None}
     left = deque([begin])
     while left:

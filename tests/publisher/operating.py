@@ -78,7 +78,7 @@ def _operate(world: World, inside: bool, what: str, among: Collection[int] | Non
 
 
 def sent_again(world: World, *, left: bool) -> set[int]:
-    """The rows of documents that go again as they are, or those that have `left` them."""
+    """Find the rows of documents sent again as they are, or those that have `left` them."""
     rows = set[int]()
     for covers, records in world.ask("SELECT covers, records FROM event_log_planned WHERE covers IS NOT NULL"):
         covered = {position[0] for change in json.loads(covers).values() for position in change}
@@ -114,7 +114,7 @@ def _set_back(world: World, record: int, letter: str) -> None:
 
 
 def let_go(world: World, record: int) -> None:
-    """Releases a row that somebody held."""
+    """Release a held row."""
     plans = world.ask("SELECT output, plan FROM event_log_planned")
     for row in world.live[record]:
         world.released[row.object] = len(world.trace), {(output, plan) for output, plan in plans}

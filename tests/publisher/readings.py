@@ -71,12 +71,12 @@ class World(NamedTuple):
 
 
 def search_readings(rows: int, holds: int, rules: Sharing) -> tuple[int, list[str], str]:
-    """How many states there are, and the shortest way to one that must not be, with what is wrong there."""
+    """Search all states; return their number, the shortest way to a forbidden one, and its fault."""
     return search_states(World(rows, holds), lambda world: following(world, rules), wrong, unfinished)
 
 
 def following(world: World, rules: Sharing) -> Iterator[tuple[str, World]]:
-    """Each thing that can happen next, with its name."""
+    """Yield each possible next step, with its name."""
     if world.written < world.rows:
         yield f"row {world.written} is written", world._replace(written=world.written + 1)
     for row in range(world.written):
@@ -93,7 +93,7 @@ def following(world: World, rules: Sharing) -> Iterator[tuple[str, World]]:
 
 
 def _take(world: World, number: int, reader: Reader, rules: Sharing) -> World | None:
-    """Takes what waited and the batch ahead; all new rows become one. None where nothing goes and nothing is ahead."""
+    """Take parked rows and the batch ahead; seal all new rows as one batch. Return None if there are none."""
     if reader.position == len(world.batches):
         new = range(sum(map(len, world.batches)), world.written)
         world = world._replace(batches=(*world.batches, tuple(new))) if new else world
@@ -120,7 +120,7 @@ def _take(world: World, number: int, reader: Reader, rules: Sharing) -> World | 
 
 
 def _read(world: World, number: int, reader: Reader, turn: Turn) -> World:
-    """Reads the object back, and keeps what was decided for the other output."""
+    """Read the object back, and keep the decision for the other output."""
     moment = world.moment + 1
     decided = Decided(turn.rows, world.written, turn.began, moment)
     kept = (*world.kept, decided)[-KEPT_DECISIONS:] if turn.shared else world.kept
@@ -134,7 +134,7 @@ def _give(world: World, number: int, reader: Reader, decided: Decided) -> World:
 
 
 def wrong(world: World) -> str | None:
-    """What must never be seen, or None."""
+    """Describe a forbidden state; None for an allowed one."""
     if world.given_though_held:
         return f"rows {world.given_though_held} go, and somebody holds them"
     for number, reader in enumerate(world.readers):
@@ -148,7 +148,7 @@ def wrong(world: World) -> str | None:
 
 
 def unfinished(world: World) -> str | None:
-    """What is wrong with a state after which nothing happens."""
+    """Describe the fault of a state nothing follows."""
     for number, reader in enumerate(world.readers):
         if [row for came, _ in reader.came for row in came] != [*range(world.rows)]:
             return f"{number} never gets all rows"

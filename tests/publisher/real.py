@@ -104,7 +104,7 @@ class RealFiles(RealSink):
 
     @staticmethod
     def told(path: Path) -> list[str]:
-        """The documents of a file that is shown."""
+        """Read the documents of a visible file."""
         return [path.read_text()] if path.suffix == ".json" else []
 
 
@@ -202,13 +202,15 @@ def take(target: Target, told: str, plan: str) -> None:
 
 
 def hidden_in(folder: Path) -> list[str]:
-    """What a folder still hides of plans. Among its owners all publishers have one name here, for they are one process."""
+    """List the files of plans a folder still hides. Its owners' files are left out: all publishers are one process
+    here.
+    """
     return [str(path) for path in folder.rglob("*.part") if path.parent.name != OWNERS]
 
 
 @contextmanager
 def real_targets(world: World) -> Iterator[None]:
-    """Each step in the folders of targets is a point, before and after it; what is shown there has come."""
+    """Make each step in the targets' folders a point, before and after it; files shown there have arrived."""
     below = f"{world.folder}{os.sep}"
 
     def stepping(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -67,11 +67,11 @@ class Standbys:
 
     @property
     def happened(self) -> bool:
-        """Whether the order of what came is that of more than one log."""
+        """Return True if rows came in the order of more than one log."""
         return bool(self._world.counts["the log failed over"] or self._world.counts["a target failed over"])
 
     def end(self) -> None:
-        """A transaction is committed: the standbys get it now or later, or take over without it."""
+        """Commit a transaction: the standbys get it now or later, or take over without it."""
         world, chance = self._world, self._chance
         if world.quiet or not (self.of_log or self.of_targets):
             return
@@ -135,7 +135,7 @@ class Standbys:
             self._witnesses[name] = None if world.frozen else world.publisher
 
     def excuses(self, target: Target) -> bool:
-        """Whether nobody knows any more what was sent to a target that cannot be asked."""
+        """Return True if nobody knows any more what a target was sent, and it cannot be asked."""
         name = target.name
         return name[0] not in ASKABLE and (name in self._unknown or self._is_unknown(name))
 
@@ -143,7 +143,7 @@ class Standbys:
         return name in self._witnesses and self._witnesses[name] is not self._world.publisher
 
     def resume(self) -> None:
-        """Somebody resumes the outputs whose rows wait because something was restored: they may come twice."""
+        """Resume the outputs paused by a restore: their rows may come twice."""
         world = self._world
         warned = "SELECT name, restored, warning FROM event_log_output WHERE warning IS NOT NULL"
         for name, restored, warning in world.ask(warned):
@@ -178,7 +178,7 @@ class Log:
 
 
 def keep(target: Target, kept: Target | None = None) -> Target:
-    """A copy of what a target has, but not of who owns it, and what it may be sent."""
+    """Copy a target's content, but not its owner or the rows it may be sent."""
     kept = kept or copy(target)
     kept.came, kept.last, kept.begun = list(target.came), target.last, target.begun
     kept.hidden, kept.manifest, kept.answers = dict(target.hidden), dict(target.manifest), dict(target.answers)
@@ -186,7 +186,7 @@ def keep(target: Target, kept: Target | None = None) -> Target:
 
 
 def _only_writes(world: World) -> None:
-    """Nobody does what the standby would not know of, but for holds."""
+    """Switch off everything a standby would not know of, but for holds."""
     world.restless, world.keepers, world.hesitant, world.strangers, world.undoing = 0, 0, 0, 0, 0
     world.max_attempts, world.late_back, world.deletes, world.shares = 0, False, False, 0.0
     world.jumps, world.next = 0, min(world.next, 2**63 - 2_000)  # each time some numbers may be lost

@@ -32,17 +32,17 @@ _running: list[World] = []
 
 
 def opened(url: str) -> Engine:
-    """A database that need not outlive the machine, with a log and a journal."""
+    """Open a database with a log and a journal; it need not outlive the machine."""
     return made(connect(url, may_create=True))
 
 
 def _hurries(connection: Any, _: Any) -> None:
-    """Whoever dies in a history is no process: what a transaction undoes may stay in memory."""
+    """Keep undo in memory: a death in a history ends no process."""
     connection.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
 
 
 def made(engine: Engine) -> Engine:
-    """Makes a log and a journal in a database, whose commits are points at which a publisher may die from now on."""
+    """Make a log and a journal in a database; from now on each commit is a point at which a publisher may die."""
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _hurries)
     install(engine, NAMES)
@@ -76,7 +76,7 @@ def made(engine: Engine) -> Engine:
 
 
 def _is_at_once(statement: str) -> bool:
-    """Whether it writes the journal by itself."""
+    """Return True for a statement that writes the journal by itself."""
     return statement.startswith("WITH held") and "_planned" in statement
 
 
@@ -94,7 +94,7 @@ def _note_end(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
 
 
 def history(seed: int, engine: Engine) -> collections.Counter[str]:
-    """One history on an empty log."""
+    """Run one history on an empty log."""
     _running.clear()
     with engine.begin() as connection:
         for table in ("", *(f"_{name}" for name in JOURNAL)):
@@ -155,7 +155,7 @@ class Later(Future[Any]):
 
 @contextmanager
 def plans_beside(chance: Random) -> Iterator[None]:
-    """Plans are made beside others in every history, also with few rows and where a database has one writer at a time."""
+    """Make plans beside others in every history, with few rows too, and in databases with one writer at a time."""
 
     def begun(_: str, call: Callable[[], Any]) -> Later:
         return Later(call, waits=chance.random() < 0.5)

@@ -68,7 +68,7 @@ class ToldReceiver:
 
 
 def decider_without_tables(*_: object) -> Decider:
-    """Takes keys and values as they are written: the database has no such tables."""
+    """Make a decider that takes keys and values as written: the database has no such tables."""
     return Decider(Round(options=Options()))
 
 
@@ -99,13 +99,13 @@ class Scene:
         )
 
     def write(self, first: int, last: int, *, objects: int = 3, seconds: float = -60.0) -> None:
-        """Rows with these numbers, of so many objects in turn, written that long ago."""
+        """Write rows with these numbers, of so many objects in turn, `seconds` from now."""
         time = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S")
         for number in range(first, last + 1):
             self.table.write(number, key=f"idu={number % objects}", event_time=time, new_value=f"value-{number}")
 
     def publish(self, *names: str) -> None:
-        """Turns of these outputs, or of all, until nothing moves; who is away stays behind."""
+        """Give turns to these outputs, or to all, until nothing moves; an absent receiver's output stays behind."""
         assert self.lock.tenure is not None
         for name in names or tuple(self.consumers):
             consumer, goes_on = self.consumers[name], True
@@ -124,10 +124,10 @@ class Scene:
         return self.table.ask(sql)
 
     def waiting(self) -> list[int]:
-        """The rows that wait, by the log alone."""
+        """Return the waiting rows, by the log alone."""
         return [int(number) for (number,) in self.ask("SELECT record_id FROM event_log WHERE status = 'N' ORDER BY 1")]
 
     def left(self) -> dict[str, int]:
-        """How many rows each table of the journal has, of those that have any."""
+        """Count the rows in each table of the journal with any."""
         counts = {name: int(self.ask(f"SELECT COUNT(*) FROM event_log_{name}")[0][0]) for name in TABLES}
         return {name: count for name, count in counts.items() if count}

@@ -34,7 +34,7 @@ KEY = " PRIMARY KEY AUTOINCREMENT"
 
 
 def have_key(connection: Connection, *, wanted: bool) -> None:
-    """Makes the empty log of SQLite anew, with a key or without, where it is the other."""
+    """Make SQLite's empty log again with a key or without, if it is not so."""
     log, *indexes = connection.execute(text("SELECT sql FROM sqlite_master WHERE tbl_name = 'event_log'")).scalars()
     if (KEY in log) == wanted:
         return
@@ -45,13 +45,13 @@ def have_key(connection: Connection, *, wanted: bool) -> None:
 
 
 def waiting_rows(world: World, record: int, status: str = "N") -> list[Row]:
-    """The rows of a number that wait, or that have this letter."""
+    """Find the rows of a number that wait, or have this status."""
     told = world.ask(f"SELECT new_value FROM event_log WHERE record_id = {record} AND status = '{status}' ORDER BY 1")
     return [world.rows[uid_in(value)] for (value,) in told]
 
 
 def uid_in(value: str) -> int:
-    """Which row a value is of, perhaps the image of a row."""
+    """Read the uid in a value, or in the image of a row."""
     if (image := decode_image(value)) is not None:
         [told] = image[1]
         value = told or ""
@@ -59,7 +59,7 @@ def uid_in(value: str) -> int:
 
 
 def join(world: World, record: int) -> list[Row]:
-    """The rows that wait under this number are as one from now on."""
+    """Treat the waiting rows of this number as one from now on."""
     world.live[record] = rows = waiting_rows(world, record)
     for row in rows:
         row.alike = rows
@@ -67,14 +67,14 @@ def join(world: World, record: int) -> list[Row]:
 
 
 def new_rows(world: World, numbers: Iterable[int]) -> None:
-    """Rows were written with these numbers, which others may have had before."""
+    """Note written rows with these numbers, also used before."""
     for record in numbers:
         world.counts["rows of one number"] += len(join(world, record)) > 1
         world.retried = {key: due for key, due in world.retried.items() if key[1] != record}
 
 
 def share(world: World, changes: Sequence[tuple[list[int], str]]) -> Sequence[tuple[list[int], str]]:
-    """Gives rows numbers that others of their transaction have, or that others of the log have."""
+    """Give rows numbers of others of their transaction, or of others in the log."""
     if not world.shares:
         return changes
     numbers = sorted(record for records, _ in changes for record in records)
@@ -95,12 +95,12 @@ def share(world: World, changes: Sequence[tuple[list[int], str]]) -> Sequence[tu
 
 
 def may_speak_of_another(world: World, record: int, rows: Sequence[Row]) -> bool:
-    """Whether the journal or a publisher may have another row of this number in hand than these."""
+    """Return True if the journal or a publisher may hold a row of this number other than these."""
     return waiting_rows(world, record) != [] or (world.live[record] != rows and record in _in_hand(world))
 
 
 def _known(world: World, name: str) -> list[int]:
-    """Numbers of rows that nobody has in hand, above those of the object's own that wait."""
+    """Find numbers nobody has in hand, above those of the object's own waiting rows."""
     entries = world.ask("SELECT record_id, status, new_value FROM event_log")
     above, waiting, foreign, own = 0, set[int](), set[int](), set[int]()
     for record, status, value in entries:
@@ -124,7 +124,7 @@ def _known(world: World, name: str) -> list[int]:
 
 
 def _sealed(world: World) -> Stretches:
-    """Numbers that no publisher looks for while rows wait: neither this one nor, by the mark, the next."""
+    """Find numbers no publisher looks for while rows wait: this one by its memory, the next one by the mark."""
     sealed = Stretches()
     for (value,) in world.ask(f"SELECT value FROM event_log_mark WHERE name = '{SEEN}'"):
         sealed |= Stretches.read(value)
@@ -133,7 +133,7 @@ def _sealed(world: World) -> Stretches:
 
 
 def _in_hand(world: World) -> set[int]:
-    """Numbers of which the journal or a publisher speaks."""
+    """Find numbers in the journal or in a publisher's hands."""
     found = set[int](world.held)
     for table in ("parked", "hold", "answer"):
         found.update(record for (record,) in world.ask(f"SELECT record_id FROM event_log_{table}"))
@@ -148,8 +148,8 @@ def _in_hand(world: World) -> set[int]:
 
 
 def come_again(world: World, target: Target, uid: int, plan: str) -> bool:
-    """Whether a row may come by another plan, too: of its former one a number was torn, or came behind a
-    row of its object that was not taken.
+    """Return True if a row may come by another plan too: a number of its former plan was torn, or came behind a row of
+    its object not taken.
     """
     former = [one.plan for one in target.came if one.uid == uid]
     if not former or former[-1] == plan:

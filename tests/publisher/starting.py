@@ -47,7 +47,7 @@ def take_lock(world: World, tenure: Tenure) -> TestLock:
 
 
 def draw_shapes(world: World, more: Random) -> None:
-    """Draws what some histories are about."""
+    """Draw the subjects of some histories."""
     if more.random() < 0.15:
         # Nearly every object is held, and what came behind goes in the end, a few rows each time. Nothing else touches
         # a row: of its transaction not much could be judged.
@@ -97,7 +97,7 @@ def draw_shapes(world: World, more: Random) -> None:
 
 
 def draw_latest(world: World) -> None:
-    """Draws what the kit learnt last, so that histories which have none of it stay as they were."""
+    """Draw the kit's latest features apart, so histories without them stay as they were."""
     world.latest = latest = Random(f"latest {world.seed}")
     world.next = latest.choice([*[1] * 6, 2**62 - 20, 2**63 - 200])
     """The number of the first row: some logs come near the end of all numbers."""

@@ -39,16 +39,16 @@ class Surroundings(Protocol):
     """Whether receivers call objects by names of their own, which the log keeps."""
 
     def point(self, what: str) -> None:
-        """A publisher is here; perhaps it dies, perhaps something goes wrong."""
+        """Pass a point of a publisher; it may die here, or something may go wrong."""
 
     def arrived(self, target: Target, uid: int, record: int, plan: str) -> None:
-        """A row has come to a target."""
+        """Note a row's arrival at a target."""
 
     def sending(self, name: str, records: Sequence[int]) -> None:
-        """Rows are on their way to a receiver."""
+        """Note rows on their way to a receiver."""
 
     def are_of_several_objects(self, uids: Iterable[int]) -> bool:
-        """Whether one of these has its number with rows of other objects: all behind it wait."""
+        """Return True if one of these shares its number with another object's rows: all behind it wait."""
 
 
 class Taken(Struct, frozen=True):
@@ -125,7 +125,7 @@ class Target:
             self.names.setdefault(object_name, f"{self.name} {uid}")
 
     def again(self, uids: Iterable[int]) -> None:
-        """These rows are to come again."""
+        """Note rows to come again."""
         self.not_taken.update(uids)
 
 
@@ -151,7 +151,7 @@ class ModelSink:
             raise OccupiedError(f"{self.target.name} was taken over.")
 
     def intact(self) -> None:
-        """A target that was restored is asked what it has."""
+        """Refuse a restored target: it has another plan than the one left there."""
         if self.target.last != self.left:
             raise SinkError("Another plan is there than the one that was left.")
 
@@ -320,7 +320,7 @@ class ModelReceiver(ModelSink):
         return answer
 
     def learn_names(self, document: Document, answer: Sequence[Outcome]) -> None:
-        """Know from an answer what the receiver calls the objects of a document."""
+        """Learn the receiver's names of a document's objects from an answer."""
         known = self.capabilities.associations
         waiting = {outcome.position for outcome in answer if outcome.status is Status.NEW}
         for positions, object_name, *_ in json.loads(document.body):
@@ -328,7 +328,7 @@ class ModelReceiver(ModelSink):
                 known.keep(object_name, self.target.names.get(object_name))
 
     def undoes(self, plan: str, document: Document) -> bool:
-        """Whether it has taken nothing of a document after all: no answer to that has been read."""
+        """Undo a document at random and return True, as if nothing was taken: no answer to it has been read."""
         world = self.world
         if world.quiet or not world.undoing or world.more.random() >= world.undoing:
             return False
@@ -339,7 +339,7 @@ class ModelReceiver(ModelSink):
         return True
 
     def unread(self, document: Document, answer: Sequence[Outcome] = ()) -> Sequence[Outcome]:
-        """An answer that nobody can read, or none; what it says is to come again was counted when it was given."""
+        """Fail with an unreadable answer, or have all rows come again; those it asks for again are counted already."""
         if self.world.rng.random() < 0.3:
             raise SinkError("Nobody can read the answer.")
         counted = {outcome.position for outcome in answer if outcome.status is Status.NEW}
@@ -472,10 +472,12 @@ def _count_before(one: WrittenRow) -> Count:
 
 
 def is_unwritable(name: str, uid: int) -> bool:
-    """Of changes that are filtered, those that a format fails with that raises."""
+    """Return True for some filtered changes: a format raises an error for them."""
     return is_filtered(name, uid) and (uid + ord(name[0])) % 2 == 0
 
 
 def is_filtered(name: str, uid: int) -> bool:
-    """Of a change by its first row: single ones, and six neighbours now and then, which may be all that is left of a transaction."""
+    """Return True for some changes, by their first row: single ones, and six neighbours at times, perhaps all the rest
+    of a transaction.
+    """
     return uid % 11 == 0 or (uid * 7 + ord(name[0])) % 9 == 0 or (uid // 6 + ord(name[0])) % 5 == 0

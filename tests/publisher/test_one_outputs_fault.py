@@ -45,7 +45,7 @@ class RaisingReceiver(ToldReceiver):
 
 
 def run(scene: Scene, *outputs: Output, **settings: Any) -> Publisher:
-    """A publisher that lives until everybody had a turn in which nothing moved."""
+    """Run a publisher until every output had a turn without moving."""
     scene.lock.leave()
     url = scene.log.engine.url.render_as_string(hide_password=False)
     config = Config(source=SourceConfig(url=url), publisher=PublisherConfig(on_retry="object", **settings))

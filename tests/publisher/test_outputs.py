@@ -25,7 +25,7 @@ def places(scene: Scene) -> dict[str, OutputPlace]:
 
 
 def letters(scene: Scene) -> dict[int, tuple[str, str | None]]:
-    """The letter of each row, and the note that stands beside it."""
+    """Return each row's status and its note."""
     notes = {number: note for number, (_, _, note, _) in scene.table.outcomes().items()}
     return {number: (status, notes.get(number)) for number, status in scene.table.statuses().items()}
 

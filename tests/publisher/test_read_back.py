@@ -24,7 +24,7 @@ JACK: dict[RowId, Row] = {RowId(None, "usr", "idu=1"): {"fname": "Jack", "lname"
 
 
 def scene_with(engine: Engine, rows: Mapping[RowId, ReadBack], *, attempts: int = 0) -> Scene:
-    """A log with a receiver, in whose tables these rows are."""
+    """Make a log with a receiver, and these rows in its tables."""
     scene = Scene(engine, "out")
     look(scene, rows)
     consumer = scene.consumers["out"]
@@ -37,7 +37,7 @@ def look(scene: Scene, rows: Mapping[RowId, ReadBack]) -> None:
 
 
 def retry_now(scene: Scene) -> None:
-    """Lets the time pass for which rows wait."""
+    """Make waiting rows due, and publish."""
     scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due IS NOT NULL")
     scene.publish()
 

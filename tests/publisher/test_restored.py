@@ -101,7 +101,7 @@ class Primary:
         subprocess.run(["touch", str(self._standby / "data" / "standby.signal")], check=True, user=self._owner)
 
     def fail_over(self) -> None:
-        """The primary is gone, and its standby takes its place."""
+        """Lose the primary and promote its standby."""
         self._stop()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder, self._server = self._standby, self._started(self._standby)
@@ -149,7 +149,7 @@ class Site:
         scene.consumers[name] = Consumer(scene.journal, output, decider, ConsumerSettings(limit=5))
 
     def write(self, count: int) -> None:
-        """Rows with the next numbers of the log, as its sequence gives them."""
+        """Write rows with the next numbers of the log, as its sequence gives them."""
         [(last,)] = self.scene.ask("SELECT COALESCE(MAX(record_id), 0) FROM event_log")
         for number in range(int(last) + 1, int(last) + count + 1):
             self.written += 1

@@ -129,7 +129,7 @@ def write(table: LogTable, rows: int, objects: int) -> None:
 
 
 def killed(table: LogTable, receiver: Receiver, on_retry: Stops) -> Process:
-    """A publisher that begins after another one was killed before its last answer of 30 was entered."""
+    """Kill a publisher before it entered its last answer of 30, and start another."""
     receiver.dies_after = ROWS
     first = Process(table, receiver, on_retry)
     with suppress(Killed):

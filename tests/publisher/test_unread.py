@@ -25,7 +25,7 @@ FEW_BYTES = 48_000
 
 @contextmanager
 def statements(engine: Engine) -> Iterator[list[str]]:
-    """What the database is asked meanwhile."""
+    """Collect the statements sent to the database during the block."""
     asked: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -50,7 +50,7 @@ def freed(scene: Scene, number: int) -> None:
 
 
 def parked(scene: Scene, name: str = "one") -> dict[int, tuple[str, bool]]:
-    """The rows that wait for an output: why, and whether they lead."""
+    """Return the rows waiting for an output, with the reason and True for a leading one."""
     rows = scene.ask(f"SELECT record_id, reason, due FROM event_log_parked WHERE output = '{name}' ORDER BY 1")
     return {int(number): (reason, due is not None) for number, reason, due in rows}
 

@@ -24,7 +24,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held(engine: Engine, **how: bool) -> Scene:
-    """A log in which half of the rows wait for one that is held, and the others are published."""
+    """Make a log with half of its rows behind a held one, and the others published."""
     scene = Scene(engine, "one", **how)
     scene.write(1, ROWS, objects=2)
     with scene.log.transaction() as connection:
@@ -35,7 +35,7 @@ def held(engine: Engine, **how: bool) -> Scene:
 
 
 def begun_again(scene: Scene) -> Journal:
-    """What a publisher knows that has just begun."""
+    """Make the journal of a publisher that has just begun."""
     return Journal(scene.log, scene.lock, scene.journal.settings)
 
 

@@ -197,7 +197,7 @@ class World:
     # --- what happens at a point ---------------------------------------------------------------------------------------
 
     def point(self, what: str) -> None:
-        """A publisher is here; perhaps it dies, perhaps something goes wrong."""
+        """Pass a point of a publisher; it may die here, or something may go wrong."""
         if self.inside:
             if what == "committed" and self.forgetting and self.more.random() < 0.5:
                 self._goes_on_without(self.forgetting)
@@ -225,11 +225,11 @@ class World:
 
     @property
     def clock(self) -> int:
-        """The database's clock in milliseconds; the publisher's own, which nobody sets, is `now`."""
+        """Return the database's clock in milliseconds; `now` is the publisher's own, and nobody sets it."""
         return self.now + self.shift
 
     def set_clock(self) -> None:
-        """Sets the database's clock back by hours, or forward; never while nobody looks at it any more."""
+        """Set the database's clock back by hours, or forward; never once the world is quiet."""
         hours = -2 if self.quiet else self.latest.choice([-2, -2, 1])
         self.shift += hours * 3_600_000
         self.counts["clock set back" if hours < 0 else "clock set forward"] += 1
@@ -239,7 +239,7 @@ class World:
         self.retried = {key: due for key, due in self.retried.items() if due <= self.clock + LONGEST_DELAY}
 
     def meanwhile(self) -> None:
-        """What others do while a publisher is in the middle of something."""
+        """Act for others while a publisher is in the middle of something."""
         if self.busy_operator and self.rng.random() < 0.03:
             operate(self, inside=True)
         if self.looks_again and self.publisher is not None and self.more.random() < 0.1:
@@ -254,7 +254,7 @@ class World:
             thread.go_on.wait()  # type: ignore[attr-defined]  # the thread is ours
 
     def before_a_look(self) -> None:
-        """A publisher is about to read; perhaps a transaction ends before it does, and after what it has read last."""
+        """End a transaction at random before a publisher reads, and after it has read last."""
         if self.open and not (self.inside or self.quiet) and self.rng.random() < self.hasty:
             self.counts["committed between"] += 1
             end_one(self)
@@ -300,7 +300,9 @@ class World:
         }
 
     def plans_carrying(self, record: int) -> set[tuple[str, str]]:
-        """Documents go again as they were until somebody can read the answer, also with rows that were set back since."""
+        """Find plans with this row in a document sent again as it was, until its answer can be read; the row may be set
+        back since.
+        """
         found = self.ask("SELECT output, plan, covers FROM event_log_planned WHERE covers IS NOT NULL")
         return {
             (output, plan)
@@ -309,8 +311,8 @@ class World:
         }
 
     def may_go(self, record: int) -> set[tuple[str, str]] | None:
-        """The plans by which a row may still come that is gone; any where others have its batch ahead, or it was read for
-        the next turn: outputs in step take what was read once, as they always did.
+        """Return the plans by which a removed row may still come; None for any: others have its batch ahead, or it was
+        read for the next turn.
         """
         batches = self.ask("SELECT records FROM event_log_batch")
         sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
@@ -325,7 +327,7 @@ class World:
     # --- publishers ----------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """A publisher takes the lock."""
+        """Take the lock with a new publisher."""
         self.counts["starts"] += 1
         number = self.counts["starts"]
         self.trace.append((self.now, "publisher", number))
@@ -345,7 +347,7 @@ class World:
         self.publisher = Publisher(journal, tenure, self)
 
     def turns(self, publisher: Publisher) -> None:
-        """One turn of some outputs, in any order."""
+        """Give one turn to some outputs, in any order."""
         if self.rng.random() < 0.3:
             publisher.journal.sweep()
         if self.more.random() < self.redefined:
@@ -382,12 +384,12 @@ class World:
         return self.real.get(name[0]) or KINDS[name[0]]
 
     def hidden(self, name: str) -> list[str]:
-        """What a target still hides of plans."""
+        """List the files and objects of plans a target still hides."""
         target = self.targets[name]
         return [*map(str, target.hidden), *target.manifest, *(hidden_in(self.folder / name) if self.real else [])]
 
     def turns_in_a_thread(self, publisher: Publisher) -> None:
-        """A publisher that is perhaps frozen at some point, and wakes when another one has the lock."""
+        """Give turns to a publisher in a thread, perhaps frozen at a point; it wakes when another one has the lock."""
 
         def work() -> None:
             try:
@@ -495,7 +497,7 @@ class World:
                 raise
 
     def rest(self) -> None:
-        """The publisher looks at the log between two turns, a second later than it last looked at everything."""
+        """Look at the log between two turns, a second after the last look at everything."""
         journal = None if self.publisher is None else self.publisher.journal
         if journal is None or journal._memory is None:
             return
@@ -506,7 +508,7 @@ class World:
         self.inside = was
 
     def _goes_on_without(self, name: str) -> None:
-        """A publisher works with all outputs but this one, which somebody is about to forget."""
+        """Work with all outputs but this one, which is about to be forgotten."""
         was = self.busy_operator, self.freezes, self.keepers, self.away
         self.busy_operator, self.freezes, self.keepers, self.away = 0, False, 0, {*self.away, name}
         self.inside, self.forgetting = False, ""
@@ -518,7 +520,7 @@ class World:
         self.busy_operator, self.freezes, self.keepers, self.away = was
 
     def calm(self) -> None:
-        """Nothing happens any more; all that waits for somebody may go."""
+        """End all disturbance; release everything that waits for somebody."""
         while self.frozen:
             self.wake()
         self.quiet, self.away, self.denied = True, set(), set()

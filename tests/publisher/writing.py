@@ -20,7 +20,9 @@ UPDATE, UPDATE_ROW = 2, 6
 
 
 def write(world: World) -> None:
-    """Begins a change, perhaps gives another one more rows, and commits some now or later; of an object one writes at a time."""
+    """Begin a change, perhaps add rows to another, and commit some now or later; one writer at a time changes an
+    object.
+    """
     rng = world.rng
     if len(world.rows) + sum(len(records) for records, _ in world.open) < world.total and rng.random() < 0.95:
         name = f"{rng.choice('AB')}/id={rng.randint(0, world.last_key)}"
@@ -39,7 +41,7 @@ def write(world: World) -> None:
 
 
 def end_one(world: World) -> None:
-    """Commits some of the changes that are open, in one transaction, or rolls them back."""
+    """Commit some of the open changes in one transaction, or roll them back."""
     rng = world.rng
     size = min(len(world.open), rng.choice(world.transaction_rows))
     ended = [world.open.pop(rng.randrange(len(world.open))) for _ in range(size)]
@@ -57,7 +59,7 @@ def _draw(world: World) -> int:
 
 
 def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
-    """One transaction."""
+    """Write changes in one transaction."""
     world.counts["transactions"] += 1
     rows, numbers = [], set[int]()
     for records, name in share(world, changes):
@@ -89,7 +91,7 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
 
 
 def _image(world: World, value: str) -> dict[str, object]:
-    """The change as the image of a row, of which perhaps somebody has noted what stood there before; or as a field."""
+    """Make the columns of a change as the image of a row, perhaps with the former one; none for a field."""
     if world.imaged.random() >= world.images:
         return {}
     world.counts["images"] += 1
