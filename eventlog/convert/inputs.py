@@ -45,7 +45,7 @@ class Unit(Struct, frozen=True, kw_only=True):
 
 
 def units(files: FilesInput) -> list[Unit]:
-    """List the units of all input files, by the order of names; UsageError if a place holds no such file."""
+    """List the units of all input files in the order of names; UsageError if a place holds no such file."""
     all_units: list[Unit] = []
     limit = files.line_limit
     for path in input_files(files):

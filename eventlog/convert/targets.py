@@ -80,8 +80,8 @@ def target_of(target: TargetOrder, config: Config) -> Target:
 def steps_of_order(order: Order, config: Config) -> Steps:
     """Return the policy of the conversion: of the output named by --output, else of the only one of this format.
 
-    Routes become names in the conversion's output. If several outputs have different policies, refuse to guess: hidden
-    values must not get out.
+    Route steps get places of the kind the conversion writes. If several outputs have different policies, refuse to
+    guess: hidden values must not get out.
     """
     if not config.output and order.target.output is None:
         return ()
