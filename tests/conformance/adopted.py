@@ -46,7 +46,7 @@ class Existing(Struct, frozen=True, kw_only=True):
         return self.names[STANDARD.index(standard)]
 
     def whole(self, engine: Engine) -> LogNames:
-        """The log's name in a database; one without schemas has none for it."""
+        """Return the log's names in a database, with the schema if it has schemas."""
         return LogNames(table=self.table, schema=self.schema if has_schemas(engine) else None, clock=self.clock)
 
 
@@ -140,12 +140,12 @@ TYPES = {
 
 
 def has_schemas(engine: Engine) -> bool:
-    """Whether a schema is something else than a database."""
+    """Return True if a schema is something other than a database here."""
     return dialect_of(engine).schemas
 
 
 def make(engine: Engine, existing: Existing) -> None:
-    """Makes the log."""
+    """Make the log."""
     name = dialect_of(engine).name
     quote = dialect_of(engine).quote
     types = {**TYPES, **existing.types}
@@ -169,14 +169,14 @@ def _next_number(engine: Engine, existing: Existing) -> str:
 
 
 def placed(engine: Engine, existing: Existing, name: str) -> str:
-    """A name in the log's schema, where there is one."""
+    """Quote a name with the log's schema, if there is one."""
     quote = dialect_of(engine).quote
     schema = existing.whole(engine).schema
     return quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
 
 
 def write(connection: Connection, existing: Existing, row: Mapping[str, Any]) -> None:
-    """Writes a row as a trigger of somebody else does."""
+    """Write a row as a trigger of somebody else does."""
     quote = dialect_of(connection).quote
     columns = ", ".join(quote(existing.name(standard)) for standard in row)
     values = ", ".join(f":{standard}" for standard in row)
@@ -185,7 +185,7 @@ def write(connection: Connection, existing: Existing, row: Mapping[str, Any]) ->
 
 
 def shape(engine: Engine, existing: Existing) -> Any:
-    """Everything that the database tells of the table, and every cell of it but the letters."""
+    """Read all the database tells of the table, and every cell but the statuses."""
     inspector = inspect(engine)
     schema = existing.whole(engine).schema
     columns = [
@@ -203,7 +203,7 @@ def shape(engine: Engine, existing: Existing) -> Any:
 
 
 def statuses(engine: Engine, existing: Existing) -> dict[int, str]:
-    """The letters of the rows by their numbers."""
+    """Read the statuses of the rows by their numbers."""
     quote = dialect_of(engine).quote
     columns = f"{quote(existing.name('record_id'))}, {quote(existing.name('status'))}"
     place = placed(engine, existing, existing.table)
@@ -218,7 +218,7 @@ BYTES = {"postgresql": "BYTEA", "mysql": "VARBINARY(30)", "sqlite": "VARBINARY(3
 
 
 def make_tables(engine: Engine) -> None:
-    """The tables of the documentation, as they are when the rows of their log are read: usr, a view of it, a compound key."""
+    """Make the documentation's tables as they are when its log is read: usr, a view of it, a compound key."""
     photo = BYTES[dialect_of(engine).name]
     place = f"{SCHEMA}." if has_schemas(engine) else ""
     with engine.begin() as connection:
@@ -252,7 +252,7 @@ ODD = 'pkey1=", ; \' + \\" = \\\\ < >"'
 
 
 def fields(kind: int, key: str, *changes: tuple[str, str | None, str | None], **others: Any) -> list[dict[str, Any]]:
-    """Rows of per-field events."""
+    """Make the rows of per-field events."""
     return [
         {"event_type": kind, "table_key": key, "column_name": column, "old_value": old, "new_value": new, **others}
         for column, old, new in changes
@@ -286,7 +286,7 @@ DOCUMENTED: tuple[dict[str, Any], ...] = (
 
 
 def write_documented(engine: Engine, existing: Existing, rows: Iterable[dict[str, Any]] = DOCUMENTED) -> None:
-    """Writes the rows, with the time that the clock of the triggers shows; numbers are 1, 2, 3 whoever gives them."""
+    """Write the rows with the time of the triggers' clock, numbered 1, 2, 3 whoever numbers them."""
     zone = zone_of(existing.clock)
     with engine.begin() as connection:
         for number, row in enumerate(rows, 1):

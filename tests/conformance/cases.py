@@ -20,7 +20,7 @@ CURRENT = {TriggerCondition.CURRENT}
 
 
 def came(key: str, values: Mapping[str, str | None] | None = None, /, **more: str | None) -> list[Logged]:
-    """Fields of a row that came."""
+    """Make the rows for the fields of an inserted row."""
     return [(1, key, column, None, value) for column, value in {**(values or {}), **more}.items()]
 
 
@@ -30,17 +30,17 @@ def changed(
     /,
     **more: tuple[str | None, str | None],
 ) -> list[Logged]:
-    """Fields of a row that changed, as they were and as they are."""
+    """Make the rows for the fields of an updated row, old and new."""
     return [(2, key, column, old, new) for column, (old, new) in {**(values or {}), **more}.items()]
 
 
 def gone(*keys: str) -> list[Logged]:
-    """Rows that went."""
+    """Make the rows for deleted rows."""
     return [(4, key, None, None, None) for key in keys]
 
 
 def asked(kind: int, key: str, *columns: str) -> list[Logged]:
-    """A row that is to be read back, or some of its columns."""
+    """Make the rows for a row to be read back, or for some of its columns."""
     return [(kind, key, column, None, None) for column in columns or (None,)]
 
 
@@ -55,7 +55,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 def check_left(engine: Engine, case: Case, *, rows: bool = False) -> None:
-    """Does what the case says, with triggers for each row where that is asked."""
+    """Run the case's statements and check the log; with `rows`, under triggers for each row."""
     install(engine)
     run(engine, *case.made)
     track(engine, [*case.tables], replace(case.options, rows=rows))
@@ -70,12 +70,12 @@ def check_left(engine: Engine, case: Case, *, rows: bool = False) -> None:
 
 
 def states(engine: Engine, names: LogNames | None = None) -> set[TriggerCondition]:
-    """How the triggers are that stand there."""
+    """Return the conditions of the existing triggers."""
     return {one.state for one in trigger_states(engine, names)}
 
 
 def installed_usr(engine: Engine) -> Engine:
-    """A database with a log, and tables of which nothing is tracked yet."""
+    """Make a log, and tables without tracking."""
     install(engine)
     run(engine, *USR)
     return engine

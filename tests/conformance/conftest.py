@@ -20,13 +20,13 @@ WITHOUT_EMPTY_TEXTS: Final = ("source_log", "rowcare", "rowcare_poll", "journal_
 
 @pytest.fixture(params=[*databases(), "no_empty_texts"])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """An engine on each database in turn."""
+    """Return an engine on each database in turn."""
     found: Engine = request.getfixturevalue(request.param)
     return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves out what has nothing to do with empty texts."""
+    """Leave out tests without a use for empty texts."""
     items[:] = [
         item
         for item in items
@@ -53,7 +53,9 @@ SMALL: Final = {
 
 @pytest.fixture(scope="module")
 def small_steps() -> Iterator[None]:
-    """To a conversion a few rows are many: several buckets and ranges, runs on the disk, objects too large for a chunk."""
+    """Make a few rows many for a conversion: several buckets and ranges, runs on the disk, objects too large for a
+    chunk.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for module, sizes in SMALL.items():
             for name, size in sizes.items():

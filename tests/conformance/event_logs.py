@@ -30,7 +30,7 @@ class LogTable:
             return [tuple(row) for row in connection.execute(text(sql))]
 
     def write(self, number: int, key: str = "idu=1", **columns: Any) -> int:
-        """Writes one row and gives back its number; what is not said has an ordinary value."""
+        """Write one row with ordinary values in all columns not given; return its number."""
         row = {"record_id": number, "table_key": key, "status": "N", "event_type": 1, "table_name": "usr"}
         row |= {"event_time": "2025-03-23 10:57:19", "column_name": "fname", "new_value": "Jack"} | columns
         names = ", ".join(row)
@@ -54,14 +54,14 @@ class LogTable:
 
 
 def installed(engine: Engine) -> LogTable:
-    """A new log, without the constraints that only our own installation has: adopted logs hold anything."""
+    """Make a new log without the constraints of our own installation: adopted logs hold anything."""
     make_log(engine)
     install(engine, NAMES)
     return LogTable(engine)
 
 
 def make_log(engine: Engine) -> None:
-    """A log as somebody else made it."""
+    """Make a log as somebody else would."""
     time = "DATETIME(6)" if dialect_of(engine).name == "mysql" else "TIMESTAMP"  # MySQL's ends in 2038
     ddl = (
         "CREATE TABLE event_log (record_id BIGINT NOT NULL, table_key VARCHAR(4000), status VARCHAR(3),"

@@ -29,7 +29,7 @@ DELETE = told(3, Op.DELETE, 1)
 
 @pytest.fixture(params=["postgresql", *mysqls()])
 def strict_engine(request: pytest.FixtureRequest) -> Engine:
-    """Databases that hold columns to their types; SQLite does not."""
+    """Return an engine on each database with strict types; SQLite has none."""
     found: Engine = request.getfixturevalue(request.param)
     return found
 
@@ -160,7 +160,7 @@ def test_a_column_that_grows_is_altered(strict_engine: Engine) -> None:
 
 
 def typed(name: str, kind: str) -> Catalog:
-    """The catalog in which a column of `usr` has another type."""
+    """Make the catalog with another type for a column of `usr`."""
     types = {column.name: column.type for column in USR.columns} | {name: kind}
     columns = tuple([replace(column, type=types[column.name]) for column in USR.columns])
     return Catalog([replace(USR, columns=columns)])
@@ -411,7 +411,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
 
 @pytest.fixture
 def filled(engine: Engine) -> Engine:
-    """A database with a change table of four changes."""
+    """Fill a change table with four changes."""
     changes = [
         told(1, Op.ADD, 1, fname="Jack"),
         told(2, Op.MODIFY, 1, fname=("Jack", "John")),

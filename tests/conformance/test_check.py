@@ -47,7 +47,7 @@ FOUND = {
 
 @pytest.fixture
 def usr(engine: Engine) -> Engine:
-    """A database where all is well."""
+    """Track a table without any fault."""
     track(installed_usr(engine), ["usr"])
     return engine
 
@@ -57,7 +57,7 @@ def config(engine: Engine) -> Config:
 
 
 def found(engine: Engine, name: str) -> list[Point]:
-    """The points of this name that are not well."""
+    """Find the points of this name other than OK."""
     return [point for point in check(lambda: config(engine)) if point.name == name and point.level is not PointLevel.OK]
 
 

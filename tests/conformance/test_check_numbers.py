@@ -25,14 +25,14 @@ FUNCTION = "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGI
 
 
 def found(engine: Engine, log: str = "event_log", **publisher: bool) -> list[Point]:
-    """What is said about the numbers of this log."""
+    """Find the points on the numbers of this log."""
     source = SourceConfig(url=engine.url.render_as_string(hide_password=False), log=log)
     config = Config(source=source, publisher=replace(PublisherConfig(), **publisher))
     return [point for point in check(lambda: config) if point.name == "numbers"]
 
 
 def taken_in_turn(engine: Engine, log: str) -> list[int]:
-    """The numbers of rows that two sessions write one after the other."""
+    """Write rows in two sessions, in turn, and return their numbers."""
     newest = text(f"SELECT record_id FROM {log} WHERE table_key = :key")
     numbers = []
     run(engine, f"DELETE FROM {log}")
@@ -79,7 +79,7 @@ def test_sessions_that_keep_numbers_in_hand_are_told_with_what_ends_it(postgresq
 
 
 def install_beside(engine: Engine) -> None:
-    """Companions beside a log that somebody else made."""
+    """Install companions beside a log somebody else made."""
     install(engine, LogNames(table="theirs"))
 
 

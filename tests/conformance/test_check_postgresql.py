@@ -40,7 +40,7 @@ def usr(postgresql: Engine) -> Engine:
 
 @contextmanager
 def role(admin: Engine, name: str) -> Iterator[Engine]:
-    """A connection as a role that has nothing but its login."""
+    """Connect as a role with nothing but its login."""
     run(admin, f"CREATE ROLE {name} LOGIN")
     engine = create_engine(admin.url.set(username=name))
     try:
@@ -51,7 +51,7 @@ def role(admin: Engine, name: str) -> Iterator[Engine]:
 
 
 def found(engine: Engine, name: str, *, deletes: bool = False) -> list[Point]:
-    """The points of this name that are not well."""
+    """Find the points of this name other than OK."""
     source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
     config = Config(source=source, publisher=PublisherConfig(delete_from_log=deletes))
     return [point for point in check(lambda: config) if point.name == name and point.level is not PointLevel.OK]
@@ -115,7 +115,7 @@ def test_a_standby_is_told() -> None:
 
 @contextmanager
 def standby() -> Iterator[Engine]:
-    """A server of its own that waits for a primary; there is none, but it answers."""
+    """Start a standby server of its own; it has no primary, but it answers."""
     binaries = servers.postgres_binaries()
     if binaries is None:
         servers.absent("postgres", "it has no binaries")
@@ -214,7 +214,7 @@ INDEXES = [
 
 
 def is_told(engine: Engine) -> bool:
-    """Whether a warning says that no index leads there."""
+    """Return True if the missing index is warned of."""
     (point,) = index_points(engine, LOG)
     assert (point.level is PointLevel.WARNING) == ("Let a DBA run: CREATE INDEX" in str(point.mend))
     return point.level is PointLevel.WARNING

@@ -34,7 +34,7 @@ FUTURE: Final = LogSettings(handle_future_events=True)
 
 
 def written(engine: Engine, key: str, zone: str, ahead: dt.timedelta) -> dt.datetime:
-    """A row that takes effect so much later than now, by the clock of the zone; tells that moment in UTC."""
+    """Write a row due so much later than now, by the zone's clock; return that moment in UTC."""
     utc = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0) + ahead
     local = in_zone(utc, zone_of(zone))
     columns = "table_key, event_type, event_time, table_name, column_name, new_value"

@@ -30,7 +30,7 @@ ROWS = 400
 def filled(
     engine: Engine, target: Engine, key: str, seed: int, many: int = ROWS
 ) -> tuple[sa.Table, sa.Table, list[dict[str, Any]]]:
-    """A source and a target with the same random rows."""
+    """Fill a source and a target with the same random rows."""
     dice = random.Random(seed)
     source = made_source(engine, key)
     table = reflect_table(engine, "usr")
@@ -47,7 +47,7 @@ def filled(
 def planted(
     dice: random.Random, source: Engine, target: Engine, there: sa.Table, rows: list[dict[str, Any]], many: int = 100
 ) -> set[tuple[Any, ...]]:
-    """Puts differences of every kind in, and says which."""
+    """Put differences of every kind into the target, and return them."""
     keys = [column.name for column in there.primary_key.columns]
     table = reflect_table(source, "usr")
     put: set[tuple[Any, ...]] = set()

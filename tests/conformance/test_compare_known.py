@@ -26,7 +26,7 @@ def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The ranges of which sums of buckets are asked for, on either side."""
+    """Collect the ranges whose buckets are summed, on either side."""
     found: list[Any] = []
     for side in (TableSnapshot, ScratchSnapshot):
         usual = side.digests

@@ -51,7 +51,7 @@ class Consumer:
 
 
 def keeper_in(kept: Engine) -> DatabaseKeeper:
-    """What keeps the state and the marks in a database."""
+    """Make the keeper of state and marks in a database."""
     return DatabaseKeeper(kept.url.render_as_string(hide_password=False), PREFIX, 30)
 
 
@@ -84,7 +84,7 @@ class Site:
 
     @contextmanager
     def kept(self) -> Iterator[sa.Connection]:
-        """The database of the state."""
+        """Connect to the database of the state."""
         engine = sa.create_engine(f"sqlite:///{self.settings.state}" if self.kept_in is None else self.kept_in.url)
         with engine.begin() as connection:
             yield connection
@@ -95,7 +95,7 @@ class Site:
         return "about" if self.keeper is None else f"{PREFIX}_about"
 
     def lose(self) -> None:
-        """Takes the state away, and leaves the marks."""
+        """Remove the state, and leave the marks."""
         self.source.close()
         if self.keeper is None:
             Path(self.settings.state).unlink()
@@ -106,7 +106,7 @@ class Site:
             metadata.drop_all(connection)
 
     def reopen(self, **changed: Any) -> None:
-        """As after a crash: nothing that memory knew is left."""
+        """Reopen the source as after a crash: nothing in memory is left."""
         self.source.close()
         self.source = self.opened(**changed)
 
@@ -124,19 +124,19 @@ class Site:
                     connection.execute(self.table.update().where(*mine).values({name: row[name] for name in names}))
 
     def drain(self) -> int:
-        """Takes everything there is, and says how much it was."""
+        """Take all images, and return how many."""
         images = self.source.take()
         self.consumer.take(images)
         return len(images)
 
     def standing(self) -> dict[Any, Row]:
-        """The table's rows, as a source that begins now tells them."""
+        """Read the table's rows by key, as a new source tells them."""
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(self.table)).mappings().all()
         return {tuple(str(row[c.name]) for c in self.table.primary_key.columns): dict(row) for row in rows}
 
     def equal(self) -> bool:
-        """Whether the consumer has the table's rows: by keys, and by what a fresh comparison finds."""
+        """Return True if the consumer has the table's rows: by their keys, and by a fresh comparison."""
         return {tuple(map(str, key)) for key in self.consumer.rows} == set(self.standing()) and not self.drain()
 
 
@@ -325,7 +325,7 @@ def test_a_state_has_one_publisher_and_who_is_replaced_changes_nothing(
     assert other.take() is not None
 
     def standing() -> list[Any]:
-        """What the state notes, and the images that it has queued."""
+        """Read the state's notes and its queued images."""
         with site.kept() as connection:
             noted = connection.execute(sa.text(f"SELECT name, value FROM {PREFIX}_about ORDER BY name")).all()
             queued = connection.execute(sa.text(f"SELECT step, place FROM {PREFIX}_queue ORDER BY step, place")).all()
@@ -357,7 +357,7 @@ def test_two_publishers_may_make_the_marks_at_once(
     create = sa.Table.create
 
     def blindly(table: sa.Table, bind: Any, **_: Any) -> None:
-        """As where the other one makes it behind the look whether it is there."""
+        """Create the table unchecked, as if the other publisher made it after the check."""
         create(table, bind, checkfirst=False)
 
     monkeypatch.setattr(sa.Table, "create", blindly)

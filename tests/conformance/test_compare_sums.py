@@ -46,7 +46,7 @@ def wrote(engine: Engine, table: sa.Table, **values: Any) -> Totals:
 
 
 def assert_that_each_changes_it(engine: Engine, *changes: str) -> set[int]:
-    """The sums, which are all different."""
+    """Check that each change gives another sum; return the sums."""
     seen = {totals(engine).total}
     for change in changes:
         run(engine, f"UPDATE usr SET {change}")

@@ -30,7 +30,7 @@ from tests.support.strategies import CATALOG
 
 
 def ended(rows: list[LogRow], folder: Path, *more: list[LogRow]) -> tuple[Summary, list[tuple[object, ...]]]:
-    """The summary, and position, status, reason and note of every outcome."""
+    """Convert; return the summary, and position, status, reason and note of every outcome."""
     files = [write_lines(folder / f"{place}.jsonl", part) for place, part in enumerate([rows, *more])]
     summary = converted(files, folder / "out", catalog=CATALOG)
     return summary, [tuple(outcome.values()) for outcome in outcomes_of(folder / "out")]
@@ -79,7 +79,7 @@ def test_a_record_id_that_is_not_positive_is_an_error_as_in_the_daemon(tmp_path:
 
 @st.composite
 def doubled_rows(draw: st.DrawFn) -> list[LogRow]:
-    """Rows of which many have the same record_id: as they are, of the same object, or of another."""
+    """Draw rows, many with the same record_id: equal ones, of the same object, or of another."""
     made = st.builds(
         log_row,
         st.integers(1, 6),

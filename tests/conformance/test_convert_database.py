@@ -33,7 +33,7 @@ from tests.support.converting import bare, elements_of, files_of, outcomes_of
 
 @pytest.fixture
 def log(engine: Engine) -> LogTable:
-    """A log about the table usr, with rows of every sort, in no order."""
+    """Make a log on the table usr, with rows of every sort in no order."""
     binary = {"postgresql": "BYTEA", "mysql": "VARBINARY(30)"}.get(dialect_of(engine).name, "BLOB")
     found = installed(engine)
     found.run(
@@ -76,7 +76,7 @@ def conversion(log: LogTable, out: Path, statuses: str = "N") -> Conversion:
 
 
 def told_by_the_daemon(log: LogTable, folder: Path, *steps: Lookup) -> str:
-    """The elements of what a publisher writes of the log."""
+    """Publish the log, and return the elements written."""
     config = Config(source=SourceConfig(url=url(log), user="IDM"), output=(FilesOutput(path=str(folder), steps=steps),))
     with Publisher(config) as publisher:
         publisher.run_once()
@@ -186,7 +186,7 @@ def test_archives_of_processed_rows_are_input(log: LogTable, tmp_path: Path) -> 
 
 
 def write_table(engine: Engine, table: str, path: Path) -> None:
-    """A table as a file of a snapshot."""
+    """Write a table as a file of a snapshot."""
     with engine.connect() as connection:
         rows = [dict(row) for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()]
     if path.suffix == ".parquet":

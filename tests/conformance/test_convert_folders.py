@@ -35,7 +35,7 @@ def killed(*_: object) -> None:
 
 
 def killed_at(folder: Path) -> Callable[[Path], None]:
-    """Ends the process when the names in the folder are brought to the disk, and not before."""
+    """End the process when the folder's names are flushed to the disk, and not before."""
     return lambda path: killed() if path == folder else None
 
 

@@ -21,7 +21,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def made(case: Path, out: Path) -> dict[str, str]:
-    """The parts as they are written today, without the program's version, and the outcomes as JSON lines."""
+    """Convert; return the parts without the program's version, and the outcomes as JSON lines."""
     catalog = catalog_from_json((case / "schema.json").read_bytes())
     snapshot = SnapshotRows(folder=case / "snapshot")
     converted(case / "input", out, catalog=catalog, read_back=snapshot, part_events=2)

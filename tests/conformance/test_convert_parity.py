@@ -63,7 +63,7 @@ def published(
     chosen: Options,
     steps: Steps = (),
 ) -> tuple[str, list[dict[str, object]]]:
-    """The elements and outcomes of the daemon's own way, all in one cycle."""
+    """Publish all events in one cycle as the daemon does; return elements and outcomes."""
     reader = None if rows is None else MemoryRows(rows)
     needs = Policy(steps, catalog).needs if steps else None
     decision = Round(catalog=catalog, reader=reader, options=chosen, needs=needs).decide(events)
@@ -86,7 +86,7 @@ def published(
 
 @contextmanager
 def written(history: History) -> Iterator[tuple[Path, SnapshotRows, Path]]:
-    """The rows of the log in a file, a snapshot of the tables, and a folder that a conversion may make."""
+    """Write the log's rows into a file and a snapshot of the tables; yield these with a folder for the conversion."""
     with TemporaryDirectory() as folder:
         source = write_parquet(Path(folder) / "log.parquet", [row_of(event) for event in history.events])
         yield source, write_snapshot(Path(folder) / "snapshot", history.table), Path(folder) / "out"
@@ -103,7 +103,7 @@ def test_histories_give_what_the_daemon_publishes(history: History, chosen: Opti
 
 
 def placed_elements_of(folder: Path) -> str:
-    """The elements of all parts by the folders that steps have sent them to."""
+    """Read the elements of all parts, by the folders steps have sent them to."""
     places: dict[str, str] = {}
     for part in sorted(folder.rglob("part-*.xml")):
         route = part.parent.relative_to(folder).as_posix()
@@ -153,7 +153,7 @@ def test_careless_rows_give_what_the_daemon_publishes(
 
 @st.composite
 def dealt(draw: st.DrawFn) -> tuple[History, list[list[LogRow]]]:
-    """A history, and its rows dealt out to a few files in any order."""
+    """Draw a history, and its rows dealt out to a few files in any order."""
     history = draw(histories())
     rows = draw(st.permutations([row_of(event) for event in history.events]))
     places = draw(st.lists(st.integers(0, len(rows)), max_size=3).map(sorted))
@@ -187,7 +187,7 @@ def _written(stem: Path, rows: list[LogRow], kind: int) -> Path:
 
 
 def daemons_messages(history: History) -> list[bytes]:
-    """The values of the messages that the daemon's format writes when it reads everything at once."""
+    """Write all changes at once in the daemon's format, and return the messages' values."""
     changes = decide(history.events, dict(history.table), catalog=CATALOG).changes
     told = encode_changes(MessageFormat(settings=MESSAGES, body=False), changes, CATALOG)
     messages = [one for document in told if isinstance(document, MessagesDocument) for one in document.messages]

@@ -60,7 +60,7 @@ def shuffled(seed: int) -> list[dict[str, Any]]:
 
 
 def export(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """A file of the kind that its name says."""
+    """Write a file of the kind its name ends with."""
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif path.suffix == ".csv":

@@ -65,7 +65,7 @@ def convert(folder: Path, target: Target, kind: PlaceKind, otherwise: str = "oth
 
 
 def found_in(out: Path, pattern: str, number: str) -> dict[str, list[int]]:
-    """The numbers that stand in the files of each folder."""
+    """Find the numbers in the files of each folder."""
     found: dict[str, list[int]] = {}
     for path in sorted(out.rglob(pattern)):
         numbers = map(int, re.findall(number, path.read_text()))

@@ -82,7 +82,7 @@ def test_rows_are_in_the_database_in_their_order(source: Path, tmp_path: Path, j
 
 
 def failing(after: int, *, taken: bool) -> Callable[[DatabaseSink, str, Sequence[Document]], Sequence[Outcome]]:
-    """How a database writes that goes away after some documents, before or after it has the one in hand."""
+    """Make a commit for a database lost after some documents, before or after it has taken the next."""
     left = iter(range(after))
 
     def commit(sink: DatabaseSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
@@ -188,5 +188,5 @@ def test_messages_are_those_of_the_files_and_have_keys(source: Path, tmp_path: P
 
 
 def in_order(found: list[Found]) -> list[Found]:
-    """By their numbers, across the partitions; what has none comes first."""
+    """Sort by change numbers across partitions; messages without one come first."""
     return sorted(found, key=lambda one: json.loads(one.value)["headers"]["changeSequence"] if one.value else "")

@@ -52,7 +52,7 @@ TARGETS: dict[str, Target] = {"xds": XdsFormat(), "rows": ROWS, "json": JSON, "a
 
 @pytest.fixture
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are cut wherever no transaction is open."""
+    """Cut files at every place without an open transaction."""
     monkeypatch.setattr(streams, "splits", partial(splits, size=1))
 
 
@@ -83,7 +83,7 @@ def run(
 
 
 def told(*pieces: bytes, own: GBaseSettings = SHOP) -> Iterator[tuple[list[Change], Catalog]]:
-    """The changes of the stream as the daemon gets them, with the tables that they speak of."""
+    """Yield the stream's changes as the daemon gets them, with their tables."""
     for batch in images(pieces, own):
         assert batch.catalog is not None
         yield tell(batch.images, batch.catalog, Options()).changes, batch.catalog
@@ -224,7 +224,7 @@ def test_a_table_that_is_described_anew_has_files_for_each_of_its_looks(
 
 
 def unknown(seq: int) -> bytes:
-    """A row whose record number was damaged."""
+    """Make a row with a damaged record number."""
     return insert(seq, 9)[:12] + (45).to_bytes(4, "big") + insert(seq, 9)[16:]
 
 

@@ -59,13 +59,13 @@ pytestmark = pytest.mark.usefixtures("small_steps")
 
 
 def of_the_daemon(history: History, form: ChangeTableSettings) -> list[RowsDocument]:
-    """What the daemon's format writes when it reads everything at once."""
+    """Write all changes at once in the daemon's format."""
     changes = decide(history.events, dict(history.table), catalog=CATALOG).changes
     return [one for one in encode(ChangeTableFormat(settings=form), changes, CATALOG) if isinstance(one, RowsDocument)]
 
 
 def rows_of_files(out: Path) -> list[dict[str, Any]]:
-    """The rows in the files of each folder, one file after the other."""
+    """Read the rows in the files of each folder, one file after the other."""
     return [row for file in sorted(out.rglob("part-*.parquet")) for row in parquet.read_table(file).to_pylist()]
 
 
@@ -196,7 +196,7 @@ def test_conversions_one_after_the_other_number_as_one(form: Target, tmp_path: P
 
 
 def _numbered(folder: Path) -> list[str]:
-    """The lines that tell changes, in the order of their parts."""
+    """Read the lines of changes, in the order of their parts."""
     parts = sorted(path for path in folder.rglob("part-*") if path.suffix in (".csv", ".jsonl"))
     lines = [line for part in parts if part.parent.name != "meta" for line in part.read_text().splitlines()]
     return [line for line in lines if "header__" not in line]

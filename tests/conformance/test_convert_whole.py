@@ -63,7 +63,7 @@ pytestmark = pytest.mark.usefixtures("small_steps")
 
 
 def published(events: list[Event], form: Format, steps: Steps = ()) -> Encoded:
-    """What a publisher tells in a turn that has all rows."""
+    """Encode all events in one turn, as a publisher does."""
     needs = Policy(steps, CATALOG).needs if steps else None
     decision = Round(catalog=CATALOG, needs=needs).decide(events)
     output = Output(format=PolicyFormat(form, steps) if steps else form, sink=MemorySink([]), whole=True)
@@ -73,7 +73,7 @@ def published(events: list[Event], form: Format, steps: Steps = ()) -> Encoded:
 
 
 def messages_of(told: Encoded) -> dict[str, list[bytes]]:
-    """What a publisher tells, by topic."""
+    """Group a publisher's messages by topic."""
     found = defaultdict[str, list[bytes]](list)
     for document in told.documents:
         assert isinstance(document, MessagesDocument)
@@ -84,7 +84,7 @@ def messages_of(told: Encoded) -> dict[str, list[bytes]]:
 
 
 def messages_in(folder: Path) -> dict[str, list[bytes]]:
-    """What a conversion has written, by topic."""
+    """Group a conversion's messages by topic."""
     found = defaultdict[str, list[bytes]](list)
     for part in sorted(folder.rglob("part-*.jsonl")):
         found[part.parent.relative_to(folder).as_posix()] += part.read_bytes().splitlines()
@@ -182,7 +182,7 @@ def test_a_log_that_knows_no_transactions_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def log(postgresql: Engine) -> Engine:
-    """The log of a table with eight transactions."""
+    """Make the log of a table with eight transactions."""
     install(postgresql)
     run(postgresql, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64))")
     track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE))

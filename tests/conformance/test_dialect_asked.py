@@ -51,7 +51,7 @@ def owners(engine: Engine) -> set[str]:
 
 
 def made_anew(engine: Engine) -> None:
-    """Makes usr anew, as a migration does that copies a table: its triggers are gone."""
+    """Make usr anew, as a copying migration does: its triggers are gone."""
     run(engine, "DROP TABLE usr_phone", "DROP TABLE usr", *USR)
 
 
@@ -97,7 +97,7 @@ def test_a_column_that_was_left_out_and_has_another_name_now_is_not_published(us
 
 
 def read_back(engine: Engine) -> str:
-    """All that the publisher would read back of the row."""
+    """Read back all the publisher would of the row."""
     catalog = catalog_of(engine, LogNames(), Config())
     row = RowId(catalog.tables[0].schema, "usr", "idu=1")
     return str(SqlRowReader(engine, catalog).rows({row: catalog.tables[0].attribute_names})[row])

@@ -101,7 +101,7 @@ def usr(engine: Engine) -> Engine:
 
 
 def left_by_each(usr: Engine, style: Style, statements: Iterable[str]) -> dict[str, list[Logged]]:
-    """What each statement left, on the same two rows."""
+    """Run each statement on the same two rows, and return the log of each."""
     track(usr, ["usr"], TriggerOptions(style=style))
     found = {}
     for statement in statements:

@@ -86,7 +86,7 @@ RIGHT: tuple[dict[str, object], ...] = (
 
 
 def is_judged(engine: Engine, column: str, value: object) -> bool:
-    """Whether the log itself refuses it; the publisher refuses the others."""
+    """Return True if the log itself refuses a value; the publisher refuses the others."""
     dialect = dialect_of(engine)
     if column == "record_id" and not dialect.checks_identity:
         return False  # of a column that numbers itself no CHECK of MariaDB and MySQL may speak
@@ -179,7 +179,7 @@ CHANGES = ("CREATE", "DROP", "ALTER", "INSERT", "UPDATE", "DELETE")
 
 
 def broken_off(engine: Engine, work: Callable[[], object], after: int) -> bool:
-    """Whether the work was ended before it had changed something once more than so often."""
+    """Kill the work before its change number `after` + 1; return False if it ends sooner."""
     seen = 0
 
     def look(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:

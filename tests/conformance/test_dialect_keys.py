@@ -41,7 +41,7 @@ def keyed(engine: Engine) -> Engine:
 
 
 def written(engine: Engine, table: str, **values: object) -> list[tuple[int, str, str | None, str | None, str | None]]:
-    """What one inserted row left in the log; the row is taken out again."""
+    """Insert one row, delete it again, and return the insert's log."""
     names = ", ".join(values)
     binds = ", ".join(f":{name}" for name in values)
     with engine.connect() as connection:
@@ -96,7 +96,7 @@ COLUMNS = ["a", "B", '"c d"']
 
 @st.composite
 def made(draw: st.DrawFn) -> list[str]:
-    """Tables whose keys and foreign keys are declared in any of the ways that there are."""
+    """Draw tables with keys and foreign keys declared in every possible way."""
     keys = {table: draw(st.permutations(COLUMNS))[: draw(st.integers(1, 3))] for table in TABLES}
     statements = []
     for table, key in keys.items():

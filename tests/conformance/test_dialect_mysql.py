@@ -112,21 +112,21 @@ CASES = {
 
 @pytest.fixture(params=mysqls())
 def bare(request: pytest.FixtureRequest) -> Engine:
-    """An engine on each of the two."""
+    """Return an engine on each of the two."""
     found: Engine = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
 def server(bare: Engine) -> Engine:
-    """The same with a log in its database."""
+    """Return such an engine with a log in its database."""
     install(bare)
     return bare
 
 
 @contextmanager
 def session(engine: Engine, modes: str = "", zone: str = "SYSTEM") -> Iterator[Engine]:
-    """Sessions of the same database with settings of their own."""
+    """Open sessions of the same database with these settings."""
     command = f"SET SESSION sql_mode = '{modes}', time_zone = '{zone}'"
     found = create_engine(engine.url, connect_args={"init_command": command})
     yield found

@@ -54,14 +54,14 @@ CASES = {
 
 @pytest.fixture
 def log(mysql: Engine) -> Engine:
-    """An engine on a database with a log."""
+    """Install a log in a database."""
     install(mysql)
     return mysql
 
 
 @contextmanager
 def sessions(engine: Engine, command: str) -> Iterator[Engine]:
-    """Sessions of the same database with a setting of their own."""
+    """Open sessions of the same database with this setting."""
     made = create_engine(engine.url, connect_args={"init_command": f"SET SESSION {command}"})
     yield made
     made.dispose()

@@ -33,10 +33,10 @@ def usr(postgresql: Engine) -> Engine:
 
 
 def replayed(rows: list[Logged], start: Held) -> Held:
-    """What a consumer of the field rows holds in the end.
+    """Replay the field rows as a consumer does, and return its rows.
 
-    Row triggers may tell of the row that takes a key before they tell of the one that leaves it. Then the key is read back,
-    which brings what came.
+    Row triggers may tell of the row taking a key before the one leaving it. Then the key is read back, and brings the
+    new row.
     """
     stays = {key: dict(values) for key, values in start.items()}
     came: Held = {}
@@ -58,7 +58,7 @@ def replayed(rows: list[Logged], start: Held) -> Held:
 
 
 def held(engine: Engine, table: str, key: str) -> Held:
-    """What a table holds, without its empty values."""
+    """Read a table's rows without empty values."""
     with engine.connect() as connection:
         rows = [dict(row) for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()]
     return {
@@ -130,7 +130,7 @@ SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def believing_nothing(rows: list[Logged], begin: Held) -> Held:
-    """What somebody holds who did as the log says, and wonders at what does not fit."""
+    """Replay the log strictly: fail at each row that does not fit."""
     store = {key: dict(row) for key, row in begin.items()}
     for kind, key, column, old, new in rows:
         if not key.startswith("tid="):

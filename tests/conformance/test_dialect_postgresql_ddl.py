@@ -73,7 +73,7 @@ def found(engine: Engine, query: str) -> list[str]:
 
 
 def today(engine: Engine) -> dict[str, str]:
-    """What tables and columns of the test are called now."""
+    """Read the present names of the test's tables and columns."""
     named = "SELECT {} FROM pg_trigger JOIN pg_attribute ON attrelid = tgrelid AND attnum = {} WHERE tgname = 'event_log_usr{}_insert'"
     tables = {"usr": "", "usr_phone": "__usr_phone"}
     called = {name: found(engine, named.format("tgrelid::regclass", 1, trigger))[0] for name, trigger in tables.items()}
@@ -82,7 +82,7 @@ def today(engine: Engine) -> dict[str, str]:
 
 
 def in_words_of(called: dict[str, str], change: str, other: str) -> str:
-    """A change in the names of today."""
+    """Put today's names into a change."""
     key = called["held"] if "usr_phone" in change and "TRUNCATE" not in change else called["idu"]
     names = {
         "idu": key,
@@ -117,7 +117,7 @@ def test_after_an_alteration_everything_is_logged_and_no_writer_fails(
 
 
 def logs_all(engine: Engine, called: dict[str, str], alteration: str) -> None:
-    """Each change is logged, of the right object."""
+    """Check that each change is logged, of the right object."""
     for change, kinds, key in CHANGES:
         if "CONSTRAINT" in alteration and "usr_phone" in change:
             continue  # with the key went the foreign key, by which the child knows its parent
@@ -436,7 +436,7 @@ def test_it_is_shown_checked_kept_and_taken_off(usr: Engine) -> None:
 
 @pytest.fixture
 def installer(usr: Engine) -> Iterator[Engine]:
-    """Somebody who may make triggers, and is no superuser."""
+    """Connect as a role that may make triggers and is no superuser."""
     run(usr, "CREATE ROLE installing LOGIN", "GRANT ALL ON SCHEMA public TO installing")
     run(usr, "GRANT ALL ON ALL TABLES IN SCHEMA public TO installing")
     run(usr, "ALTER TABLE usr_phone OWNER TO installing", "ALTER TABLE usr OWNER TO installing")
@@ -447,7 +447,7 @@ def installer(usr: Engine) -> Iterator[Engine]:
 
 
 def untrack_as(engine: Engine) -> None:
-    """Take the triggers off whose functions belong to somebody else than the registry."""
+    """Drop the triggers' functions, and so the triggers: their owner is not the registry's."""
     run(
         engine,
         *(

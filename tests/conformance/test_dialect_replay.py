@@ -50,13 +50,13 @@ UPSERTS["postgresql"] = UPSERTS["sqlite"]
 
 @pytest.fixture
 def style() -> Style:
-    """The one of a test that does not say another."""
+    """Return the style for tests without one of their own."""
     return Style.ROW_BACK
 
 
 @pytest.fixture(params=[*databases(), "postgresql, row triggers"])
 def usr(request: pytest.FixtureRequest, style: Style) -> Engine:
-    """A tracked table on each database, on PostgreSQL with both kinds of triggers."""
+    """Track a table on each database, on PostgreSQL with both kinds of triggers."""
     name, _, kind = request.param.partition(", ")
     engine: Engine = request.getfixturevalue(name)
     install(engine)
@@ -66,7 +66,7 @@ def usr(request: pytest.FixtureRequest, style: Style) -> Engine:
 
 
 def done(engine: Engine, transactions: Work) -> None:
-    """Does the work; what the database refuses ends its transaction."""
+    """Run the transactions; roll back those the database refuses."""
     upsert = UPSERTS[dialect_of(engine).name]
     for parts, wanted in transactions:
         with engine.connect() as connection:
@@ -90,7 +90,7 @@ def filled(row: dict[str, object]) -> dict[str, str]:
 
 
 def replayed(rows: list[Logged]) -> Held:
-    """What a consumer holds who does as the log says."""
+    """Replay the log as a consumer does, and return its rows."""
     held: dict[str, dict[str, object]] = {}
     for kind, key, column, old, new in rows:
         if kind == 4:

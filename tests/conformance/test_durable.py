@@ -55,7 +55,7 @@ def test_sqlite_brings_a_commit_to_the_disk(tmp_path: Path) -> None:
 
 @pytest.fixture
 def careless(mariadb: Engine) -> Iterator[Engine]:
-    """A server that says what it has not written yet."""
+    """Make the server acknowledge commits it has not written yet."""
     with mariadb.connect() as connection:
         usual = connection.execute(text("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")).scalar_one()
         connection.execute(text("SET GLOBAL innodb_flush_log_at_trx_commit = 2"))
@@ -77,7 +77,7 @@ def test_a_server_that_keeps_what_it_acknowledged_passes(mariadb: Engine) -> Non
 
 @pytest.fixture
 def flushed(monkeypatch: pytest.MonkeyPatch) -> Flushed:
-    """Whether a path was brought to the disk as it is now."""
+    """Return a function to tell if a path was flushed as it is now."""
     really, known = os.fsync, dict[Path, int]()
 
     def fsync(descriptor: int) -> None:
@@ -102,7 +102,7 @@ def test_tables_of_a_lake_in_a_folder_are_on_the_disk_when_a_plan_is(
 
 
 def unflushed(folder: Path, flushed: Flushed) -> list[Path]:
-    """Files of tables, and folders with names in them, that are not on the disk."""
+    """List files of tables, and folders with names in them, not flushed to the disk."""
     tables = [path for path in folder.rglob("*") if "_eventlog" not in path.parts and path.suffix != ".crc"]
     return [path for path in [folder, *tables] if not flushed(path)]
 

@@ -57,7 +57,7 @@ def existing(request: pytest.FixtureRequest, engine: Engine) -> Existing:
 
 
 def _rows(engine: Engine) -> list[dict[str, Any]]:
-    """The rows; where names differ by case, a key in other letters is that of another column."""
+    """Return the rows; with keys in lower case if names differ by case: other letters would be another column."""
     same = dialect_of(engine).case_sensitive
     return [{**row, "table_key": str(row["table_key"]).lower()} if same else dict(row) for row in ROWS]
 
@@ -65,7 +65,7 @@ def _rows(engine: Engine) -> list[dict[str, Any]]:
 def publisher_of(
     engine: Engine, existing: Existing, *outputs: FilesOutput, tables: tuple[str, ...], **settings: Any
 ) -> eventlog.Publisher:
-    """A publisher as a user makes one, from a configuration."""
+    """Make a publisher from a configuration, as a user does."""
     names = existing.whole(engine)
     install(engine, log_columns(engine, names, existing.columns))
     source = SourceConfig(
@@ -124,7 +124,7 @@ DOCUMENTED_ENDS = 17 * "S" + "WSSXS"
 
 @pytest.fixture(params=[(one, name) for one in databases() for name in LAYOUTS], ids="-".join)
 def documented(request: pytest.FixtureRequest) -> tuple[Engine, Existing]:
-    """A log in a layout of the documentation with its tables and its rows; a sequence needs a database that has such."""
+    """Make a log in a documented layout with its tables and rows; skip a sequence on databases without any."""
     database, name = request.param
     existing = LAYOUTS[name]
     if existing.numbered == "by a sequence" and database in ("sqlite", "mysql"):
@@ -163,19 +163,19 @@ def test_documents_are_those_that_the_documentation_promises(
 
 
 def documents(folder: Path) -> str:
-    """The XDS documents, whichever version wrote them."""
+    """Read the XDS documents without the program's version."""
     made = "".join(path.read_text() for path in sorted(folder.glob("*.xml")))
     return made.replace(f'<product version="{VERSION}"', '<product version=""')
 
 
 def change_rows(folder: Path) -> str:
-    """The change tables behind each other, without what databases tell of transactions."""
+    """Read the change tables one after the other, without the databases' transactions."""
     tables = {path.parent.name.removeprefix(f"{SCHEMA}."): path for path in folder.glob("*/*.csv")}
     return "".join(f"{name}\n" + _ROW.sub(_untold, tables[name].read_text()) for name in sorted(tables))
 
 
 def messages(folder: Path) -> str:
-    """The messages, without what databases tell of transactions."""
+    """Read the messages, without the databases' transactions."""
     made = "".join(path.read_text() for path in sorted(folder.glob("*.jsonl")))
     alike = _MESSAGE.sub(_untold, made.replace(f'"topic":"{SCHEMA}.', '"topic":"'))
     return re.sub(r',"transaction(Id|EventCounter|LastEvent)":[^,}]*', "", alike)
@@ -188,8 +188,10 @@ _MESSAGE = re.compile(r'(?P<at>\d{14})\d\d(?P<seq>\d{19}")(?P<rest>,"timestamp":
 
 
 def _untold(found: re.Match[str]) -> str:
-    """A row without its transaction. Where the database tells when that was committed, change_seq begins with that time, in
-    the year in which the test runs, and elsewhere with the time of the row, which is put there.
+    """Remove the transaction from a row.
+
+    If the database tells its commit time, change_seq begins with that, in the year of the test's run; elsewhere with
+    the row's time. The row's time is put there.
     """
     row = re.sub(r"\D", "", found["time"])
     assert found["at"] == row or found["at"] > "2026"

@@ -42,14 +42,14 @@ SHAPES: Final = ["ST_GeomFromText('POINT(1 2)', 4326)", "ST_GeomFromText('POINT(
 
 @pytest.fixture(params=["postgresql", *mysqls()])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Databases that hold more than Python."""
+    """Return an engine on each database with values beyond Python's."""
     found: Engine = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
 def source(engine: Engine) -> Iterator[Connection]:
-    """A session that takes zero dates."""
+    """Open a session with zero dates allowed."""
     arguments = {}
     if engine.dialect.name != "postgresql":
         arguments = {"init_command": "SET SESSION sql_mode = 'STRICT_TRANS_TABLES', time_zone = '+00:00'"}
@@ -82,7 +82,7 @@ def test_a_mirror_of_the_same_kind_holds_it_all(engine: Engine, source: Connecti
 
 
 def _fill(source: Connection, table: str, values: list[str]) -> None:
-    """A row for each value, as a key and as a value; then some change, and some go."""
+    """Insert a row for each value, as a key and as a value; then update some, and delete some."""
     for number, value in enumerate(values):
         source.exec_driver_sql(
             f"INSERT INTO {table} VALUES ({value}, 1, {value}), ({value}, 2, NULL), ({value}, 3, NULL)"
@@ -95,7 +95,7 @@ def _fill(source: Connection, table: str, values: list[str]) -> None:
 
 @contextmanager
 def _published(engine: Engine) -> Iterator[Connection]:
-    """Publishes what waits into change tables beside the source's tables, and applies them."""
+    """Publish all waiting rows into change tables beside the source's tables, and apply them."""
     url = engine.url.render_as_string(hide_password=False)
     config = Config(
         source=SourceConfig(url=url),

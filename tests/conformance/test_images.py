@@ -45,7 +45,7 @@ ODD = "a\"b\\c'd\n{ü}\U0001f600"
 
 @pytest.fixture
 def usr(engine: Engine) -> Engine:
-    """A table that is tracked with images."""
+    """Track a table with images."""
     install(engine)
     run(engine, *USR)
     track(engine, ["usr"], IMAGE)
@@ -61,7 +61,7 @@ def changes_of(engine: Engine, **options: Any) -> list[Change]:
 
 
 def told(engine: Engine, *statements: str) -> list[tuple[str, Any, Any]]:
-    """The messages that statements lead to: operation, row before, row after."""
+    """Run statements and return their messages: operation, row before, row after."""
     run(engine, "DELETE FROM event_log")
     run(engine, *statements)
     return messages_of(engine, changes_of(engine))

@@ -115,7 +115,7 @@ LENIENT = "SET @former = @@SESSION.sql_mode, SESSION sql_mode = CONCAT('NO_BACKS
 
 
 def made(engine: Engine, table: str, type_: str, literals: list[str]) -> list[str]:
-    """A table with such a key and these rows, and the keys that its trigger has logged, in the order of the rows."""
+    """Make a table with such a key and these rows; return the logged keys in the order of the rows."""
     lenient = dialect_of(engine).name == "mysql"
     with engine.begin() as connection:
         if lenient:
@@ -128,7 +128,7 @@ def made(engine: Engine, table: str, type_: str, literals: list[str]) -> list[st
 
 
 def filled(engine: Engine, table: str, literals: list[str]) -> list[str]:
-    """Inserts the rows, those of them that are not there yet, and gives the keys that the trigger has logged."""
+    """Insert the rows not there yet, and return the logged keys."""
     lenient = dialect_of(engine).name == "mysql"
     with engine.begin() as connection:
         if lenient:
@@ -164,7 +164,7 @@ def test_a_row_that_is_there_is_found_by_the_key_that_its_trigger_wrote(engine: 
 
 
 def read_back(engine: Engine, name: str, keys: list[str]) -> dict[str, Any]:
-    """What the rows with these keys hold, as far as they are found."""
+    """Read back the rows with these keys, as far as they are found."""
     table = reflect(engine, [name]).tables[0]
     wanted = {RowId(table.schema, name, key): frozenset(["v"]) for key in keys}
     found = SqlRowReader(engine, Catalog([table])).rows(wanted)
@@ -172,7 +172,7 @@ def read_back(engine: Engine, name: str, keys: list[str]) -> dict[str, Any]:
 
 
 def refreshed(engine: Engine, name: str) -> list[str]:
-    """The keys that a full load writes, a row at a time."""
+    """Refresh a table a row at a time, and return the keys."""
     log = Log(engine, LogNames())
     [load] = loads(engine, log.names, [name], None, None)
     sql = Statements(log.dialect, log.names, load)

@@ -36,7 +36,7 @@ PLACES = (*sorted(LAKES), *CATALOGS)
 
 @pytest.fixture(params=sorted(LAKES))
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Makes lakes of a kind in one place, or one in a place apart."""
+    """Return a function to make lakes of a kind in one place, or in a place apart."""
     kind, _, server = request.param.partition(", ")
     catalog: dict[str, Any] = {}
     namespace = "eventlog"
@@ -56,7 +56,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 
 
 def wider(**types: str) -> Catalog:
-    """The tables with other types, or with more columns."""
+    """Make the tables with other types, or with more columns."""
     known = [Column(name=c.name, type=types.pop(c.name, c.type), key=c.key) for c in USR.columns]
     more = [Column(name=name, type=kind) for name, kind in types.items()]
     return Catalog([Table(name="usr", columns=(*known, *more)), GRP])

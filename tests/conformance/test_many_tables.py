@@ -33,7 +33,7 @@ WHOLE_SCHEMA = (
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each question about a whole schema was asked."""
+    """Count each query for a whole schema."""
     counts: Counter[str] = Counter()
     for name in WHOLE_SCHEMA:
         monkeypatch.setattr(Inspector, name, counting(name, getattr(Inspector, name), counts))
@@ -51,7 +51,7 @@ def counting(name: str, asked: Callable[..., Any], counts: Counter[str]) -> Call
 
 @contextmanager
 def asking(counts: Counter[str], into: list[Counter[str]]) -> Iterator[None]:
-    """Notes what is asked meanwhile."""
+    """Collect the counts of the block."""
     counts.clear()
     yield
     into.append(Counter(counts))

@@ -321,7 +321,7 @@ def assert_that_the_loose_mirror_is_refused(engine: Engine, made: str) -> None:
 
 
 def told_by_check(engine: Engine) -> list[str]:
-    """What `check` warns of at the output that writes there."""
+    """Return the warnings of `check` on the output to this database."""
     output = DatabaseOutput(url=url_of(engine))
     config = Config(source=SourceConfig(url="sqlite://"), output=(output,))
     return [point.said for point in output_points(config) if point.level == "warning"]

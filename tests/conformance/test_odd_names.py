@@ -32,7 +32,7 @@ def test_a_name_is_read_as_it_was_written(pair: tuple[str, str]) -> None:
 
 
 def make_tables(engine: Engine) -> None:
-    """Makes tables of these names, and keeps the publisher's own changes."""
+    """Make tables of these names."""
     quote = engine.dialect.identifier_preparer.quote_identifier
     columns = ", ".join(f"{quote(name)} VARCHAR(20)" for name in COLUMNS)
     run(engine, *[f"CREATE TABLE {quote(name)} (k INTEGER NOT NULL PRIMARY KEY, {columns})" for name in TABLES])

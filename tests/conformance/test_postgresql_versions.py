@@ -56,12 +56,12 @@ FEWEST = 80
 
 
 def chosen(*left: str) -> str:
-    """What pytest is to choose; without what is left out."""
+    """Write pytest's choice of tests without those left out."""
     return f"postgresql and not ({' or '.join(f'({words})' for words in left)})"
 
 
 def suites(long: bool, **settings: str) -> str:
-    """What pytest says in the end when the suites run with these settings."""
+    """Run the suites with these settings, and return pytest's output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile", "quick"]
     done = subprocess.run(
@@ -83,14 +83,14 @@ def passed(told: str) -> int:
 
 @pytest.fixture
 def postgresql_version() -> int:
-    """The major version on which everything else runs, 0 where it is none of this machine's."""
+    """Return the major version of this machine's PostgreSQL, under all other tests; 0 if there is none."""
     folder = None if "EVENTLOG_POSTGRES_URL" in os.environ else postgres_binaries()
     found = re.search(r" (\d+)", said(folder / "postgres", "--version")) if folder else None
     return int(found[1]) if found else 0
 
 
 def asked() -> list[Any]:
-    """The versions; what changed between two of them shows at the ends too, unless it changed back."""
+    """List the versions; those in between run seldom: their changes show at the ends too, unless taken back."""
     ends = {min(VERSIONS), max(VERSIONS)}
     return [major if major in ends else pytest.param(major, marks=pytest.mark.long) for major in VERSIONS]
 
@@ -106,7 +106,7 @@ def test_the_suites_pass_on_version(major: int, postgresql_version: int, pytestc
 
 @contextmanager
 def server(major: int) -> Iterator[dict[str, str]]:
-    """What says where a version is: its programs that were fetched, else a container as its makers pack it."""
+    """Yield the settings to find a version: fetched programs, else its makers' container."""
     if fetched("postgres-versions") is None and containers_answer():
         with container(f"postgres:{major}") as url:
             yield {"EVENTLOG_POSTGRES_URL": url}
@@ -125,7 +125,7 @@ def test_the_suites_pass_in_a_container(pytestconfig: pytest.Config) -> None:
 
 @contextmanager
 def container(image: str) -> Iterator[str]:
-    """A PostgreSQL in a container; its superuser needs no password."""
+    """Start PostgreSQL in a container; its superuser needs no password."""
     from testcontainers.community.postgres import PostgresContainer
 
     def make() -> PostgresContainer:

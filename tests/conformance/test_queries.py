@@ -38,7 +38,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def usr(engine: Engine) -> Engine:
-    """A class with a child table that is tracked, and a table that is not."""
+    """Track a class with a child table, and leave a table untracked."""
     install(engine)
     run(engine, *TABLES)
     track(engine, ["usr"], TriggerOptions(style=Style.ROW_BACK))
@@ -56,7 +56,7 @@ def config_of(engine: Engine, *steps: dict[str, Any], **query: Any) -> Config:
 
 @pytest.fixture
 def serve(usr: Engine) -> Iterator[Callable[..., Ask]]:
-    """Start a page with /query; what it gives asks it."""
+    """Start a page with /query; yield a function to ask it."""
     pages = []
 
     def start(*steps: dict[str, Any], **query: Any) -> Ask:
@@ -74,7 +74,7 @@ def serve(usr: Engine) -> Iterator[Callable[..., Ask]]:
 
 
 def post(url: str, body: str, token: str) -> Any:
-    """The `<output>` of the answer, which follows the grammar."""
+    """Ask the page, check the answer by the grammar, and return its `<output>`."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/xml"}
     connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
     connection.request("POST", "/query", body.encode(), headers)

@@ -172,7 +172,7 @@ def _table(style: Style) -> str:
 
 @contextmanager
 def _judging(engine: Engine) -> Iterator[Connection]:
-    """A connection that takes any value, and shows times in UTC."""
+    """Open a connection with any value allowed, and times in UTC."""
     name, arguments = engine.dialect.name, {}
     if name in ("mysql", "mariadb"):
         mode = "'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'"
@@ -189,7 +189,7 @@ def _judging(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def _target(engine: Engine, folder: Path, target: str) -> Iterator[tuple[Any, Any]]:
-    """An output, and where the judge finds what came of it."""
+    """Make an output; yield it with the place of its rows."""
     name = engine.dialect.name
     place = folder / "files"
     if target in ("json", "parquet"):
@@ -221,7 +221,7 @@ def _target(engine: Engine, folder: Path, target: str) -> Iterator[tuple[Any, An
 
 
 def _statement(dice: Random, types: Types, chosen: dict[str, str]) -> str:
-    """A change of some rows; what the database refuses, as a key that is there, is none."""
+    """Draw a change of some rows; the database may refuse it, as a key already there."""
 
     def literal(column: str) -> str:
         values = types[chosen[column]]
@@ -249,7 +249,7 @@ def _run(connection: Connection, statement: str) -> None:
 
 
 def _read(connection: Connection, name: str, table: str, chosen: dict[str, str], *, mirror: bool = False) -> Rows:
-    """What a table has: texts, where a driver has no value for all of a type."""
+    """Read a table's rows, as texts where a driver has no value for all of a type."""
     read = ", ".join([_shown(name, column, kind, mirror=mirror) for column, kind in chosen.items()])
     rows = connection.exec_driver_sql(f"SELECT {read} FROM {table}").all()
     return _keyed(chosen, [dict(zip(chosen, row, strict=True)) for row in rows])
@@ -289,7 +289,7 @@ def _mirrored(place: tuple[Engine, str | None], style: Style, chosen: dict[str, 
 
 
 def _read_files(folder: Path, table: str, chosen: dict[str, str]) -> Rows:
-    """What files of rows amount to, one row after the other."""
+    """Apply the rows of files one after the other."""
     # In the order of their names, which begin with the numbers of the changes.
     files = sorted(file for file in folder.rglob("*.*") if file.parent.name.endswith(f"{table}__ct"))
     told = [row for file in files if file.name[0] != "." for row in _rows_of(file)]
@@ -321,14 +321,14 @@ def _rows_of(file: Path) -> list[Cells]:
 
 
 def _written(value: Any) -> Any:
-    """A value of Parquet as text, times in UTC; of bytes and numbers it is as it is."""
+    """Write a value of Parquet as text, with times in UTC; leave bytes and numbers as they are."""
     if isinstance(value, dt.datetime):
         return str(value.replace(tzinfo=None))
     return str(value) if isinstance(value, dt.date | dt.time) else value
 
 
 def _read_messages(folder: Path, table: str, chosen: dict[str, str]) -> Rows:
-    """What messages amount to: of each those columns that its mask names."""
+    """Apply messages, each with only the columns in its mask."""
     rows: Rows = {}
     lines = [line for file in sorted(folder.glob("[!.]*.jsonl")) for line in file.read_text().splitlines()]
     told = [message["value"] for message in map(json.loads, lines) if message["topic"].endswith(table)]
@@ -342,7 +342,7 @@ def _read_messages(folder: Path, table: str, chosen: dict[str, str]) -> Rows:
 
 
 def _read_xds(folder: Path, table: str, chosen: dict[str, str]) -> Rows:
-    """What documents amount to, of which each attribute has one value or none."""
+    """Apply documents; each attribute has one value or none."""
     rows: Rows = {}
     for file in sorted(folder.glob("[!.]*.xml")):
         [element] = [*cast("ET.Element", ET.parse(file).getroot().find("input"))]  # noqa: S314  # our own
@@ -382,7 +382,7 @@ Told = list[tuple[TableKey, str, str, int]]
 
 
 def _told(connection: Connection, table: str) -> Told:
-    """What notes say of the rows of a table's objects."""
+    """Read the notes on the rows of a table's objects."""
     rows = connection.exec_driver_sql(
         "SELECT l.table_key, o.status, o.note, l.event_type FROM event_log l"
         f" JOIN event_log_outcome o ON o.record_id = l.record_id WHERE o.status <> 'S' AND l.table_name LIKE '%%{table}'"
@@ -422,7 +422,7 @@ def _key_of(parsed: TableKey, chosen: dict[str, str]) -> tuple[Any, ...]:
 
 
 def _plain(value: Any, kind: str) -> Any:
-    """A value as one text: of numbers and times there are many."""
+    """Write a value in one way: numbers and times have many."""
     if value is None:
         return None
     if isinstance(value, bytes | bytearray):
@@ -454,12 +454,12 @@ def _number(written: str, *, exact: bool = True) -> str:
 
 
 def _single(written: str) -> str:
-    """The number of single precision that a text means."""
+    """Round a number to single precision."""
     return str(struct.unpack("f", struct.pack("f", float(written)))[0])
 
 
 def _time(written: str) -> str:
-    """A time without what adds nothing to it: a T, zeros of a fraction, a midnight, the zone UTC."""
+    """Write a time without needless parts: a T, zeros of a fraction, a midnight, the zone UTC."""
     bc = " BC" if written.endswith(" BC") else ""
     written = written.removesuffix(" BC").replace("T", " ").removesuffix("+00")
     if "." in written:

@@ -60,7 +60,7 @@ KEYS: dict[str, dict[str, list[Any]]] = {
 
 
 def site(engine: Engine, *ddl: str, **options: Any) -> Log:
-    """A log, and the table t, which is tracked."""
+    """Make a log, and a tracked table t."""
     install(engine)
     run(engine, *ddl)
     track(engine, ["t"], TriggerOptions(**options))
@@ -141,7 +141,7 @@ def numbered(engine: Engine, count: int = 10, **options: Any) -> Log:
 
 @contextmanager
 def impatient(log: Log) -> Iterator[Log]:
-    """The same log in sessions that wait a second for a lock at most."""
+    """Open the same log in sessions with a lock timeout of a second at most."""
     engine = create_engine(log.engine.url, connect_args={"timeout": 0.1} if log.dialect.lone_writer else {})
     if not log.dialect.lone_writer:
         limit_sessions(engine, None, 1)

@@ -37,7 +37,7 @@ def refresh(log: Log, chunk: int = 1, where: str | None = None) -> Refresh:
 
 
 def jobs_for(log: Log, jobs: int) -> int:
-    """How many may write at once."""
+    """Return how many jobs may write at once."""
     return 1 if log.dialect.lone_writer else jobs
 
 
@@ -62,7 +62,7 @@ def test_keys_of_every_type_are_cut_where_the_database_orders_them(engine: Engin
 
 
 def has_icu(engine: Engine) -> bool:
-    """Whether the server has ICU's collations; the one that the tests take from a wheel has none."""
+    """Return True if the server has ICU's collations; the one from a wheel has none."""
     with engine.connect() as connection:
         return bool(connection.execute(text("SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'")).all())
 
@@ -127,7 +127,7 @@ def test_small_tables_are_one_range(engine: Engine, rows: int, chunk: int, range
 
 
 def begun(log: Log, jobs: int = 2) -> Iterator[Stand]:
-    """A load in eight ranges of five rows, which are gone through in turn."""
+    """Begin a load in eight ranges of five rows, and take steps in each by turns."""
     work = refresh(log, 2)
     walks = [work.stretches(stand) for stand in work.begin(jobs=jobs)]
     assert len(walks) == 8

@@ -39,7 +39,7 @@ def fill(engine: Engine, count: int = PROCESSED) -> None:
 
 @contextmanager
 def statements(engine: Engine) -> Iterator[list[Statement]]:
-    """What is sent to the database meanwhile that speaks of the log itself."""
+    """Collect the statements on the log itself during the block."""
     sent: list[Statement] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
@@ -52,7 +52,7 @@ def statements(engine: Engine) -> Iterator[list[Statement]]:
 
 
 def polls(engine: Engine, **settings: bool) -> list[Statement]:
-    """The statements of a poll that finds nothing."""
+    """Poll a log without waiting rows, and return the statements."""
     source = LogRows(engine, settings=LogSettings(**settings))  # type: ignore[arg-type]  # only flags are set here
     with statements(engine) as sent:
         assert not source.read(10_000).events

@@ -112,7 +112,7 @@ def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folde
 
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stretches of ten rows (PostgreSQL: a page) and files of twenty-five."""
+    """Set stretches of ten rows (PostgreSQL: a page) and files of twenty-five."""
     monkeypatch.setattr("eventlog.purge.deleting.STRETCH_ROWS", 10)
     monkeypatch.setattr("eventlog.purge.deleting.FILE_ROWS", 25)
 
@@ -270,7 +270,7 @@ def filled(engine: Engine, names: LogNames) -> Log:
 
 
 def check_purge(log: Log) -> None:
-    """Everything processed goes, in more than one step, and what waits stays."""
+    """Purge: everything processed goes, in more than one step, and waiting rows stay."""
     steps = list(purge(log, Purge(age=60)))
     assert steps[-1].rows == COUNT * 9 // 10
     assert len(steps) > 2

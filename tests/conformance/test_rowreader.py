@@ -32,7 +32,7 @@ def asked(table: Table, *attributes: str, **key: str) -> dict[RowId, frozenset[s
 
 
 def read(engine: Engine, tables: list[Table], wanted: dict[RowId, frozenset[str]]) -> dict[RowId, Row]:
-    """What is found, of which nothing is unreadable."""
+    """Read rows; none may be unreadable."""
     found = SqlRowReader(engine, Catalog(tables)).rows(wanted)
     rows = {row: values for row, values in found.items() if not isinstance(values, Unreadable)}
     assert len(rows) == len(found)
@@ -40,14 +40,14 @@ def read(engine: Engine, tables: list[Table], wanted: dict[RowId, frozenset[str]
 
 
 def single(engine: Engine, table: Table, *attributes: str, **key: str) -> dict[str, Any] | None:
-    """What is found for one key."""
+    """Read the row of one key."""
     found = read(engine, [table], asked(table, *attributes, **key))
     assert len(found) <= 1
     return next((dict(row) for row in found.values()), None)
 
 
 def counted(engine: Engine) -> list[str]:
-    """The selects that reach the database from now on."""
+    """Collect the selects sent to the database from now on."""
     seen: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -152,7 +152,7 @@ KEYS = [
 
 
 def in_words_of(engine: Engine, type_: str) -> str:
-    """The type, or what a database has in its place."""
+    """Return the type, or the database's own in its place."""
     if (type_, engine.dialect.name) == ("TIMESTAMP", "mysql"):
         return "DATETIME(6)"  # has no fractions else
     engine.connect().close()  # SQLAlchemy learns here which of the two it is

@@ -36,7 +36,7 @@ def wanted(table: str, keys: range | list[int], *attributes: str) -> dict[RowId,
 
 @pytest.fixture
 def view(engine: Engine) -> Table:
-    """Eleven objects in a view whose expression fails for the fourth and the ninth."""
+    """Make a view of eleven objects with an expression failing for the fourth and the ninth."""
     name = engine.dialect.name if engine.dialect.name != "mariadb" else "mysql"
     run(engine, f"CREATE TABLE base (id INTEGER NOT NULL PRIMARY KEY, said VARCHAR(20), more {TALL[name]})")
     for key in range(1, 12):
@@ -114,7 +114,7 @@ def test_a_table_that_may_not_be_read_is_told_and_others_are_read(postgresql: En
 
 @pytest.fixture
 def tall(engine: Engine) -> Table:
-    """Objects with a value of some length, in a table with a child."""
+    """Make objects with values of several lengths, in a table with a child."""
     kind = TALL[engine.dialect.name if engine.dialect.name != "mariadb" else "mysql"]
     run(
         engine,
@@ -132,7 +132,7 @@ def tall(engine: Engine) -> Table:
 
 
 def told(found: Any) -> dict[str, Any]:
-    """The length of what was read, or the reason why it was not."""
+    """Return the length of each value read, or the reason why it was not."""
     return {
         row.key: said.reason if isinstance(said, Unreadable) else len(said["more"] or "") for row, said in found.items()
     }

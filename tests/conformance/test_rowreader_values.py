@@ -18,7 +18,7 @@ from tests.support.servers import mysqls
 
 
 def read(engine: Engine, *columns: tuple[str, str]) -> list[Any]:
-    """The values of one row in columns of these types that hold these literals."""
+    """Read the values of one row from columns of these types and literals."""
     types = ", ".join(f"v{place} {type_}" for place, (type_, _) in enumerate(columns))
     with engine.begin() as connection:
         connection.exec_driver_sql(f"CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, {types})")
@@ -108,13 +108,13 @@ def test_the_session_that_reads_decides_nothing(postgresql: Engine) -> None:
 
 @pytest.fixture(params=mysqls())
 def server(request: pytest.FixtureRequest) -> Engine:
-    """An engine on each of the two."""
+    """Return an engine on each of the two."""
     found: Engine = request.getfixturevalue(request.param)
     return found
 
 
 def found(engine: Engine, *keys: str) -> list[Any]:
-    """The values of `v` in the rows of `t` that have these keys, None where there is no such row."""
+    """Read `v` in the rows of `t` with these keys; None for a missing row."""
     catalog = Catalog([reflect(engine, ["t"]).tables[0]])
     wanted = [RowId(None, "t", TableKey.of({"k": key}).canonical) for key in keys]
     rows: Any = SqlRowReader(engine, catalog).rows(dict.fromkeys(wanted, frozenset(["v"])))

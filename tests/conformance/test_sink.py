@@ -44,7 +44,7 @@ XDS = ["files", "files in S3", "http", "http over four", "kafka", "broker"]
 
 
 def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Place]:
-    """The place of that name."""
+    """Make the place of that name."""
     if name in FOLDERS:
         kind = {"files": sink_places.files, "message files": sink_places.message_files}
         return kind.get(name, sink_places.change_files)(folder / "out")
@@ -74,13 +74,13 @@ def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractCon
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """The place whose name the test was given."""
+    """Make the place named by the test's parameter."""
     with made(request.param, request, tmp_path) as found:
         yield found
 
 
 def at(*names: str) -> pytest.MarkDecorator:
-    """The test is for these places, each in turn."""
+    """Run the test on each of these places in turn."""
     groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys([*STORES, *STORED_LAKES], "s3")
     marks = {name: [pytest.mark.xdist_group(group)] for name, group in groups.items()}
     for name in SELDOM:

@@ -60,7 +60,7 @@ def folders(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
 
 
 def resolved(place: Place, sink: Sink, plan: str, *numbers: int) -> bool:
-    """Whether the plan with these documents is there behind the first one: all of it, or nothing."""
+    """Return True if the plan with these documents is there behind the first one; check for all of it or nothing."""
     said = sink.resolve(plan)
     there = said.has(place.document(numbers[0]).id)
     assert {said.has(place.document(number).id) for number in numbers} == {there}
@@ -191,7 +191,7 @@ def test_heirs_that_die_at_any_step_change_nothing_of_that(folders: Callable[[],
 
 
 def _with_two_deaths(place: Place, before: int, again: int) -> tuple[bool, bool]:
-    """Whether the first publisher died, and whether its plan is there."""
+    """Kill two publishers in turn; return whether the first died, and whether its plan is there."""
     sink = opened(place.make(), tenure())
     sink.commit("a", place.documents(1))
     with dying(before) as died, suppress(KilledError):

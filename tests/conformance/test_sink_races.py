@@ -43,7 +43,7 @@ class Worker(Thread):
             self._waits.set()
 
     def step(self) -> None:
-        """It is about to take a step."""
+        """Count a step; stop before the chosen one until released."""
         self._left -= 1
         if not self._left:
             self.stopped = True
@@ -51,7 +51,7 @@ class Worker(Thread):
             assert self._free.wait(PATIENCE)
 
     def until_it_waits(self) -> None:
-        """It has come to its step, or to its end."""
+        """Start, and wait until it stops before its step or ends."""
         self.start()
         assert self._waits.wait(PATIENCE)
 
@@ -62,7 +62,7 @@ class Worker(Thread):
 
 @contextmanager
 def watched(*workers: Worker) -> Iterator[None]:
-    """Each step of theirs at the file system is told to them."""
+    """Tell the workers of each of their steps at the file system."""
 
     def stepping(function: Callable[..., Any]) -> Callable[..., Any]:
         def step(*positional: Any, **named: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_former_publisher_that_goes_on_while_another_takes_over_changes_nothin
 
 
 def _raced(place: Place, first: int, second: int) -> tuple[Worker, Worker, bool]:
-    """The two publishers as they ended, and whether the plan of the former one is there."""
+    """Run two publishers against each other; return both, and whether the former one's plan is there."""
     sink, later = opened(place.make(), tenure()), place.make()
     sink.commit("a", place.documents(1))
     sink.prepare("b", place.documents(2, 3))
@@ -122,7 +122,7 @@ def _raced(place: Place, first: int, second: int) -> tuple[Worker, Worker, bool]
 
 
 def _agreed(place: Place, heir: Sink, third: Sink) -> bool:
-    """Whether both find the plan whole, or both nothing of it."""
+    """Check that both find the plan whole, or both nothing of it; return True if it is there."""
     there = heir.resolve("b").documents is None
     assert place.found() == ([1, 2, 3] if there else [1])
     third.open(tenure(3))

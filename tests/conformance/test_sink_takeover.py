@@ -52,7 +52,9 @@ def folders(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
 
 
 def every_step(act: Callable[[Place], object], other: Callable[[Place], object], places: Callable[[int], Place]) -> int:
-    """Has one act and stops it before each of its steps for the other's work, each time at a new place; how often."""
+    """Stop one act before each of its steps for the other's work, each time at a new place; return the number of
+    steps.
+    """
     for before in count(1):
         place = places(before)
         with stopped(before, partial(other, place)) as found:
@@ -159,7 +161,9 @@ def test_before_each_of_its_transactions_a_former_writer_is_stopped(tables: Plac
 
 
 def _stopped_before(tables: Place, number: int) -> bool:
-    """Whether a writer has a transaction of that number; another one takes over before it, and nothing of it is there."""
+    """Take over before a writer's transaction of this number, and check for no trace of it; return False if it has
+    none.
+    """
     first = 100 * number
     former, heir = opened(tables.make(), tenure(2 * number)), tables.make()
     former.commit(f"a{number}", tables.documents(first))

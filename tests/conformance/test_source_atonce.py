@@ -58,7 +58,7 @@ def test_what_the_database_refuses_is_told_as_ever(postgresql: Engine) -> None:
 
 
 def ask_when_cut(engine: Engine, asked_before: int) -> None:
-    """Asks in a session that somebody has ended meanwhile."""
+    """Ask in a session ended by somebody meanwhile."""
     query = text("SELECT :number")
     with transaction(engine, "The query", lone=True) as connection:
         session = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()

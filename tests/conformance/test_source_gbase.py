@@ -45,7 +45,7 @@ def source(server: GBaseServer, path: Path) -> Iterator[Capturing]:
 
 
 def insert(server: GBaseServer, *numbers: int, tx: int | None = None) -> int:
-    """Inserts rows; in a transaction of their own if none is given."""
+    """Insert rows, in a transaction of their own if none is given."""
     own = server.begin() if tx is None else tx
     for number in numbers:
         server.row(CdcRecord.INSERT, own, TABLE, {"c1": number, "c2": "x"})
@@ -55,7 +55,7 @@ def insert(server: GBaseServer, *numbers: int, tx: int | None = None) -> int:
 
 
 def read(source: Capturing) -> list[object]:
-    """The rows that come next; reads may be cut, so a read may bring nothing."""
+    """Read the next rows; records may be cut, so one read may bring nothing."""
     for _ in range(300):
         if images := source.take():
             return keys(images, "c1")

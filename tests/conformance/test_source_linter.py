@@ -35,7 +35,7 @@ class Ground:
         fill_queue(self.engine, [row for one in done for row in self.emulator.rows(one)])
 
     def source(self, limit: int = 10_000, **settings: Any) -> Capturing:
-        """A publisher that has just begun; the one before it is gone."""
+        """Start a publisher in the place of the former one, which dies."""
         if self.going is not None:
             self.going.die()
         chosen = LinterSettings(code_page="cp1251", **settings)

@@ -115,14 +115,14 @@ def test_check_finds_odd_numbers(adopted: Engine, tmp_path: Path) -> None:
 
 @pytest.fixture
 def own(postgresql: Engine) -> Engine:
-    """A log of ours on PostgreSQL, where no key keeps a number from being given twice."""
+    """Make a log of ours on PostgreSQL, where no key forbids a number twice."""
     run(postgresql, *USR, "INSERT INTO usr (idu, fname) VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     install(postgresql)
     return postgresql
 
 
 def published(folder: Path) -> list[str]:
-    """The keys of what stands there now; it is taken away."""
+    """Return the keys of all published documents, and remove these."""
     documents = sorted(folder.glob("*.xml"))
     keys = [key for file in documents for key in ("idu=1", "idu=2", "idu=3") if key in file.read_text()]
     for file in documents:

@@ -33,7 +33,7 @@ def numbers(batch: TakenRows) -> list[int]:
 
 
 def batches(source: LogRows, limit: int = 100) -> list[list[int]]:
-    """What all batches hold, until nothing waits."""
+    """Settle batch after batch until no row waits, and return their numbers."""
     found: list[list[int]] = []
     while (batch := source.read(limit)).events:
         found.append(numbers(batch))
@@ -42,7 +42,7 @@ def batches(source: LogRows, limit: int = 100) -> list[list[int]]:
 
 
 def spread(log: LogTable, lengths: list[int], key: str | None = None) -> None:
-    """Rows with values of these lengths, each of its own object unless a key is given."""
+    """Write rows with values of these lengths, each of its own object unless a key is given."""
     for number, length in enumerate(lengths, start=1):
         log.write(number, key=key or f"idu={number}", new_value="x" * length)
 

@@ -30,21 +30,21 @@ def numbers(batch: TakenRows) -> list[int]:
 
 
 def cycle(source: LogRows, limit: int = 100) -> list[int]:
-    """One cycle, in which all rows are published."""
+    """Publish all rows of one cycle, and return their numbers."""
     batch = source.read(limit)
     source.settle(batch, [Outcome(position=event.position) for event in batch.events])
     return numbers(batch)
 
 
 def retried(source: LogRows, number: int) -> None:
-    """The row is offered and not taken."""
+    """Offer the row; it is not taken."""
     batch = source.read(100)
     assert numbers(batch) == [number]
     source.settle(batch, [Outcome(position=(number,), status=Status.NEW, reason=Reason.RETRY)])
 
 
 def held(log: LogTable, first: int = 5, last: int = 40) -> LogRows:
-    """A source that knows of the rows of one object behind a held one."""
+    """Make a source that knows the rows of one object behind a held one."""
     log.write_all(range(first, last + 1), key=HELD)
     hold(Log(log.engine, log.names), [(first, first)])
     source = source_of(log)
@@ -78,7 +78,7 @@ class Work:
                 driver.set_progress_handler(self._step, 100)
 
     def done(self) -> int:
-        """All of it until now."""
+        """Count the database's work until now."""
         if self._engine.dialect.name == "sqlite":
             return self._steps
         with self._engine.connect() as connection:
@@ -99,7 +99,7 @@ class Work:
 
 
 def cost(log: LogTable, source: LogRows, work: Work, number: int) -> int:
-    """What the cycle takes in which a row of another object is published."""
+    """Measure the cycle that publishes a row of another object."""
     log.write(number, key="idu=2")
     before = work.done()
     assert cycle(source) == [number]

@@ -26,7 +26,7 @@ def log(engine: Engine) -> LogTable:
 
 
 def rows(*told: str) -> list[tuple[object, ...]]:
-    """Rows of a log, each told as its object and its column: `1a`."""
+    """Make the rows of a log, each given as its object and its column: `1a`."""
     return [(number, 2, "usr", f"idu={one[0]}", one[1:] or None) for number, one in enumerate(told)]
 
 
@@ -56,7 +56,9 @@ def test_a_batch_has_a_whole_change_however_few_rows_it_is_to_have(end: int, who
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[tuple[str, str, int]]:
-    """Rows of three sessions in some order; each session has objects of its own, and each change names all columns."""
+    """Draw the rows of three sessions in some order; each session has its own objects, and each change names all
+    columns.
+    """
     left = {session: draw(st.integers(1, 6)) * len(COLUMNS) for session in range(3)}
     written = dict.fromkeys(left, 0)
     found = []
@@ -88,7 +90,7 @@ def test_no_batch_ends_within_a_change(log: LogTable, told: list[tuple[str, str,
 
 
 def read_in_turn(log: LogTable, told: list[tuple[str, str, int]], limit: int) -> Iterator[TakenRows]:
-    """Batches until no row waits."""
+    """Read and settle batches until no row waits."""
     for table in (log.names.table, log.names.outcomes, log.names.marks, *log.names.journal.values()):
         log.run(f"DELETE FROM {table}")
     for number, (key, column, change) in enumerate(told, 1):

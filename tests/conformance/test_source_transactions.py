@@ -54,7 +54,7 @@ def test_where_nobody_asks_or_can_tell_they_make_one_change(postgresql: Engine, 
 
 
 def own(engine: Engine) -> list[Event]:
-    """What waits in a log that eventlog made, with its transactions."""
+    """Read the waiting rows of a log made by eventlog, with their transactions."""
     run(engine, "DELETE FROM event_log_mark WHERE name <> 'log adopted'")  # no batch is in hand
     source = LogRows(engine, log_columns(engine, LogNames()), settings=LogSettings(transactions=True))
     return list(source.read(0).rows)
@@ -105,7 +105,7 @@ def test_check_says_where_rows_tell_their_transaction_and_where_nobody_does(post
 
 
 def said(engine: Engine) -> str:
-    """What `check` says of transactions."""
+    """Return the words of `check` on transactions."""
     url = engine.url.render_as_string(hide_password=False)
     config = Config(source=SourceConfig(url=url), output=(FilesOutput(path=".", format="change-tables"),))
     [point] = [one for one in check(lambda: config) if one.name == "transaction ids"]
@@ -151,7 +151,7 @@ def test_files_may_tell_transactions_or_not(
 
 
 def told(rows: FilesInput, out: Path) -> list[tuple[str, int | None]]:
-    """Where each message of a conversion stands, and its transaction."""
+    """Convert; return position and transaction of each message."""
     convert(Conversion(input=rows, destination=out, catalog=CATALOG, format=MessageFiles()))
     lines = [json.loads(line) for file in sorted(out.glob("*/*.jsonl")) for line in file.read_text().splitlines()]
     headers = sorted((line["headers"] for line in lines), key=lambda one: str(one["changeSequence"]))

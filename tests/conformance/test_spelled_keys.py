@@ -79,7 +79,9 @@ TEXTS = {
 
 
 def text_cases(engine: Engine) -> list[tuple[str, list[str], list[str]]]:
-    """Return the collations of a database: texts that are one key of each, as it stands in the table first, and others."""
+    """Return the collations of a database, each with texts of one key, the one in the table first, and with other
+    texts.
+    """
     name = engine.dialect.name
     if name == "postgresql":
         run(engine, "CREATE EXTENSION IF NOT EXISTS citext", INSENSITIVE)
@@ -93,7 +95,7 @@ ADDED = text(
 
 
 def publish_rows(engine: Engine, folder: Path, rows: list[tuple[int, str, str | None]]) -> str:
-    """Enter rows of the log as somebody's application would, publish them, and return what was published."""
+    """Enter rows of the log as an application would, publish them, and return the documents."""
     source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
     config = Config(
         source=source,

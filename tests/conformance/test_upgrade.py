@@ -67,7 +67,7 @@ def downgrade():
 
 @pytest.fixture
 def migrations(tmp_path: Path) -> Path:
-    """The folder of migrations as the next program has it."""
+    """Make the next program's folder of migrations."""
     folder = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, folder)
     (folder / "versions" / "0002_more.py").write_text(NEXT)
@@ -86,7 +86,7 @@ def next_program(migrations: Path) -> Iterator[None]:
 
 @pytest.fixture
 def usr(engine: Engine) -> Engine:
-    """A database with a log, and a row that waits."""
+    """Make a log with a waiting row."""
     install(engine)
     run(engine, *USR)
     track(engine, ["usr"], FIELDS)

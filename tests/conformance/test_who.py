@@ -39,7 +39,7 @@ def kind(engine: Engine) -> str:
 
 @contextmanager
 def acting(engine: Engine, who: Any) -> Iterator[Connection]:
-    """A transaction of a session of the pool, in which the application says who is behind it."""
+    """Open a transaction in a session of the pool, with the application's word on who is behind it."""
     with engine.begin() as connection:
         connection.execute(text(SAY[kind(engine)]), {"who": who})
         yield connection
@@ -61,7 +61,7 @@ def usr(engine: Engine) -> Engine:
 
 
 def publish(engine: Engine, folder: Path, output: Mapping[str, Any] | None = None, **publisher: Any) -> list[str]:
-    """Publish what waits into a folder; the texts of the documents that are new."""
+    """Publish waiting rows into a folder; return the texts of new documents."""
     settings = {
         "source": {"url": engine.url.render_as_string(hide_password=False)},
         "publisher": {"allow_loopback": True, **publisher},
@@ -223,7 +223,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def said(text: str, to: str) -> list[str]:
-    """What texts say of who is behind each change."""
+    """Find who is behind each change, by these texts."""
     if to == "xds":
         return re.findall(r"<who[^>]*>", text)
     rows = [json.loads(line) for line in text.splitlines() if line.startswith("{") and "header__" in line]

@@ -117,7 +117,7 @@ def tracked(engine: Engine) -> None:
 
 
 def published(engine: Engine, folder: Path, *, follow: bool = False) -> None:
-    """Publishes all that waits to change tables and as messages; no row ends as an error."""
+    """Publish all waiting rows to change tables and as messages; check that no row ends as an error."""
     url = engine.url.render_as_string(hide_password=False)
     outputs: tuple[OutputConfig, ...] = (
         DatabaseOutput(url=url),
@@ -136,7 +136,7 @@ def rows_of(engine: Engine, table: str, columns: tuple[str, ...] = COLUMNS) -> C
 
 
 def plain(column: str, value: Any) -> str:
-    """A value as a text that is the same in source and mirror, whose columns may have other types."""
+    """Write a value as the same text for source and mirror, with columns perhaps of other types."""
     if value is None:
         return "NULL"
     if column in ("amount", "share", "num", "done"):
@@ -152,7 +152,7 @@ def plain(column: str, value: Any) -> str:
 
 
 def told(folder: Path) -> Counter[str]:
-    """What the messages say that there is: what came, without what went."""
+    """Count the rows left by the messages: inserted less deleted."""
     found: Counter[str] = Counter()
     for file in sorted(folder.rglob("*")):
         for line in file.read_text().splitlines() if file.is_file() and file.suffix == ".jsonl" else ():
