@@ -44,7 +44,7 @@ SPARK_ROWS = 5_000_000
 
 
 def conversion_of(order: Order) -> Conversion:
-    """Build the conversion; UsageError or ConfigError names words or settings that cannot be combined."""
+    """Build the conversion; UsageError or ConfigError names what cannot be combined."""
     refuse_order(order)
     refuse_unread_policies(order, DEFAULT_FILE)
     config = load(order.config)
@@ -92,7 +92,7 @@ def conversion_of(order: Order) -> Conversion:
 
 
 def seconds_between_looks(order: Order) -> int:
-    """Return the seconds between two batches of a followed log: the publisher's polling interval."""
+    """Return the seconds between two batches of a followed log, the polling interval."""
     return load(order.config).publisher.polling_interval
 
 
@@ -139,7 +139,7 @@ def _refuse_any(unfit: Mapping[str, object], why: str, hint: str | None = None) 
 
 
 def _refuse_addresses(order: Order) -> None:
-    """Refuse an address where only a folder will do; an address taken for a path would make a folder of its name.
+    """Refuse an address in the place of a folder: as a path it would name a folder here.
 
     Spark takes addresses; the local engine only object stores' ones, by copies.
     """
@@ -172,7 +172,7 @@ def _refuse_addresses(order: Order) -> None:
 
 
 def _stream(asked: GBaseOrder | LinterOrder, config: Config) -> StreamInput:
-    """Make the settings of a stream's files: those of the configuration, with the command line's in their place."""
+    """Make a stream's settings: the configuration's, overridden by the command line."""
     places = tuple([path for pattern in asked.inputs for path in _files_at(pattern)])
     if isinstance(asked, LinterOrder):
         queue = config.source.table("linter")
@@ -241,7 +241,7 @@ def _user_of(url: str) -> str | None:
 
 
 def _wherever_asked(url: str) -> str:
-    """Make the path of a database file in a URL absolute: processes with other folders connect too."""
+    """Make a database file's path in a URL absolute: processes in other folders connect."""
     from eventlog.sql.connect import read_url
     from eventlog.sql.dialect import dialect_of
 
@@ -262,7 +262,10 @@ def _files(asked: FilesOrder, config: Config, clock: str) -> FilesInput:
 
 
 def _clock_of_files(asked: FilesOrder, config: Config) -> str:
-    """Return the zone of the rows' times; for the database's own ask the database of the read-backs."""
+    """Return the zone of the rows' times.
+
+    If it is the database's, ask the database of the read-backs: files have none.
+    """
     if config.source.clock != DATABASE:
         return config.source.clock
     if asked.database is None:

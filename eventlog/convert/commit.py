@@ -138,8 +138,8 @@ class Destination:
     def occupy(self, *, overwrite: bool, resume: bool = False) -> Iterator[None]:
         """Prepare the folder and lock it until the block ends.
 
-        Refuse a folder with anything else in it, unless told to overwrite; former output then stays until the commit.
-        Keep an interrupted run's work only to `resume` it.
+        Refuse a folder with anything else in it, unless told to overwrite; former output then stays
+        until the commit. Keep an interrupted run's work only to `resume` it.
         """
         try:
             self._refuse_occupied(overwrite=overwrite)
@@ -163,7 +163,7 @@ class Destination:
         return kept
 
     def commit(self, summary: Summary, order: str | None = None, identity: str = "") -> None:
-        """Move the staged files into place, `_SUCCESS` or `_DAMAGED` last; all is on the disk when this returns.
+        """Move the staged files into place and flush them, `_SUCCESS` or `_DAMAGED` last.
 
         The order of a conversion of a log stays there until the log's rows are marked.
         """
@@ -199,13 +199,13 @@ class Destination:
         return all(entry.name == LOCK or entry == self.staged for entry in self.work.iterdir())
 
     def discard(self) -> None:
-        """Remove the work folder; the output's folder too, if this conversion made it and it is empty."""
+        """Remove the work folder; the output's too, if it is empty and made here."""
         shutil.rmtree(self.work, ignore_errors=True)
         if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
     def tidy(self) -> None:
-        """Remove what a run killed after its commit has left; do nothing while another works there."""
+        """Remove what a run killed after its commit has left, unless another works there."""
         # Without a lock nothing was left, and who has it is still at work.
         with suppress(OSError, SinkError), (self.work / LOCK).open("rb") as lock:
             self._lock(lock.fileno())
@@ -280,21 +280,19 @@ class Destination:
 
 
 def is_reserved(note: bytes | None) -> bool:
-    """Return True if the journal keeps rows for the output beside this note; an empty note is that of a killed run."""
+    """Return True if rows are reserved for this note's output; an empty one is a killed run's."""
     return note is not None and (not note or b"reserved" in note.split())
 
 
 def being_marked(output: str) -> UsageError:
-    """Make the error for an output with reserved rows: nothing may replace it, for no other conversion finds these
-    rows.
-    """
+    """Make the error for an output with reserved rows: no other conversion finds these."""
     message = f"{output} holds a conversion whose rows are reserved; they were being marked when it was interrupted."
     again = "Give its own command once more, with --mark, to mark the others"
     return UsageError(message, hint=f"{again}; or move the output away.")
 
 
 def _flush(entry: Path, folder: Path) -> None:
-    """Flush a file, or a folder and all in it, to the disk, readable for the readers of `folder` only."""
+    """Flush a file, or a folder with its files, to the disk; only `folder`'s readers may read."""
     protect(entry, folder)
     if entry.is_dir():
         for inner in sorted(entry.iterdir()):

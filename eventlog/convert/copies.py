@@ -33,7 +33,7 @@ class UniqueRows(Struct, frozen=True, kw_only=True):
 
 
 def deduplicate(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRows:
-    """Take repeated and unreadable rows out of rows in the order of object and record_id: they end before the rules."""
+    """Take out repeated and unreadable rows; rows are in the order of object and record_id."""
     invalid: list[tuple[int | None, str]] = []
     rows, unnumbered = _part_rows(rows, "record_id")
     keep, contradicted, duplicates = _find_doubled(rows, conflicts)
@@ -59,7 +59,7 @@ def _find_doubled(
     rows: pa.RecordBatch,
     conflicts: Sequence[int],
 ) -> tuple[list[int] | None, list[int], list[int]]:
-    """Find the places to keep (None: all), the record_ids of contradictory rows, and those of repeated ones."""
+    """Find the places to keep (None: all), and record_ids of contradictory and repeated rows."""
     contested = _among(integers(rows.column("record_id")), conflicts)
     numbers = rows.column("record_id")
     # Rows are ordered by number: the same one twice stands side by side.

@@ -71,5 +71,5 @@ def _objects_at(address: str) -> tuple[Bucket, dict[str, int]]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return True for names other programs give to files beside theirs; folders on a disk are read without them too."""
+    """Return True for names of other programs' own files; folders on a disk skip them too."""
     return any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)

@@ -89,7 +89,7 @@ class Form(Protocol):
         """Return the columns of rendered rows; the first is `position`."""
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        """Make the renderer of single changes; tables have these `numbers`, or are numbered from 0."""
+        """Make the renderer of single changes; tables have these `numbers`, or count from 0."""
 
 
 @runtime_checkable
@@ -105,9 +105,7 @@ class SentForm(Form, Protocol):
     """How changes are sent to where something is already."""
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
-        """Make documents of changes, given in the order of their positions; numbers continue `after` the receiver's
-        last.
-        """
+        """Make documents of changes in order of position; continue numbers `after` the last."""
 
 
 class Rendering:
@@ -152,15 +150,16 @@ class Rendering:
         return self
 
     def in_transactions(self) -> Rendering:
-        """Add the transaction of each change to its row from now on, and collect `ended`; return this rendering."""
+        """Add transactions to rows from now on, and collect `ended`; return this rendering."""
         from eventlog.publisher.whole_transactions import note_end
 
         self._ends, self._note_end = {}, note_end
         return self
 
     def take(self, change: Change, image_number: int | None = None) -> Refusal | None:
-        """Render a change at `image_number`, else at its last event; return the refusal if it, or a value of it, is
-        refused.
+        """Render a change at `image_number`, else at its last event; return a refusal, if any.
+
+        A refused value is a refusal too.
         """
         if self._ends is not None:
             # What is refused counts too, as it does for a publisher.
@@ -257,12 +256,12 @@ class InTurn:
         self._counted = 0
 
     def take(self, rendering: Rendering, change: Change, item: Any, image_number: int | None) -> None:
-        """Hold a change, and keep the one held before in this rendering, even if another has rendered it."""
+        """Hold a change, and keep the one held before here, even if another has rendered it."""
         self.end(rendering, item.transaction)
         self._held = (rendering, change, item, image_number)
 
     def end(self, rendering: Rendering, following: int | None = None) -> None:
-        """Keep the held change in this rendering; the next one is of the `following` transaction, if there is one."""
+        """Keep the held change here; the next, if any, is of the `following` transaction."""
         if self._held is None:
             return
         writer, change, item, image_number = self._held
@@ -295,7 +294,7 @@ def list_covered(positions: Iterable[int]) -> tuple[Position, ...]:
 
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
-    """Cut rendered rows into runs that end with a part, or earlier; each comes with True if it begins a part."""
+    """Cut rendered rows into runs within parts; each comes with True if it begins a part."""
     room, last = 0, -1
     for batch in rendered:
         # Where transactions are whole, each change has its part.

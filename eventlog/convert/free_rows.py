@@ -66,8 +66,9 @@ def gets_all(memory: Memory, row: JournalRow) -> bool:
 
 
 def join_taken(memory: Memory) -> Stretches:
-    """Join the rows outputs have ahead or on their way, without those sealed for a conversion: these are behind every
-    reader of the log.
+    """Join the rows outputs have ahead or on their way, without those sealed for a conversion.
+
+    Sealed rows are behind every reader of the log.
     """
     reserved = memory.reserved_above
     ahead = [batch.records for number, batch in memory.batches.items() if reserved is None or number <= reserved]
@@ -75,7 +76,7 @@ def join_taken(memory: Memory) -> Stretches:
 
 
 def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> ConvertedRows:
-    """Read the rows that may be taken, and take none; rows an output lacks are kept back if the conversion `marks`."""
+    """Read the rows that may be taken, and take none; if it `marks`, none an output lacks."""
     walk, free = FreeRows(JournalReader(log, LogSettings(), catalog), catalog, marks=marks), list[Stretches]()
     with log.transaction(lone=True) as connection:
         if not (marks or log.rows(connection, log.query("hold_any"))[0][0] is not None):
@@ -131,7 +132,7 @@ class FreeRows:
         return [row for row in rows if row[0] != rows[-1][0]]
 
     def _free_numbers(self, rows: Sequence[tuple[Any, ...]], memory: Memory) -> Stretches:
-        """Take rows by their numbers alone, if nothing waits; without those a paused output has ahead."""
+        """Take rows by number alone, if nothing waits; not those a paused output has ahead."""
         numbers = self._choose(Stretches.of(int(row[0]) for row in rows))
         free = numbers - join_taken(memory) if self._marks else numbers
         self._leave(LACKED, len(numbers) - len(free))

@@ -25,10 +25,11 @@ from eventlog.core.secrets import is_secret, mask_secrets
 
 
 def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
-    """Hash an order and its input: equal for conversions with equal output; empty if the input is gone.
+    """Hash an order and its input: equal for conversions with equal output; empty if the input is
+    gone.
 
-    A conversion resumed while it sent needs its input no more. Marks go without the catalog: a table altered since
-    makes no other order of converted rows.
+    A conversion resumed while it sent needs its input no more. Marks go without the catalog: a
+    table altered since makes no other order of converted rows.
     """
     asked: Any = conversion.input
     source: object
@@ -58,7 +59,7 @@ def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
 
 
 def order_of(conversion: Conversion) -> str | None:
-    """Return the identity of an order with rows to mark: only waiting rows of a log can be marked."""
+    """Return the identity of an order with rows to mark: only a log's waiting rows."""
     source = conversion.input
     if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
         return None
@@ -66,7 +67,7 @@ def order_of(conversion: Conversion) -> str | None:
 
 
 def complete(conversion: Conversion) -> Summary | None:
-    """Return the summary of this very conversion if its folder holds it already; None if it is to be done."""
+    """Return the summary if the folder holds this very conversion; None if it is to be done."""
     ended = conversion.destination / SUCCESS
     if conversion.overwrite or not ended.is_file():
         return None
@@ -74,7 +75,7 @@ def complete(conversion: Conversion) -> Summary | None:
 
 
 def same(success: bytes, conversion: Conversion) -> Summary | None:
-    """Return the summary in a `_SUCCESS` of this very conversion; None if another one wrote it, or rows wait."""
+    """Return the summary in a `_SUCCESS`; None if another conversion wrote it, or rows wait."""
     if not is_its_end(success, conversion) or _rows_wait(conversion):
         return None
     return msgspec.json.decode(success, type=Summary)

@@ -67,7 +67,8 @@ def read_description(files: FilesInput) -> tuple[bytes, str] | None:
 def _read_elsewhere(read: Callable[[FilesInput], Found], files: FilesInput) -> Found:
     """Read files in another process: this one may never load Arrow.
 
-    Read them here if processes cannot share locks: then no worker is forked either, and Arrow's threads do no harm.
+    Read them here if processes cannot share locks: then no worker is forked either, and Arrow's
+    threads do no harm.
     """
     if not processes_share_locks():
         return read(files)
@@ -92,7 +93,7 @@ def find_seen(files: FilesInput) -> list[SeenColumn]:
 
 
 def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
-    """Make tables with the columns named by rows; the order of files and batches is of no account."""
+    """Make tables with the columns named by rows, whatever the order of files and batches."""
     columns_of: dict[str, list[SeenColumn]] = {}
     for column in sorted(seen, key=lambda column: (column.since, column.table, column.column or "")):
         columns_of.setdefault(column.table.casefold(), []).append(column)

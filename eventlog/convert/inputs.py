@@ -45,7 +45,7 @@ class Unit(Struct, frozen=True, kw_only=True):
 
 
 def units(files: FilesInput) -> list[Unit]:
-    """List the units of all input files in the order of names; UsageError if a place holds no such file."""
+    """List the units of all input files by name; UsageError if a place has no such file."""
     all_units: list[Unit] = []
     limit = files.line_limit
     for path in input_files(files):
@@ -129,7 +129,7 @@ def _refuse_form(path: Path) -> None:
 
 
 def _refuse_header(path: Path, *, packed: bool) -> None:
-    """Refuse a CSV file without a column, before any file is read; its reader reports other faults."""
+    """Refuse a CSV file without a column, before any reading; its reader tells other faults."""
     try:
         with open_unit(Unit(path=str(path), kind="csv", packed=packed)) as file:
             begin = file.readline(LONGEST_HEADER_BYTES)
@@ -177,7 +177,7 @@ def _row_groups(path: Path) -> Iterator[Unit]:
 
 
 def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
-    """Find the places of the ten columns, and of transaction and context if present; DataError names missing ones."""
+    """Find the ten columns, transaction and context; DataError names missing ones of the ten."""
     # Reversed, so that of two columns with one name the first counts.
     places = {name.strip().casefold(): at for at, name in reversed(list(enumerate(names)))}
     missing = [name for name in STANDARD if name not in places]

@@ -114,7 +114,7 @@ def lay(task: Lay) -> LaidStretch:
 
 
 def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
-    """Commit the last number to the target, so all numbers up to it are ours; send metadata in the same transaction."""
+    """Commit the last number to the target, so those before it are ours; send metadata with it."""
     messages = []
     for table in tables:
         writer = writer_of(table, target.settings)
@@ -192,7 +192,7 @@ def lane_settings(settings: KafkaSettings, lane: int) -> KafkaSettings:
 
 
 def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
-    """End the open transactions of killed lanes: until they time out, nobody can read marks behind them."""
+    """End the transactions of killed lanes: nobody can read marks behind open ones."""
     from confluent_kafka import KafkaException, Producer
 
     from eventlog.sinks.kafka.errors import error_of, in_words

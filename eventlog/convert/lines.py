@@ -68,7 +68,7 @@ class Records:
         return [name or "" for name in self._fields(line)]
 
     def blocks(self, width: int) -> Iterator[list[Record]]:
-        """Yield the records after the header, block by block; each must have this number of fields."""
+        """Yield the records after the header, block by block, each with so many fields."""
         while read := self._file.read(BLOCK_BYTES):
             # A block ends with a line: no letter of several bytes is cut in two.
             if not read.endswith(b"\n"):
@@ -117,7 +117,7 @@ class Records:
         return records
 
     def _hold(self, line: str) -> None:
-        """Keep a line of an unfinished record: after a quote without its end these are the rest of the file."""
+        """Keep a line of an unfinished record; an unclosed quote makes it the rest of the file."""
         self._open.append(line)
         self._held += len(line) + 1
         if self._held > self._limit:

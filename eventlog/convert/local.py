@@ -62,8 +62,8 @@ def convert(
 ) -> Summary:
     """Convert with `jobs` processes; by default as many as this process has cores.
 
-    Resume an interrupted run of files if order and input are the same. Resume one of a log only if it was sending:
-    other rows it has read may be published by now.
+    Resume an interrupted run of files if order and input are the same. Resume one of a log only if
+    it was sending: other rows it has read may be published by now.
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     refuse_unknown_transactions(conversion)
@@ -158,7 +158,7 @@ class LocalEngine:
         return self._crew.run(function, tasks, kind, keep=keep)
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Scatter rows and a snapshot's tables over partitions of whole objects, and decide each partition."""
+        """Scatter rows and snapshot over partitions of whole objects, and decide each."""
         rows = tuple(unit.file for unit in self._scattered)
         numbers = [unit.numbers for unit in self._scattered]
         count, size = sum(unit.rows for unit in numbers), sum(unit.size for unit in numbers)

@@ -155,7 +155,7 @@ class LongObject:
         yield from self._merge(Screened(()), [], row, over=True)
 
     def _prefer(self, screened: Screened, lifetime: Lifetime, read_back: ReadBack | None) -> list[Event]:
-        """Choose the remaining events of a lifetime's piece, judged with the events known from other pieces."""
+        """Choose the remaining events of a lifetime's piece, by all known of other pieces."""
         if lifetime.closing is not None:
             return prefer(screened, lifetime, read_back)
         # This lifetime's delete stands in a later piece; that it comes is all that matters here.
@@ -204,8 +204,8 @@ class LongObject:
 def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
     """Write changes of very long objects as they become certain; yield the outcomes of all events.
 
-    The outcomes of a change's events come after it was written. The pieces are read twice: an object's end shows what
-    to read back for its beginning.
+    The outcomes of a change's events come after it was written. The pieces are read twice: an
+    object's end shows what to read back for its beginning.
     """
     objects: dict[SubjectId, LongObject] = {}
     if round_.needs is not None or round_.looks is not None:

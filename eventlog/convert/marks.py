@@ -119,7 +119,7 @@ class Marked(Struct, frozen=True, kw_only=True):
     passed: tuple[str, ...] = ()
 
     def sentences(self) -> Iterator[str]:
-        """Yield sentences on rows not marked, outputs still waiting for them, and outputs passed over."""
+        """Yield sentences on rows not marked, and on outputs waiting or passed over."""
         if self.left:
             why = "somebody holds them, or an output waits for them"
             yield f"{count_words(self.left, 'row')} of DEST stay N: {why}."
@@ -141,8 +141,9 @@ class Marking:
         self._place = place
 
     def begin(self, *, sending: bool) -> None:
-        """Seal the rows. Give back those of a former try first, unless it was interrupted while it sent: those are
-        taken again.
+        """Seal the rows, after giving back those of a former try.
+
+        Rows of a try interrupted while it sent are not given back, but taken again.
         """
         with _say_who_has_the_lock():
             self._place.refuse_other()
@@ -153,7 +154,7 @@ class Marking:
                 self.taken = self._place.seal()
 
     def plan(self) -> None:
-        """Note durably: the output may appear now; UsageError if somebody has given its rows back."""
+        """Note durably: the output may appear; UsageError if its rows were given back."""
         with _say_who_has_the_lock():
             self._place.let_appear()
 
@@ -271,7 +272,7 @@ def sealing(
 
 @contextmanager
 def _say_who_has_the_lock() -> Iterator[None]:
-    """Add a hint to OccupiedError: another has taken the lock, and a conversion, unlike a publisher, ends then."""
+    """Add a hint to OccupiedError: the lock is another's, and this conversion ends."""
     try:
         yield
     except OccupiedError as error:

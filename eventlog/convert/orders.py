@@ -205,9 +205,7 @@ def _make_told(kind: type[Told], given: Mapping[str, Any]) -> Told:
 
 
 def _is_stored(command: str, engine: EngineOrder, addresses: Mapping[str, str]) -> bool:
-    """Return True if the local engine reads and writes object stores: asked for, or because Spark cannot, or is
-    missing.
-    """
+    """Return True if the local engine serves object stores: asked for, or in Spark's place."""
     # Spark alone follows a log into an address.
     if not addresses or command == "follow":
         return False

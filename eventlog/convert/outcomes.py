@@ -59,7 +59,7 @@ class OutcomesInOrder:
         return find_numbers(chunk for column in columns for chunk in column.chunks)
 
     def read_to(self, last: int) -> tuple[Stretches, dict[int, Outcome]]:
-        """Read the next numbers, up to this one, and those of their outcomes other than published."""
+        """Read the next numbers, up to this one, and their outcomes other than published."""
         numbers: list[pa.Array] = []
         others: dict[int, Outcome] = {}
         while self._rows is not None:

@@ -209,7 +209,7 @@ def gather_batches(
     most_bytes: int | None = None,
     short: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Gather rows into larger batches of about this number of rows or bytes; leave out `short` bytes of each row."""
+    """Gather rows into batches of about so many rows or bytes, `short` bytes a row left out."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     most_rows, most_bytes = most_rows or GATHERED_ROWS, most_bytes or GATHERED_BYTES
@@ -253,9 +253,10 @@ def sample(positions: pa.Array) -> list[int]:
 
 
 def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:
-    """Choose the boundaries of up to `count` ranges of about equally many rows: range k is below boundary k.
+    """Choose boundaries of up to `count` ranges of equally many rows: k is below boundary k.
 
-    Positions at or above the last boundary are in the range after it. The output does not depend on boundaries.
+    Positions at or above the last boundary are in the range after it. The output does not depend on
+    boundaries.
     """
     ordered = sorted(sampled)
     boundaries = set[int]()
@@ -280,7 +281,7 @@ def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple
 
 
 def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Iterator[pa.RecordBatch]:
-    """Sort the rows by the keys, NULLs last; they go through a file, `spill`, if memory is too small."""
+    """Sort the rows by the keys, NULLs last; too many for memory go through a file, `spill`."""
     source = iter(batches)
     held = _run(source, RUN_BYTES)
     if not held:
@@ -302,7 +303,7 @@ def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path
 
 
 def sort_batches(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
-    """Sort the rows of a few batches into one by the keys, NULLs last; empty the list, to save memory."""
+    """Sort the rows of a few batches into one, NULLs last; empty the list, to save memory."""
     rows = one_batch(batches, batches[0].schema)
     batches.clear()
     if keys[0] == BY_POSITION[0]:

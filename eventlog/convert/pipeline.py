@@ -65,10 +65,10 @@ class Engine(Protocol):
         rows: int | None = None,
         keep: bool = True,
     ) -> list[Result]:
-        """Run tasks and return their results in order. Without `keep`, a resumed run does them anew."""
+        """Run tasks and return their results in order; `keep` them for a resumed run."""
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Bring rows together by their objects and run the step; `conflicts` are files of record_ids."""
+        """Bring rows together by object and run the step; `conflicts` are files of record_ids."""
 
     def release(self) -> None:
         """Free the disk of rows already decided."""
@@ -256,7 +256,7 @@ def with_refused(summary: Summary, refused: int) -> Summary:
 
 
 def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
-    """Return the pieces up to the first damaged one: nothing behind it is converted, however a stream was cut."""
+    """Return the pieces up to the first damaged one: nothing behind it is converted."""
     damaged = [number for number, piece in enumerate(pieces, 1) if piece.damage is not None]
     if not damaged:
         return list(pieces)

@@ -74,7 +74,7 @@ class ConversionPlace(Journal):
     # --- before anything goes out -----------------------------------------------------------------
 
     def refuse_other(self) -> None:
-        """Refuse to begin while another conversion is unfinished and some of its output may have appeared."""
+        """Refuse to begin while another conversion is unfinished and may have output."""
         with self.reading() as view:
             others = [row.name for row in view.memory.outputs.values() if row.is_planned and row.name != self.name]
         # Nobody knows what would overtake its rows.
@@ -87,7 +87,7 @@ class ConversionPlace(Journal):
             )
 
     def give_back(self) -> None:
-        """Give back the rows sealed by a conversion into this folder: no output of it has appeared."""
+        """Give back the rows sealed for this folder: no output of them has appeared."""
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None and row.is_conversion:
@@ -114,7 +114,7 @@ class ConversionPlace(Journal):
         return ConvertedRows(numbers, dict(sorted(walk.left.items())))
 
     def _park_some(self, connection: Connection, memory: Memory) -> bool:
-        """Park the next batch an output lacks, unless it is paused, so the batch can be passed; return True if so."""
+        """Park the next batch an unpaused output lacks, to pass it; return True if one did."""
         for row in list(memory.outputs.values()):
             ahead = [number for number in sorted(memory.batches) if number > row.position]
             if ahead and not row.is_conversion and not gets_all(memory, row):
@@ -150,7 +150,7 @@ class ConversionPlace(Journal):
         return numbers
 
     def let_appear(self) -> None:
-        """Note durably: the output may appear now; UsageError if somebody has given its rows back."""
+        """Note durably: the output may appear; UsageError if its rows were given back."""
         # Without rows nothing is sealed, and nothing can have been given back.
         if self._is_empty:
             return
@@ -179,8 +179,8 @@ class ConversionPlace(Journal):
     def mark(self, number: int, known: Stretches, outcomes: Mapping[int, Outcome]) -> int:
         """Set the statuses of a batch's rows; return how many.
 
-        `outcomes` are those other than published, among the rows `known` to the conversion. Rows a paused output lacks
-        stay N, and their outcomes are kept.
+        `outcomes` are those other than published, among the rows `known` to the conversion. Rows a
+        paused output lacks stay N, and their outcomes are kept.
         """
         with self.transaction() as (connection, memory):
             own = memory.outputs.get(self.name)
@@ -210,7 +210,7 @@ class ConversionPlace(Journal):
             return len(settled.records)
 
     def leave(self) -> tuple[list[str], list[str]]:
-        """End the conversion's place in the journal; return the outputs still waiting for its rows, and the others."""
+        """End the place in the journal; return the outputs still waiting, and the others."""
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None:

@@ -37,7 +37,7 @@ class PartSpan(Struct, frozen=True, kw_only=True):
 
 
 def bucket_count(units: Sequence[Unit]) -> int:
-    """Choose a number of buckets, a power of two, to sort each in memory, unless those were too many files."""
+    """Choose how many buckets rows need to sort each in memory: a power of two, limited."""
     # Nobody has counted the rows of a log; files of that many buckets cost nearly nothing.
     wanted = 32
     if units:

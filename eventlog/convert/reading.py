@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
-    """Read the rows (ROWS) of a unit, with times in UTC; DataError names the file and the damaged place."""
+    """Read the rows (ROWS) of a unit, times in UTC; DataError names file and damaged place."""
     zone = zone_of(clock)
     try:
         blocks = _parquet(unit) if unit.kind == "parquet" else _text(unit)
@@ -73,7 +73,7 @@ EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 
 
 def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
-    """Read the rows (ROWS) of the log with the wanted statuses, in no order; also those not `taken`."""
+    """Read the log's rows (ROWS) with the wanted statuses, in no order, even those not `taken`."""
     from eventlog.sql.connect import connect
     from eventlog.sql.findlog import log_columns
 
@@ -89,8 +89,9 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
 
 
 def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> Iterator[list[tuple[Any, ...]]]:
-    """Fetch the log's rows from the driver, some at a time, each with its transaction if the log has it, and its
-    context if asked for.
+    """Fetch the log's rows from the driver, some at a time.
+
+    Each has its transaction if the log knows it, and its context if asked for.
     """
     from sqlalchemy import text
 
@@ -128,7 +129,7 @@ def _columns(rows: list[tuple[Any, ...]], *, context: bool) -> dict[str, pa.Arra
 
 
 def _plain(value: Any) -> Any:
-    """Escape lone surrogates, as in SQLite's texts of any bytes: the row stays readable and shows them."""
+    """Escape lone surrogates, as from SQLite's texts of any bytes, so the row can be read."""
     return (
         value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
     )

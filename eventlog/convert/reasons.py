@@ -44,7 +44,7 @@ class BadRows(Struct, frozen=True, kw_only=True):
 
 
 def foreseen(conversion: Conversion) -> str | None:
-    """Warn before the work of rows that nothing can be read back for, by a look at the first rows of the input."""
+    """Warn of rows nothing can be read back for, by a look at the first rows of the input."""
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
     from eventlog.convert.settings import FilesInput
@@ -69,7 +69,7 @@ def foreseen(conversion: Conversion) -> str | None:
 
 
 def bad_rows(folder: Path) -> tuple[BadRows, ...]:
-    """Group the rows of status E, the largest group first; none if the outcomes are not in this folder."""
+    """Group the rows of status E, the largest group first; none without outcomes here."""
     file = folder / OUTCOMES_FILE
     if not file.exists():
         return ()

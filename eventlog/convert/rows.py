@@ -60,9 +60,10 @@ STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *WRITTEN_OUTCOMES])
 
 
 def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False, who: bool = False) -> list[Event]:
-    """Make events of rows without problems, in order; with `transactions` each has its own, with `who` its originator.
+    """Make events of rows without problems, in order, with their `transactions` and `who`.
 
-    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of the memory.
+    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of
+    the memory.
     """
     transactions_of_rows: list[Transaction | None] = [None] * len(rows)
     if transactions:
@@ -118,7 +119,7 @@ def one_batch(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Record
 
 
 def uncut(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Cut one object's rows, in the order of record_id, anew, so equal record_ids are never parted."""
+    """Cut one object's rows, in the order of record_id, anew: equal record_ids stay together."""
     held: pa.RecordBatch | None = None
     for piece in pieces:
         rows = piece if held is None else one_batch([held, piece], piece.schema)
@@ -212,7 +213,7 @@ class Placing:
         return pa.array(numbers, pa.int64()).take(codes.indices)
 
     def number_of(self, table: str | None, key: str | None, *, row_event: bool) -> int:
-        """Return the number of the object these texts mean; texts that mean none have a number of their own."""
+        """Return the number of the object these texts mean; others have a number of their own."""
         row = self._identities.row_id(table, key, row_event=row_event)
         if row is None:
             return _hash(f"?\0{table}\0{key}")
@@ -229,7 +230,7 @@ def bucket_of(objects: pa.Array, buckets: int) -> pa.Array:
 
 
 def _hash(text: str) -> int:
-    """Hash a text quickly to 62 bits; if two objects have the same, the rules still tell them apart."""
+    """Hash a text quickly to 62 bits; the rules tell objects with the same apart."""
     data = text.encode("utf-8", "surrogatepass")
     # Not Python's own hash, which is another one in each process.
     return crc32(data) >> 1 << 31 ^ crc32(data[::-1])
@@ -252,7 +253,7 @@ MEANT: Final = {
 
 
 def shape_rows(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatch:
-    """Shape columns into rows of ROWS; with `statuses`, keep only rows with one of these letters."""
+    """Shape columns into rows of ROWS; with `statuses`, keep only rows with one of them."""
     problems: dict[int, str] = {}
     arrays = []
     for name in STANDARD:
@@ -354,8 +355,8 @@ def text_of(value: Any) -> str:
 
 
 def json_number(written: str) -> Decimal | str:
-    """Read a JSON number with point or exponent. One of more than 100,000 digits stays text: twelve bytes would become
-    a gigabyte, and an integer of it would take hours.
+    """Read a JSON number with point or exponent. One of more than 100,000 digits stays text: twelve
+    bytes would become a gigabyte, and an integer of it would take hours.
     """
     exponent = written.lower().partition("e")[2]
     return written if len(exponent.lstrip("+-0")) > 5 else Decimal(written)

@@ -115,7 +115,7 @@ def open_store(order: Order) -> StoredConversion | None:
 
 
 def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
-    """Convert unless it is done, and mark the rows to be marked, also those left unmarked of a complete output."""
+    """Convert unless it is done, and mark rows, also those left unmarked of a complete output."""
     from eventlog.convert.build import conversion_of
 
     conversion = conversion_of(order)
@@ -167,7 +167,7 @@ def tell_lineage(order: Order, conversion: Conversion) -> AbstractContextManager
 
 
 def prepare_processes(order: Order) -> None:
-    """Prepare the processes of the local engine before anything loads pyarrow: it reads its settings once."""
+    """Prepare the local engine's processes before pyarrow is loaded and reads its settings."""
     from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
 
     if (order.engine.jobs or os.cpu_count() or 1) > 1:

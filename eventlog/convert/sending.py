@@ -48,7 +48,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 def sink_of(target: SentTables | SentMessages) -> Sink:
-    """Open the sink for the documents, and take it over from a former writer; load its modules only now."""
+    """Open the sink and take it over from a former writer; load its modules only now."""
     from eventlog.sinks.lake.settings import LakeSettings
 
     sink: Sink
@@ -77,7 +77,7 @@ def sink_of(target: SentTables | SentMessages) -> Sink:
 
 
 def reach(target: Target) -> None:
-    """Ask the sink once before the work, if there is one: hours would be lost if it refused at the end."""
+    """Ask the sink once before the work: a refusal at the end would cost hours."""
     if isinstance(target, SentTables | SentMessages):
         with (
             our_words(NOTHING_YET),

@@ -209,7 +209,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def output_tables(self) -> dict[int, Table]:
-        """Number all tables behind the steps, for rendered rows: today's, then former definitions."""
+        """Number all tables behind the steps for rendered rows: today's, then former ones."""
         tables = [*(self.output_catalog or ())]
         if self.catalog is not None and self.catalog.former is not None:
             former = self.catalog.former
@@ -225,7 +225,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def hides(self) -> bool:
-        """Return True if the steps hide values of the input, or may do so because only the input tells its tables."""
+        """Return True if the steps hide values, or may do so for tables told by the input."""
         if self.catalog is None or not self.steps:
             return bool(self.steps)
         return any(self.policy(self.catalog).hidden.values())

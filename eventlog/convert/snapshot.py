@@ -80,8 +80,9 @@ def snapshot_files(rows: SnapshotRows, catalog: Catalog) -> list[SnapshotFile]:
 
 
 def place_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
-    """Read the rows of the files with `object` and its key, typed as the first ones are; leave out rows with a NULL
-    key.
+    """Read the files' rows with `object` and its key; leave out rows with a NULL key.
+
+    All are typed as the first ones: files may have types of their own.
     """
     table = catalog.tables[file.table]
     columns = list_wanted_columns(table, file.child)
@@ -101,7 +102,7 @@ def place_batches(
     table: Table,
     child: int | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Give rows of a table, or of a child table, their object and its key; leave out rows with a NULL key."""
+    """Give rows of a table, or a child table, object and key; leave out NULL keys."""
     key_columns = table.key if child is None else table.children[child].parent_key
     for batch in batches:
         valid = [batch.column(name).is_valid() for name in key_columns]
@@ -233,7 +234,7 @@ def key_text(value: Any, category: Category) -> str:
 
 
 def _moment_text(value: str | dt.datetime) -> str:
-    """Write date and time with nine digits of a second, in UTC if there is a zone; leave other text as it is."""
+    """Write a time with nine digits of a second, in UTC if it has a zone; leave other text."""
     nanos = ""
     if isinstance(value, str):
         try:
@@ -274,7 +275,7 @@ class BucketRows:
         self._number_of = {(table.schema, table.name): at for at, table in enumerate(catalog)}
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """Return the wanted attributes of existing objects; NOBODY_READS for those whose table has no file."""
+        """Return the wanted attributes of existing objects; NOBODY_READS without a file."""
         answers: dict[RowId, ReadBack] = {}
         by_table: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
         for row, attributes in wanted.items():
@@ -345,7 +346,7 @@ def reader_of(
 
 
 def _own(table: Table, rows: list[dict[str, Any]]) -> dict[str, Cell]:
-    """Make the object of a table's rows: one row, but several in a view with attributes of several values."""
+    """Make the object of a table's rows: one row, or several of a view with multiple values."""
     attributes = [attribute for attribute in table.loggable.values() if attribute.child is None]
     ordered = _order_rows(rows, attributes)
     cells: dict[str, Cell] = {}

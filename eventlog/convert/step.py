@@ -104,10 +104,10 @@ def step(
     reader: RowReader | None = None,
     conflicts: Sequence[int] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Decide rows (PLACED) in the order of (object, record_id), rows without record_id last, and yield the results.
+    """Decide rows (PLACED) in the order of (object, record_id), and yield the results.
 
-    An object too large for a chunk goes through `keep`. Without a `reader` there are no read-backs. `conflicts` are
-    record_ids of several objects, in order.
+    Rows without record_id come last. An object too large for a chunk goes through `keep`. Without a
+    `reader` there are no read-backs. `conflicts` are record_ids of several objects, in order.
     """
     deciding = _Deciding(conversion, reader, conflicts)
     for chunk in chunks(batches):
@@ -118,7 +118,7 @@ def step(
 
 
 def result_schema(form: Form, *, gathers: bool = False) -> pa.Schema:
-    """Return the columns of results: those of every form, this one's own, and those of transactions."""
+    """Return the columns of results: every form's, this one's own, and those of transactions."""
     # Every form begins with the position, which RESULT has too.
     schema = pa.schema([*RESULT, *list(form.schema)[1:]])
     if not gathers:
@@ -211,8 +211,8 @@ class _Deciding:
                     yield from self._outcomes(positions, others, refused)
 
     def _decide(self, rows: pa.RecordBatch) -> list[tuple[DefinitionSpan, Decision]]:
-        """Decide whole objects, those under the same definitions together; part an object's events where its table
-        changed.
+        """Decide whole objects, those under the same definitions together; part an object's events
+        where its table changed.
         """
         # Nobody holds the events any more when this returns, while their changes are written.
         events = self._events(rows)
@@ -231,7 +231,7 @@ class _Deciding:
         return [(span, self._round_of(span).decide(events_of_span[which])) for which, span in spans.items()]
 
     def _long_spans(self, pieces: Pieces) -> Iterator[tuple[DefinitionSpan, Pieces]]:
-        """Part one object's events, given in pieces, where its table changed; a span's pieces begin anew."""
+        """Part one object's pieces where its table changed; each span's pieces begin anew."""
         # The pieces are read once more to see that, which costs less than what it nearly always
         # saves.
         if self._former is None or not any(map(self._former.concerns, pieces())):
@@ -243,7 +243,7 @@ class _Deciding:
             start += count
 
     def _round_of(self, span: DefinitionSpan) -> Round:
-        """Return the round for a span: with the tables of its time, read back under today's names."""
+        """Return the round for a span: its time's tables, read back under today's names."""
         if not span.former:
             return self._round
         reader = self._round.reader
@@ -278,7 +278,7 @@ class _Deciding:
         return numbers
 
     def _events(self, rows: pa.RecordBatch) -> Sequence[Event]:
-        """Make the events of rows; without transactions if the format has none, as a publisher does."""
+        """Make the events of rows; without transactions if the format has none."""
         return open_images(events_of(rows, transactions=self._transactions, who=self._who), self._round.catalog)
 
     def _deduplicate(

@@ -52,7 +52,7 @@ def folder_for(address: str) -> Path:
 
 
 def make_private(home: Path) -> None:
-    """Make the parent of those folders. Its name is known, so refuse one others have made or may look into."""
+    """Make the parent of those folders; refuse one others have made or may look into."""
     home.mkdir(mode=0o700, exist_ok=True)
     # Not `stat`: a link that somebody else put there would be followed to a folder of ours.
     status = home.lstat()
@@ -89,7 +89,7 @@ class StoredConversion:
         self._overwrite = overwrite
 
     def begin(self, conversion: Conversion) -> Summary | None:
-        """Prepare place and folder; return the summary of this very conversion if its output is there already."""
+        """Prepare place and folder; return the summary if this very conversion is there."""
         self.settle()
         success = self._objects.read(SUCCESS)
         if success is not None and not self._overwrite:
@@ -115,7 +115,7 @@ class StoredConversion:
         plans.forget()
 
     def _hide(self, plans: StoredPlans) -> tuple[HiddenObjects, tuple[str, ...]]:
-        """Put the output there, hidden; return it with the names of former objects to remove when it appears."""
+        """Put the output there, hidden; return it, and the former objects to remove later."""
         plans.take_over(None)
         # Once more: the conversion took its time, and somebody else may have written there.
         self._refuse_occupied()

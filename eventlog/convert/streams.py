@@ -76,7 +76,10 @@ class StreamResult(DecidedBucket, frozen=True, kw_only=True):
 
 
 def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
-    """Cut the input into pieces: only a single binary file of GBase's, for a transaction may go on in the next file."""
+    """Cut the input into pieces; only a single binary file of GBase's has several.
+
+    A transaction may go on in the next file.
+    """
     source = conversion.input
     assert isinstance(source, StreamInput)
     path = Path(source.places[0])

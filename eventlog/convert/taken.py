@@ -51,8 +51,8 @@ ALL: Final = ConvertedRows()
 
 
 def choose_rows(source: LogInput, catalog: Catalog | None) -> ConvertedRows:
-    """Read the waiting rows a conversion may take now: none held or behind a held one; none an output lacks, if it
-    marks.
+    """Read the waiting rows a conversion may take now: none held or behind a held one; none an
+    output lacks, if it marks.
     """
     if source.statuses and "N" not in source.statuses:
         return ALL

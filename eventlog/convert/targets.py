@@ -63,8 +63,8 @@ def refuse_target(order: Order) -> None:
 
 
 def target_of(target: TargetOrder, config: Config) -> Target:
-    """Make the target: as the configuration's outputs of this format have it, with the command line's words in their
-    place.
+    """Make the target: as the configuration's outputs of this format have it, with the command
+    line's words in their place.
     """
     if target.to == "change-tables":
         return _tables(target, config)
@@ -78,10 +78,10 @@ def target_of(target: TargetOrder, config: Config) -> Target:
 
 
 def steps_of_order(order: Order, config: Config) -> Steps:
-    """Return the policy of the conversion: of the output named by --output, else of the only one of this format.
+    """Return the policy of the output named by --output, else of the only one of this format.
 
-    Route steps get places of the kind the conversion writes. If several outputs have different policies, refuse to
-    guess: hidden values must not get out.
+    Route steps get places of the kind the conversion writes. If several outputs have different
+    policies, refuse to guess: hidden values must not get out.
     """
     if not config.output and order.target.output is None:
         return ()
@@ -119,7 +119,7 @@ def _output_named(name: str, config: Config) -> OutputConfig:
 
 
 def refuse_unread_policies(order: Order, file: Path) -> None:
-    """Refuse to run beside a configuration with policies not named by --config: hidden values must not get out."""
+    """Refuse to ignore a configuration with policies here: hidden values must not get out."""
     if order.config is not None or not file.exists():
         return
     try:
@@ -149,7 +149,7 @@ def _place_steps(steps: Steps, target: TargetOrder, config: Config) -> Steps:
 
 
 def _nearest_first(target: TargetOrder, config: Config) -> list[OutputConfig]:
-    """Sort the outputs by nearness to the target: the one named by --output, those of the format, the others."""
+    """Sort the outputs by nearness: the one named by --output, the format's, the others."""
     # False sorts before True.
     return sorted(
         config.output,
@@ -163,7 +163,7 @@ def transactions_of(target: TargetOrder, config: Config) -> Literal["mixed", "wh
 
 
 def _nearest(target: TargetOrder, config: Config, read: Callable[[OutputConfig], T], *, other: T) -> T:
-    """Read a setting of the named output, or of the first of this format; `other` if there is none."""
+    """Read a setting of the named output, or of the first of this format; else `other`."""
     nearest = next(iter(_nearest_first(target, config)), None)
     if nearest is None or (name_of(nearest) != target.output and nearest.format != target.to):
         return other

@@ -85,7 +85,7 @@ class UnitNumbers(Struct, kw_only=True):
 
 
 def may_conflict(units: Sequence[UnitNumbers]) -> bool:
-    """Return True if a record_id may be in the input twice: not if units ascend and their ranges do not overlap."""
+    """Return True if a record_id may be repeated: not if units ascend without overlap."""
     if not all(unit.ascending for unit in units):
         return True
     spans = sorted(
@@ -211,7 +211,7 @@ class DecidedRows(Struct, frozen=True, kw_only=True):
 
 
 def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
-    """Decide the objects of a partition; `rows` are its rows in any order, if they are in no file."""
+    """Decide the objects of a partition; `rows`, in any order, stand in for its files."""
     folder = Path(task.folder)
     if rows is None:
         rows = read_label(task.rows, task.bucket)
@@ -254,7 +254,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
 
 @contextmanager
 def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | ByTransactions, ByTransactions | None]]:
-    """Open the files for a partition's changes, and for the ends of transactions if these are gathered."""
+    """Open the files for a partition's changes, and for the ends of gathered transactions."""
     file = Path(task.folder) / f"{task.name}-changes.arrow"
     if not task.conversion.gathers:
         with by_ranges(file, schema, task.boundaries) as rendered:
@@ -312,10 +312,12 @@ class Compare(Struct, frozen=True, kw_only=True):
 
 
 def find_contested(task: Compare) -> PartitionFile:
-    """Find the record_ids with several outcomes: those of several objects, and of one in contradiction with itself.
+    """Find the record_ids with several outcomes: those of several objects, and of one in
+    contradiction with itself.
 
-    Rows of one object meet in their partition anyway. Different objects do not meet, so if a number may be there twice
-    it is searched for among the outcomes; all is decided once more with the numbers found.
+    Rows of one object meet in their partition anyway. Different objects do not meet, so if a number
+    may be there twice it is searched for among the outcomes; all is decided once more with the
+    numbers found.
     """
     positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
     counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))

@@ -152,7 +152,7 @@ def _edit(edit: Edit) -> dict[str, object]:
 
 
 def _texts_and_types(cell: Any) -> tuple[list[str | None] | None, str | None]:
-    """Write the values of a cell as texts, with the letters of their types unless it is one text."""
+    """Write the values of a cell as texts, and their types' letters unless it is one text."""
     if cell is ABSENT:
         return None, None
     if cell is None or isinstance(cell, str):

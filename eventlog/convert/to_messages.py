@@ -137,8 +137,8 @@ class PackedMessages:
             yield message._replace(last=last, route=route)
 
     def closed(self, rendered: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
-        """Write the bytes before and behind the changeSequence of open messages, with their numbers in their
-        transactions.
+        """Write the bytes before and behind the changeSequence of open messages, with their numbers
+        in their transactions.
         """
         names = ("table", "head", "tail")
         tables, heads, tails = (rendered.column(name).to_pylist() for name in names)
@@ -215,7 +215,7 @@ class MessageForm(PackedMessages):
         return part + 1 - parts.first // parts.part_events
 
     def _places(self, part: int) -> dict[int, MessageFile]:
-        """Choose the file for each table's messages in this part; a topic has a container for each schema."""
+        """Choose the file for each table's messages in this part: one a topic and schema."""
         stem = f"part-{part:05d}"
         if self._settings.encoding != "avro":
             name = f"{stem}.jsonl"
@@ -300,7 +300,7 @@ def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, b
 
 
 def writer_of(table: Table, settings: MessageSettings, *, free: bool = False) -> TableRenderer | None:
-    """Make the writer of a table's messages; None if its changes were refused, each with the reason."""
+    """Make the writer of a table's messages; None if its changes were refused."""
     try:
         return TableRenderer(shape_of(table, settings, free=free))
     except ExpressionError:

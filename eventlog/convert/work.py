@@ -50,7 +50,7 @@ class Task(FolderWork, Protocol):
 
 @cache
 def processes_share_locks() -> bool:
-    """Return True if processes can share locks; these need /dev/shm, and not every machine lets us write there."""
+    """Return True if processes can share locks: some machines forbid writing to /dev/shm."""
     try:
         get_context(START).Lock()
     except (OSError, ImportError):
@@ -125,7 +125,7 @@ class Workers:
         *,
         keep: bool = True,
     ) -> list[Result]:
-        """Run all tasks and return their results in order. Without `keep`, a resumed run does them anew."""
+        """Run all tasks and return their results in order; `keep` them for a resumed run."""
         results: dict[str, Result] = {}
         if keep:
             for task in tasks:
@@ -167,7 +167,7 @@ class Workers:
 
 
 def foresee_workers() -> None:
-    """Start the server workers are forked from, so it gets ready while this process does other things."""
+    """Start the server workers are forked from early: it gets ready beside other work."""
     get_context(START).set_forkserver_preload([PRELOADED])
     # Only the main thread may change who hears signals; elsewhere workers see to it (`_begin`).
     if current_thread() is not main_thread():
@@ -183,8 +183,9 @@ def foresee_workers() -> None:
 
 
 def end_server() -> None:
-    """End the server workers are forked from: after an interruption it would fork another one, without anything of
-    ours.
+    """End the server workers are forked from.
+
+    After an interruption it would fork another one, without anything of ours.
     """
     pid = getattr(forkserver._forkserver, "_forkserver_pid", None)  # noqa: SLF001  # it has no other name
     if pid is not None:
@@ -225,8 +226,9 @@ def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
 
 
 def _in_stage(stage: int, function: Callable[[Any], Result], task: FolderWork) -> Result:
-    """Run a task in a process of the pool. Memory freed by the stage before goes back to the system: this one needs
-    other sizes, and both would be held. Before each task it would cost a sixth.
+    """Run a task in a process of the pool. Memory freed by the stage before goes back to the
+    system: this one needs other sizes, and both would be held. Before each task it would cost a
+    sixth.
     """
     if stage != _Here.stage:
         _Here.stage = stage
@@ -238,7 +240,7 @@ def _in_stage(stage: int, function: Callable[[Any], Result], task: FolderWork) -
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Switch off the search for garbage in cycles: rows and changes make none, and it takes a tenth of the time."""
+    """Switch off garbage collection: rows and changes make no cycles, and it costs a tenth."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -299,7 +301,7 @@ def save_memory() -> None:
 
 
 def use_one_core() -> None:
-    """Have Arrow work in one thread and return memory to the system: page faults of others cost a tenth and more."""
+    """Have Arrow use one thread and return memory: page faults of others cost a tenth and more."""
     has_tuned_heap = False
     # Only glibc can be told to return what is freed; other libraries have ways of their own.
     with suppress(AttributeError, OSError):

@@ -95,7 +95,7 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     staged: str
 
     def each(self, at_once: int = SPAN_EVENTS) -> Iterator[Write]:
-        """Yield the tasks to write all parts, each of whole ones: as many as have `at_once` changes, or one."""
+        """Yield the tasks to write whole parts, as many as have `at_once` changes, or one."""
         stamps, stamp = self._stamps(), ""
         size = self.conversion.part_events
         beyond = size if self.conversion.gathers else 0
@@ -209,7 +209,7 @@ class InTheirOrder:
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
-    """Yield the changes in the ranges of a task in order. A transaction is in one range, so it can be counted."""
+    """Yield the changes in a task's ranges, in order; each transaction is in one range."""
     spill, gathers = Path(task.folder) / f"{task.name}.spill", task.conversion.gathers
     keys = BY_END if gathers else BY_POSITION
     batches: Iterator[pa.RecordBatch] = chain.from_iterable(

@@ -163,8 +163,9 @@ def _rows(
 def store_rows(
     spark: SparkSession, conversion: Conversion, target: HadoopFolder, taken: ConvertedRows | None
 ) -> InputRows:
-    """Store the rows of a log beside the output until it is complete, so a repeated task finds the same rows when the
-    log has changed.
+    """Store the rows of a log beside the output until it is complete.
+
+    A repeated task then finds the same rows, even if the log has changed.
     """
     address = target.subfolder(f"{WORK}/rows")
     # Without the tables of a snapshot, which are read where they lie.
@@ -232,7 +233,7 @@ def _events(
     places: tuple[str, ...],
     source: FilesInput,
 ) -> InputRows:
-    """Read all files of log rows at these places as one frame, with an estimate of how many rows there are."""
+    """Read all files of log rows at these places as one frame; estimate the number of rows."""
     sizes: dict[str, int] = {}
     for path in places:
         sizes.update(HadoopFolder(spark, path).files())
@@ -280,7 +281,7 @@ def _events(
 
 
 def _lines(clock: str, line_limit: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read whole files of lines with the local engine's readers; errors name the file by its address."""
+    """Read whole files of lines with the local engine's readers; errors name the address."""
     with travelling(), local_folder() as folder:
         for batch in batches:
             for address, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -318,7 +319,7 @@ def _snapshot(spark: SparkSession, address: str, catalog: Catalog) -> dict[Name,
 def _decide(
     spark: SparkSession, conversion: Conversion, places: Addresses, rows: InputRows
 ) -> Iterator[tuple[Summary, DecidedBlobs]]:
-    """Decide all rows; a second time, with the conflicts, if a record_id turns out to stand at several objects."""
+    """Decide all rows; a second time if a record_id turns out to stand at several objects."""
     catalog = conversion.catalog
     tables: dict[Name, DataFrame] = {}
     if places.snapshot is not None and catalog is not None:
@@ -374,7 +375,7 @@ def _decide_blobs(
     tasks: int,
     rules: BucketRules,
 ) -> tuple[DataFrame, DecidedRows]:
-    """Decide the blobs of all buckets and keep the result: changes, outcomes and answers are read from it."""
+    """Decide the blobs of all buckets and keep the result: it is read several times."""
     kept = by_task(blobs, tasks).mapInArrow(name_function(decide_buckets, rules), SCHEMA).persist()
     return kept, together(_notes(kept))
 

@@ -142,7 +142,7 @@ class BatchConversion:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Lock the folder during the block, so nobody else writes there or reads rows while Spark writes them."""
+        """Lock the folder for the block: nobody else writes there, or reads rows being written."""
         if self._address is not None:
             yield
             return
@@ -157,8 +157,9 @@ class BatchConversion:
             claim.leave()
 
     def begin(self, here: str) -> None:
-        """Note the source of the rows here; refuse a place with something else, for rows up to its last number would be
-        left out.
+        """Note the source of the rows; refuse a place with rows of another one.
+
+        Rows up to the other's last number would be left out.
         """
         names = self.target.names()
         if LOG in names:

@@ -62,32 +62,31 @@ class Captures(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> DataFrame:
-        """Return one row a change, as `Decisions.changes` has them, with its `capture`; `captured` holds its
-        transaction.
+        """Return one row a change, as `Decisions.changes` has them, with its `capture`; `captured`
+        holds its transaction.
         """
         return self.results.where(f"kind = '{CHANGE}'").select("op", *CHANGES.names, "capture")
 
     @property
     def outcomes(self) -> DataFrame:
-        """Return one row an image. A capture's early end, or records left out of it, give one more row, without
-        `position`.
+        """Return one row an image.
+
+        A capture's early end, or records left out of it, give one more row, without `position`.
         """
         return self.results.where(f"kind = '{OUTCOME}'").select(*OUTCOMES)
 
     @property
     def damage(self) -> DataFrame:
-        """Return `capture` and `note` of missing parts: no rows if every capture was read to its end."""
+        """Return `capture` and `note` of missing parts; no rows if captures are whole."""
         return self.outcomes.where("position IS NULL").select("capture", "note")
 
     @property
     def notes(self) -> DataFrame:
-        """Return `capture` and `note` of odd but harmless findings, such as transactions open at the end."""
+        """Return `capture` and `note` of harmless findings, such as transactions left open."""
         return self.results.where(f"kind = '{NOTE}'").select("capture", "note")
 
     def catalog(self) -> Catalog:
-        """Collect the tables of the captures as they look behind the policies, by their last description. Runs a job of
-        Spark's.
-        """
+        """Collect the tables, as last described, behind the policies. Runs a job of Spark's."""
         described = self.results.where(f"kind = '{TABLE}'").select("position", "note")
         with arriving():
             rows = described.orderBy("position").collect()
@@ -96,7 +95,7 @@ class Captures(Struct, frozen=True, kw_only=True):
         return Catalog({(table.schema, table.name): table for table in tables}.values())
 
     def persisted(self) -> Captures:
-        """Keep the results, so files are read once however often changes and outcomes are asked for."""
+        """Keep the results, so files are read once for changes, outcomes and all else."""
         return Captures(results=self.results.persist())
 
 
@@ -108,10 +107,10 @@ def captures(
     *,
     policies: Steps = (),
 ) -> Captures:
-    """Read captures: a place is a file, or a folder with the files of one capture in the order of their names.
+    """Read captures; a place is a file, or a folder with a capture's files in order of names.
 
-    `settings` name the kind of capture. LINTER's need a catalog; those of GBase describe their tables, with the keys in
-    the settings.
+    `settings` name the kind of capture. LINTER's need a catalog; those of GBase describe their
+    tables, with the keys in the settings.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -159,7 +158,7 @@ def _read(
     places: Sequence[str],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Read whole captures one after the other, each from a copy on this node's disk, and yield their results."""
+    """Copy captures to this node's disk, one after the other, and yield their results."""
     with travelling(), local_folder() as folder:
         for number, chunks in groupby(_chunks(batches), key=lambda chunk: chunk[0]):
             files = _copied(folder, chunks)
@@ -242,7 +241,7 @@ class _Capture:
         self._reading = PieceReading(task, _CapturedForm(), self._changes, self._ended)
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """Yield changes and outcomes as they are read; tables and notes on the whole capture come last."""
+        """Yield changes and outcomes as they are read; tables and notes come last."""
         for _ in self._reading.steps():
             for rows in self._changes.taken():
                 yield self._batch(CHANGE, {name: rows.column(name) for name in rows.schema.names})

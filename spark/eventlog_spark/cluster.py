@@ -74,7 +74,8 @@ def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
 
 @contextmanager
 def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]:
-    """Yield a session and stop it after the block; use a running one, of a notebook or spark-submit, and leave it.
+    """Yield a session and stop it after the block; use a running one, of a notebook or
+    spark-submit, and leave it.
 
     With `hiding` Spark encrypts its shuffled and spilled files.
     """
@@ -176,8 +177,9 @@ def _interrupted_as_usual() -> Iterator[None]:
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """Return False for log records about a Ctrl-C and its consequences, or about an ended Java: it has an error of
-    ours.
+    """Return False for log records about a Ctrl-C, its consequences, or an ended Java.
+
+    An ended Java has an error of ours.
     """
     if record.exc_info is None:
         return True
@@ -239,8 +241,9 @@ def _running() -> SparkSession | None:
 def _environment(cluster: Cluster, java: Mapping[str, str]) -> Iterator[None]:
     """Set the variables for Spark's start, and restore them after the block.
 
-    Workers take the driver's Python unless another one is named, because any other would lack eventlog or pickle
-    differently. The nodes of a cluster would look for a driver called localhost at themselves.
+    Workers take the driver's Python unless another one is named, because any other would lack
+    eventlog or pickle differently. The nodes of a cluster would look for a driver called localhost
+    at themselves.
     """
     changed = dict(java)
     workers = cluster.conf.get(_PYTHON, sys.executable)

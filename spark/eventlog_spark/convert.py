@@ -76,7 +76,7 @@ def convert(
     watch: ConversionWatch | None = None,
     marking: Marking | None = None,
 ) -> Summary:
-    """Convert on Spark. The destination must be a folder with one name on the driver and all executors."""
+    """Convert on Spark; the destination has one name on the driver and all executors."""
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
         raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
@@ -150,8 +150,9 @@ class SparkEngine:
         rows: int | None = None,
         keep: bool = True,
     ) -> list[Result]:
-        """Run tasks on executors and return their answers. Keep nothing: an interrupted run begins anew, unless it was
-        sending.
+        """Run tasks on executors and return their answers.
+
+        Nothing is kept: an interrupted run begins anew, unless it was sending.
         """
         parts = task_count(len(tasks), self._cores)
         answers = self._collect(stage, tasks, partial(do_tasks, function, self._conversion), rows, parts)
@@ -206,7 +207,7 @@ class SparkEngine:
         rows: int | None = None,
         parts: int = MOST_TASKS,
     ) -> list[bytes]:
-        """Collect the tasks' answers, a few bytes each, in order; at most `parts` tasks of Spark's do them."""
+        """Collect the tasks' short answers in order; at most `parts` tasks of Spark's do them."""
         if not tasks:
             return []
         with watch_jobs(self._spark, self._watch, stage, rows), arriving():
@@ -225,7 +226,7 @@ class SparkEngine:
 
 @contextmanager
 def _cut(conversion: Conversion, taken: ConvertedRows | None, *, resumed: bool) -> Iterator[Cut]:
-    """Yield the cut of the input; for a run resumed while it sent an empty one, for all is decided."""
+    """Yield the cut of the input; an empty one to resume sending, for all is decided then."""
     if resumed:
         yield Cut(pieces=(), rows=0)
         return

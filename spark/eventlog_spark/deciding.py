@@ -81,7 +81,7 @@ Name = tuple[int, int | None]
 
 
 def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Choose the boundaries of ranges of changes small enough to sort in memory, from the noted record_ids."""
+    """Choose boundaries of ranges of changes, each fit for memory, from noted record_ids."""
     size = sum(unit.size for unit in noted)
     return _ranges(noted, max(_rows(noted) // RANGE_ROWS, size // RANGE_BYTES))
 
@@ -154,7 +154,7 @@ ends come too.
 
 
 def decide_buckets(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decide the buckets of these blobs; yield the decided rows unless a folder takes them, then each answer."""
+    """Decide these blobs' buckets; yield decided rows unless a folder takes them, then answers."""
     with travelling(), _buckets(work.tables, batches) as buckets:
         for number in buckets.numbers:
             answer = buckets.answer(number, work)
@@ -183,7 +183,7 @@ def gather_changes(
     cut: tuple[int, ...],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Bring the changes of whole transactions to the ranges of their ends, with a note on the changes of each label."""
+    """Bring whole transactions' changes to the ranges of their ends; add a note for each label."""
     with travelling(), local_folder() as folder:
         files: dict[int, PartitionWriter] = {}
         with ExitStack() as opened:
@@ -266,7 +266,7 @@ class _Buckets:
 
     @property
     def numbers(self) -> list[int]:
-        """List the buckets with something to decide; the first one is among them if there are notes."""
+        """List the buckets with something to decide; the first is among them if it has notes."""
         return sorted(self._extents)
 
     def answer(self, number: int, work: BucketRules) -> BucketResult:
@@ -349,7 +349,7 @@ KINDS: Final = {
 
 
 def pack_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
-    """Pack tasks as rows in this number of batches, without their conversion: it travels once, with the code.
+    """Pack tasks as rows in so many batches; their conversion travels once, with the code.
 
     A task goes to its own worker alone, for all together know every batch of every file.
     """
@@ -431,7 +431,7 @@ def write_answer(content: bytes) -> pa.RecordBatch:
 
 @contextmanager
 def local_folder() -> Iterator[Path]:
-    """Make a temporary folder on a disk meant for Spark's own files, and remove it after the block."""
+    """Make a temporary folder on a disk of Spark's, and remove it after the block."""
     # Not /tmp, which may be small, or in memory.
     places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     with TemporaryDirectory(prefix="eventlog-", dir=places[0] or None) as folder:

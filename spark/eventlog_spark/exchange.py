@@ -177,7 +177,7 @@ class Scattering(Struct, frozen=True, kw_only=True):
 
     @property
     def tables(self) -> tuple[SnapshotFile, ...]:
-        """Return the snapshot's tables; the kind of a blob of rows is an index into them."""
+        """Return the snapshot's tables; their rows' blobs have the kind TABLES plus the index."""
         return tuple(piece for piece in self.pieces if isinstance(piece, SnapshotFile))
 
 
@@ -186,7 +186,7 @@ def scatter_pieces(
     met: Callable[[int], None],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Read the pieces with these numbers and yield their rows as blobs; count the rows read in `met`."""
+    """Read the pieces with these numbers, yield their rows as blobs, and count them in `met`."""
     with travelling():
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -220,7 +220,7 @@ def scatter_rows(
     tasks: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a frame (ROWS) as blobs, with notes for each of `tasks` tasks; 0 for none."""
+    """Yield the rows of a frame (ROWS) as blobs, with notes for each of so many tasks."""
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     with travelling():
@@ -266,7 +266,7 @@ def scatter_numbers(
 
 
 def find_contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Find record_ids with several objects in such blobs, and yield them as blobs for the buckets of these objects."""
+    """Find record_ids with several objects; yield them as blobs for these objects' buckets."""
     blobs = (blob for batch in batches for blob in unbundle_blobs(batch))
     rows_of_blobs = [rows for blob in blobs for rows in unpack_rows(blob.content)]
     pairs = pa.Table.from_batches(rows_of_blobs, NUMBERED)

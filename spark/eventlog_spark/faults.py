@@ -129,7 +129,7 @@ def _checksum(text: str) -> str:
 
 
 def _is_plain(kind: type) -> bool:
-    """Return True if a class of errors is found by its name and made of a message and a hint alone."""
+    """Return True if a class of errors has a name here, and takes a message and a hint."""
     maker = next(parent for parent in kind.__mro__ if "__init__" in vars(parent))
     is_known = getattr(errors, kind.__name__, None) is kind
     return maker in (EventlogError, MachineError) and is_known

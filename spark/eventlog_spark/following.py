@@ -58,7 +58,7 @@ def follow(
     cluster: Cluster | None = None,
     watch: ConversionWatch | None = None,
 ) -> None:
-    """Convert batch after batch until a signal, or until nothing is left; a batch in hand is finished first."""
+    """Convert batch after batch until a signal, or nothing is left; finish the batch in hand."""
     source = following.conversion.input
     if not isinstance(source, LogInput):
         raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
@@ -98,7 +98,7 @@ def follow(
 
 
 def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> StreamingQuery:
-    """Run the stream until a stop is asked for or nothing is left. Retry it if its Python began too slowly."""
+    """Run the stream until a stop is asked for or nothing is left; retry a slow start."""
     from pyspark.errors import PySparkException
 
     for tried in range(1, MOST_TRIES + 1):

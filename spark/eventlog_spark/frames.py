@@ -70,8 +70,9 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> DataFrame:
-        """Return one row a change: its position, object, `op`, `edits` with old and new values; if asked for, its
-        transaction's end.
+        """Return one row a change: position, object, `op`, and `edits` with old and new values.
+
+        With whole transactions, its transaction's end too.
         """
         changes = self.results.where(f"kind = '{CHANGE}'")
         if TRANSACTION not in self.results.columns:
@@ -87,7 +88,9 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
     @property
     def outcomes(self) -> DataFrame:
-        """Return one row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have one."""
+        """Return `position`, `status`, `reason` and `note` for each event; one for repeated
+        rows.
+        """
         others = f"kind NOT IN ('{CHANGE}', '{DUPLICATE}', '{ENDING}')"
         return self.results.where(others).select(*OUTCOMES.names)
 
@@ -97,11 +100,11 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
 
 def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -> DataFrame:
-    """Take the rows of a log from a frame with the ten columns, of any types in any order; leave other columns out.
+    """Take the rows of a log from a frame with the ten columns, of any types in any order.
 
-    `clock` is the zone of `event_time`, as in the configuration, and `columns` are the frame's names for the ten, in
-    the order of the standard names. A value unfit as a number becomes the row's problem, and the rules tell it as its
-    outcome.
+    Other columns are left out. `clock` is the zone of `event_time`, as in the configuration, and
+    `columns` are the frame's names for the ten, in the order of the standard names. A value unfit
+    as a number becomes the row's problem, and the rules tell it as its outcome.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -142,9 +145,9 @@ def decide(
 ) -> Decisions:
     """Decide events by the rules of the publisher and of `eventlog convert`.
 
-    `rows` answers read-backs: the URL of a database, or frames of tables by their names. `unique` promises one object
-    for each record_id, as a primary key does, and saves the search for others. For formats with whole `transactions`,
-    changes name theirs, and where it ends.
+    `rows` answers read-backs: the URL of a database, or frames of tables by their names. `unique`
+    promises one object for each record_id, as a primary key does, and saves the search for others.
+    For formats with whole `transactions`, changes name theirs, and where it ends.
     """
     url, tables = (rows, None) if isinstance(rows, str) else (None, rows)
     order = _order(catalog, url, policies, options or Options())
@@ -160,7 +163,7 @@ def results_of(
     *,
     unique: bool = False,
 ) -> DataFrame:
-    """Run the step on events, with its results in the order's form; frames of `tables` answer read-backs."""
+    """Run the step on events, in the order's form; frames of `tables` answer read-backs."""
     catalog = order.catalog
     known: dict[Name, DataFrame] = {}
     if tables is not None:
@@ -213,10 +216,10 @@ def conflicts_of(
     *,
     by_bucket: bool = False,
 ) -> DataFrame:
-    """Find record_ids with several objects, and bring them to these objects' buckets: the rules see one object at a
-    time.
+    """Find record_ids with several objects, and bring them to these objects' buckets.
 
-    There are as many tasks as Spark has for any exchange, or one for each bucket.
+    The rules cannot see them, object by object. There are as many tasks as Spark has for any
+    exchange, or one for each bucket.
     """
     scatter = name_function(scatter_numbers, catalog, buckets)
     numbers = events.select(*NAMING.names).mapInArrow(scatter, SCHEMA)
@@ -239,7 +242,7 @@ def _buckets(events: DataFrame) -> int:
 
 
 def _size(events: DataFrame) -> int:
-    """Return Spark's estimate of the input's bytes; the largest integer if there is none, as through Spark Connect."""
+    """Return Spark's estimate of the input's bytes; the largest integer if there is none."""
     plan = getattr(events, "_jdf", None)
     if plan is None:
         return sys.maxsize
@@ -263,7 +266,7 @@ def _order(catalog: Catalog | None, rows: str | None, policies: Steps, options: 
 
 
 def _rename_columns(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Select the ten columns under their standard names; the transaction and the context too, if present."""
+    """Select the ten columns, and transaction and context, under their standard names."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     if len(columns) != len(STANDARD):

@@ -118,7 +118,7 @@ def extend_offset(offset: Offset, look: GapLook) -> Offset:
 
 
 def steps(start: Offset, end: Offset) -> list[Step]:
-    """List the steps to read between two offsets, always the same: late numbers first, then new ones."""
+    """List the steps between two offsets, always the same: late numbers first, then new ones."""
     if start == end:
         return []
     missing = Stretches([(gap.first, gap.last) for gap in end.gaps])
@@ -170,7 +170,7 @@ def _look_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tu
 
 
 def _go_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[int, list[Gap]]:
-    """Find how far the next numbers lead, and the gaps among them; stop before a gap without room."""
+    """Find how far the next numbers lead, and their gaps; stop before one without room."""
     if not look.numbers:
         return upto, []
     last = look.numbers[-1]

@@ -104,7 +104,7 @@ class HadoopFolder:
         self._system = self._path(address).getFileSystem(jsc.hadoopConfiguration())
 
     def files(self, pattern: str = "") -> dict[str, int]:
-        """List all files in it, or matching a pattern, with their sizes by address; leave hidden ones out."""
+        """List the files in it, or matching a pattern, with sizes; leave hidden ones out."""
         # Java's null where nothing is there.
         statuses = self._system.globStatus(self._path(pattern or self.address)) or ()
         return dict(sorted(file for status in statuses for file in self._inside(status)))
@@ -131,7 +131,10 @@ class HadoopFolder:
         self._system.copyToLocalFile(False, source, target, True)
 
     def begin(self, *, overwrite: bool) -> None:
-        """Refuse a place with anything but an unfinished run's remains, unless told to overwrite; remove those."""
+        """Refuse a place with other than an unfinished run's remains, and remove these.
+
+        With `overwrite` only an output with reserved rows is refused.
+        """
         names = self.names()
         if {SUCCESS, UNMARKED} <= names and is_reserved(self.read(UNMARKED)):
             raise being_marked(self.address)
@@ -213,7 +216,7 @@ class HadoopFolder:
         return parts
 
     def files_by(self, column: str, address: str) -> Iterator[tuple[str, str]]:
-        """List Spark's files by the values of a column, one for each: its address, and the value."""
+        """List Spark's files by the values of a column: each one's address and value."""
         for folder in self._system.listStatus(self._path(address)):
             name, _, value = str(folder.getPath().getName()).partition("=")
             if name == column:
@@ -237,7 +240,7 @@ class HadoopFolder:
                 self._delete(name)
 
     def _folders(self, names: set[str]) -> set[str]:
-        """List the folders of a complete conversion here, and those an interrupted one was about to make."""
+        """List the folders made here by a conversion, complete or interrupted."""
         folders = set[str]()
         if SUCCESS in names:
             folders.update(folders_from(self.read(SUCCESS)))

@@ -47,7 +47,8 @@ class Java(Struct, frozen=True, kw_only=True):
     def environment(self, *, alone: bool = True) -> dict[str, str]:
         """Return the variables for Spark's scripts to run with this Java, through the launcher.
 
-        A Spark working `alone`, on this machine, leaves nothing for others to read, in whatever folder.
+        A Spark working `alone`, on this machine, leaves nothing for others to read, in whatever
+        folder.
         """
         gone = [argument for argument, since in GONE.items() if self.version >= since]
         without = [VECTORS, *gone]
@@ -115,7 +116,7 @@ def _from_wheel() -> Java | None:
 
 
 def _version(program: Path) -> int | None:
-    """Read the version from the `release` file beside a Java, else ask the Java: that is as slow as starting it."""
+    """Read the version from Java's `release` file; else ask Java, as slow as starting it."""
     # What is on PATH is mostly a link, and the file stands beside what it leads to.
     release = program.resolve().parents[1] / "release"
     if release.is_file() and (match := _release(release.read_text(errors="replace"))):

@@ -69,7 +69,7 @@ class BulkLog:
         return statement(self.dialect, name, **self._holes, chosen=self._chosen, **filling)
 
     def _conditions(self, options: LogOptions) -> Iterator[str]:
-        """Yield the conditions of the rows to read. Times are compared as text, if no zone changes them."""
+        """Yield conditions for the rows to read; times are compared as text, if no zone is set."""
         chosen = options.chosen
         if options.status:
             yield self._condition("chosen_letters", letters=self._several(options.status))
@@ -94,7 +94,7 @@ class BulkLog:
 
     @contextmanager
     def connection(self, snapshot: str | None = None) -> Iterator[Connection]:
-        """Open a read-only transaction, in a snapshot exported by another session; the session ends with the block."""
+        """Open a read-only transaction, in an exported snapshot; end its session with the block."""
         with in_our_words(self.engine, f"The event log {self.names.table}"):
             try:
                 with self.engine.connect() as connection:
@@ -231,8 +231,9 @@ def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _integer(value: Any) -> int | None:
-    """Read an integer; None for another value: not every database enforces types, and the rules judge a row without a
-    kind.
+    """Read an integer; None for another value.
+
+    Not every database enforces types, and the rules judge a row without a kind.
     """
     try:
         number = int(value)
@@ -263,8 +264,9 @@ BLOCK_BYTES: Final = 2 << 20
 def copy_rows(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read a query's rows by COPY, in the current transaction of a psycopg connection.
 
-    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out one row at a time;
-    asked by psycopg's own iterator, that alone would cost twice as much as reading them.
+    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out
+    one row at a time; asked by psycopg's own iterator, that alone would cost twice as much as
+    reading them.
     """
     session = connection.pgconn
     _check(session.exec_(f"COPY ({query}) TO STDOUT (FORMAT csv)".encode()), copying=True)

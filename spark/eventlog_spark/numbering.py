@@ -31,7 +31,7 @@ STRETCH_BITS: Final = 16
 
 
 def number_rows(written: DataFrame, after: str = "") -> DataFrame:
-    """Number rows by their `position` and, if their form has one, `stamp`; continue `after` a change_seq.
+    """Number rows by `position` and, if they have one, `stamp`; continue `after` a change_seq.
 
     Rows with an `end` are in the order of it.
     """
@@ -65,8 +65,9 @@ def number_rows(written: DataFrame, after: str = "") -> DataFrame:
 
 
 def count_messages(written: DataFrame) -> DataFrame:
-    """Number messages within their transactions, and flag the last of each; those of a full load, without a `tail`,
-    have neither.
+    """Number messages within their transactions, and flag the last of each.
+
+    Those of a full load, without a `tail`, have neither.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it

@@ -68,8 +68,8 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
     settings: ChangeTableSettings
 
     def tables(self, route: str = "") -> dict[str, DataFrame]:
-        """Return a frame for each table by the name of its change table; with a `route`, of the rows a policy sends
-        there.
+        """Return a frame for each table by the name of its change table; with a `route`, of the
+        rows a policy sends there.
         """
         frames = {}
         for number, table in enumerate(self.catalog):
@@ -86,7 +86,7 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
         return frames
 
     def last(self) -> str:
-        """Find the change_seq of the last change, to continue after; empty if there are no changes."""
+        """Find the last change_seq, for the next call to continue; empty without changes."""
         # The highest of no rows is NULL.
         return str(self.written.agg({SEQUENCE: "max"}).collect()[0][0] or "")
 
@@ -105,8 +105,8 @@ class MessageFrames(Struct, frozen=True, kw_only=True):
     settings: MessageSettings
 
     def metadata(self, sequence: str) -> list[tuple[str, bytes | None, bytes | None]]:
-        """Return topic, key and value of the messages that describe the tables, at the time of a change_seq. Send them
-        first.
+        """Return topic, key and value of the messages that describe the tables, at the time of a
+        change_seq. Send them first.
         """
         messages = {}
         for table in self.catalog:
@@ -127,8 +127,8 @@ def documents(
     format: str = "xds",  # noqa: A002  # Spark's word
     **settings: Any,
 ) -> DataFrame:
-    """Write each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note` on an unfit
-    value.
+    """Write each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a
+    `note` on an unfit value.
 
     A change the format cannot write has no body. `settings` are those of `eventlog.xds.XdsFormat`.
     """
@@ -148,7 +148,7 @@ def change_tables(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> ChangeTableFrames:
-    """Make the rows of change tables. Numbers continue `after` the last change_seq of a former call.
+    """Make the rows of change tables; numbers continue `after` the last change_seq there is.
 
     Whole `transactions` have numbers one after the other.
     """
@@ -167,7 +167,8 @@ def messages(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> MessageFrames:
-    """Make a message for each change, and one more for each tombstone. Numbers continue `after` a changeSequence.
+    """Make a message for each change, and one more for each tombstone. Numbers continue `after` a
+    changeSequence.
 
     Whole `transactions` have numbers one after the other, and their messages are counted.
     """
@@ -220,7 +221,7 @@ def _write_changes(
     catalog: Catalog,
     transactions: Transactions,
 ) -> DataFrame:
-    """Write changes in a form; for whole transactions add each change's transaction, and where it ends."""
+    """Write changes in a form; add transaction and end if transactions are whole."""
     if transactions == "whole" and END not in changes.columns:
         message = "These changes do not say where their transactions end."
         raise UsageError(message, hint='Ask `decide` for transactions="whole".')
@@ -246,7 +247,7 @@ def _render(
     schema: pa.Schema,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Write changes in a form; a change refused by it becomes a row with a note and nothing else."""
+    """Write changes in a form; a refused one becomes a row with only a note."""
     rendering = form.rendering(catalog)
     whole = END in schema.names
     if whole:

@@ -85,8 +85,8 @@ def _upto(chosen: Chosen, column: str, value: Any) -> Chosen:
 
 
 def _find_bound(value: Any, margin: dt.timedelta) -> str | None:
-    """Return the text to compare the log's times with: a date for a time, because the log may say the same one in a
-    zone a day ahead, or with other signs between date and hour.
+    """Return the text to compare the log's times with: a date for a time, because the log may say
+    the same one in a zone a day ahead, or with other signs between date and hour.
     """
     if isinstance(value, str):
         return None if "\0" in value else value

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def names_of_tables(catalog: Catalog) -> dict[str, Name]:
-    """Index tables and child tables by their possible names: `table` or `schema.table`, folded as the catalog does."""
+    """Index tables and child tables by `table` and `schema.table`, folded as by the catalog."""
     known: dict[str, Name] = {}
     for number, table in enumerate(catalog):
         names: list[tuple[str, int | None]] = [(table.name, None)]

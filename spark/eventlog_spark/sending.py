@@ -70,7 +70,7 @@ class Sending:
         self._collected = collected
 
     def planned(self, summary: Summary, tasks: PartTasks) -> LanePlan:
-        """Number all changes and reserve the numbers; from then on the conversion can only be continued."""
+        """Number all changes and reserve the numbers; then the conversion can only be continued."""
         tables = tasks.tables
         if tables is None:
             tables = self._conversion.output_tables
@@ -93,7 +93,7 @@ class Sending:
         return plan
 
     def take_up(self) -> LanePlan:
-        """Read the plan of a run interrupted while it sent; refuse it if others have written since."""
+        """Read the plan of an interrupted run; refuse it if others have written since."""
         plan = read_kept_plan(self._folder)
         with our_words(ONCE_MORE):
             # First: the last number cannot be read behind what a lane has left open.

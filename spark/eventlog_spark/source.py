@@ -142,7 +142,7 @@ class FilteredLogReader(LogReader):
 
 
 def plan_stretches(options: LogOptions) -> list[NumberRange]:
-    """Plan the stretches to read; one without rows for an empty log, because Spark takes no empty list."""
+    """Plan the stretches to read; an empty log has one, because Spark takes no empty list."""
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:

@@ -77,7 +77,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802  # likewise
         self, start: object = None, limit: ReadLimit | None = None
     ) -> dict[str, object]:
-        """Choose the end of the next batch. Spark before 4.2 passes neither its start nor a limit."""
+        """Choose the next batch's end; Spark before 4.2 passes neither its start nor a limit."""
         with travelling():
             # The first offset is an empty one.
             known = self._latest if start is None else start
@@ -114,9 +114,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return int(highest or 0)
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
-        """Cut new numbers into pieces of about equal size; spread late ones, many steps of few rows, over the
-        partitions.
-        """
+        """Cut new numbers into equal pieces; spread late ones, in small steps, over partitions."""
         partitions: list[InputPartition] = []
         small: list[Step] = []
         for step in steps(read_offset(start), read_offset(end)):
@@ -145,7 +143,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield Step(first=piece.first, last=piece.last, without=step.without.within(piece.first, piece.last))
 
     def _look(self, before: Offset, most: int) -> GapLook:
-        """Read the numbers, and who writes before and after them, each in a transaction of its own."""
+        """Read the numbers, and the writers before and after, each in a transaction of its own."""
         log = self._log = self._log or BulkLog(self._options)
         writers = self._writers(log)
         arrived: list[int] = []
@@ -173,7 +171,10 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _writers(self, log: BulkLog) -> frozenset[str] | None:
-        """Read the transactions that may still commit a drawn number; an embedded database has one writer at a time."""
+        """Read the transactions that may still commit a drawn number.
+
+        An embedded database has none: one writer at a time.
+        """
         if log.dialect.embedded:
             return frozenset()
         if not offers(log.dialect, "writers"):
@@ -183,10 +184,10 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
-    """Refuse a log with numbers begun anew, as after TRUNCATE … RESTART IDENTITY or from a backup: no look finds its
-    new rows.
+    """Refuse a log with numbers begun anew: no look finds its new rows.
 
-    A purge may remove its last rows, but it moves no sequence back.
+    TRUNCATE … RESTART IDENTITY or a backup do so. A purge may remove its last rows, but it moves no
+    sequence back.
     """
     if not offers(log.dialect, "last_drawn"):
         return

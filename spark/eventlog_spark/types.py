@@ -25,6 +25,6 @@ def name_function(function: Callable[..., Any], *arguments: object) -> Callable[
 
 
 def type_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch of Spark's to our types: Spark may have larger ones for text, and says columns have no NULLs."""
+    """Cast a batch of Spark's to our types: its texts may be larger, its columns NOT NULL."""
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

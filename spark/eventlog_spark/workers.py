@@ -13,8 +13,8 @@ from eventlog.convert.work import use_one_core
 def settle() -> None:
     """Make a worker cheap for the rest of its life; in other processes do nothing.
 
-    Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow, all of ours) is none,
-    and to look through all of it took more time than a sixth of the work.
+    Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow,
+    all of ours) is none, and to look through all of it took more time than a sixth of the work.
     """
     # What is frozen says that a task was here before. Its heap is not trimmed: the pages come back
     # as page faults, which took a tenth of the work, and the most that is held stays the same.
