@@ -138,7 +138,7 @@ def test_an_error_of_a_commit_that_arrived_is_resolved(place: Place, monkeypatch
     """The connection is cut after the target has committed: only asking it tells."""
     sink = opened(place.make(), tenure())
     sink.commit("a", place.documents(1))
-    kind, name = (KafkaSink, "_commit") if isinstance(sink, KafkaSink) else (DatabaseSink, "_written")
+    kind, name = (KafkaSink, "_commit") if isinstance(sink, KafkaSink) else (DatabaseSink, "_write")
     usual = getattr(kind, name)
 
     def cut(one: Sink, *positional: object) -> None:

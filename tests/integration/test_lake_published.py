@@ -43,7 +43,7 @@ import os, signal
 from eventlog.sinks.lake import sink
 def die(self, staged):
     os.kill(os.getpid(), signal.SIGKILL)
-sink.LakeSink._put = die
+sink.LakeSink._put_plan = die
 """
 """A process that is killed when a plan is shown and no table has it."""
 

@@ -152,7 +152,7 @@ def lake(kind: str, folder: Path | str, mode: Mode = "append", **chosen: Any) ->
         make=lambda: LakeSink(made.settings, made.tables()),
         document=row,
         found=lambda: made.keys("usr" if mode == "mirror" else "usr__ct"),
-        breaking=lambda at: broken(type(made.tables()), "_put", at, CutError()),
+        breaking=lambda at: broken(type(made.tables()), "_put_rows", at, CutError()),
         spoilt=lambda: (Path(folder) / "_eventlog" / "eventlog" / "_position.json").write_text("{"),
     )
 
@@ -218,7 +218,7 @@ def database(engine: Engine) -> Iterator[Place]:
             make=another,
             document=row,
             found=found,
-            breaking=lambda at: broken(DatabaseSink, "_put", at, CutError()),
+            breaking=lambda at: broken(DatabaseSink, "_put_rows", at, CutError()),
         )
 
 
