@@ -292,7 +292,7 @@ def _read_files(folder: Path, table: str, chosen: dict[str, str]) -> Rows:
     """Apply the rows of files one after the other."""
     # In the order of their names, which begin with the numbers of the changes.
     files = sorted(file for file in folder.rglob("*.*") if file.parent.name.endswith(f"{table}__ct"))
-    told = [row for file in files if file.name[0] != "." for row in _rows_of(file)]
+    told = [row for file in files if file.suffix in (".json", ".parquet") for row in _rows_of(file)]
     assert told
     rows: Rows = {}
     headers = ("change_seq", "change_oper", "change_mask")

@@ -61,7 +61,7 @@ def main(moment: str, url: str, out: str, *settings: str) -> None:
     more += [word for setting in settings for word in ("--conf", setting)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(free_rows, "PAGE_ROWS", BATCH_ROWS)
-        patch.setattr(place, "PAGES", 2)
+        patch.setattr(place, "SEAL_PIECES", 2)
         if moment in RENAMES:
             patch.setattr(HadoopFolder, "_rename", partialmethod(_renamed, HadoopFolder._rename, RENAMES[moment]))
         elif moment:
