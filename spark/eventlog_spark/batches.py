@@ -53,6 +53,12 @@ QUERY: Final = "sql.streaming.queryId"
 # Eight digits or more: numbers may outgrow those that are written.
 _batch = re.compile(r"batch-\d{8,}").fullmatch
 
+
+def number_of_batch(name: str) -> int:
+    """Return the number in a batch's name: as texts, those with more digits would come first."""
+    return int(name.removeprefix("batch-"))
+
+
 BatchReport = Callable[[str, Summary], None]
 """Called for each batch that is done, with its name and what it amounts to."""
 
@@ -179,8 +185,8 @@ class BatchConversion:
         """Convert a batch, unless a former try has done so before Spark could note it."""
         name = f"batch-{number:08d}"
         done = HadoopFolder(self._spark, self.target.subfolder(DONE))
-        before = max(filter(_batch, done.names()), default="")
-        if name > before:
+        before = max(filter(_batch, done.names()), key=number_of_batch, default="")
+        if not before or number > number_of_batch(before):
             after = ""
             if before:
                 after = done.read(before).decode()

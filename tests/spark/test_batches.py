@@ -76,6 +76,20 @@ def test_a_stream_keeps_a_mirror_and_goes_on_from_its_checkpoint(
     assert not list(tmp_path.glob("sent/_rows/*"))
 
 
+def test_a_batch_whose_number_has_a_digit_more_is_a_later_one(
+    spark: SparkSession, log: LogTable, tmp_path: Path
+) -> None:
+    """As texts the names would be in the other order, and the batch would be taken for one that is done."""
+    convert = convert_batches(str(tmp_path / "out"), to="xds", schema=str(tmp_path / "schema.json"))
+    (tmp_path / "schema.json").write_text(SCHEMA)
+    for number in (99_999_999, 100_000_000):
+        log.write(number, f"idu={number % 7}", column_name="fname", new_value="Ada")
+        rows = spark.read.format("eventlog").option("url", str(log.engine.url)).load()
+        convert(rows.filter(f"record_id = {number}"), number)
+    done = sorted(folder.name for folder in (tmp_path / "out").glob("batch-*"))
+    assert done == ["batch-100000000", "batch-99999999"]
+
+
 def test_a_stream_gives_what_the_command_gives(spark: SparkSession, log: LogTable, tmp_path: Path) -> None:
     # A log's tables lie beside it, tracked or not; the command reads there what they look like.
     log.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(8))")
