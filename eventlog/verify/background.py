@@ -133,7 +133,7 @@ class RegularProofs:
             with log.transaction() as connection:
                 text = Marks(log).get(connection, VERIFIED)
             self._proofs = {(last.output, last.table): last for last in read_proofs(text)}
-            self._order.vitals.proved([*self._proofs.values()])
+            self._order.vitals.note_proofs([*self._proofs.values()])
             closed = self._find_closed_seconds()
             if closed > 0:
                 return closed
@@ -271,7 +271,7 @@ class RegularProofs:
     def _keep(self, log: Log) -> None:
         with log.transaction() as connection:
             self._order.mark(connection, VERIFIED, write_proofs(self._proofs.values()))
-        self._order.vitals.proved([*self._proofs.values()])
+        self._order.vitals.note_proofs([*self._proofs.values()])
 
     def _fail(self, output: str, error: Exception) -> None:
         """Report once the error that prevents comparing an output."""
