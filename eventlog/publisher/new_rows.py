@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.errors import SourceError
 from eventlog.core.model import EVERY_ROW, Event, RowId
@@ -254,7 +255,12 @@ class UnsealedRows:
         by_number = not (self._settings.handle_future_events or memory.any_parked)
         # Behind a pooler values are written as reading needs them in a transaction only.
         if by_number and IS_POOLED not in connection.info and not memory.proven.is_whole_look_due():
-            sealed = self.next(connection, memory, LOOKED_ROWS)
+            try:
+                sealed = self.next(connection, memory, LOOKED_ROWS)
+            except DBAPIError as error:
+                if error.connection_invalidated:
+                    raise
+                return True  # the turn that reads them says what is wrong with them, or with the log
             if sealed is not None and not sealed.more:
                 self._looked = Looked(memory, sealed, monotonic())
             return sealed is not None

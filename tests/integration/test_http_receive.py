@@ -108,7 +108,7 @@ class SlowToEnd(Receiver):
     there = Event()
     was_there = False
 
-    def answered(self) -> None:
+    def note_reply(self) -> None:
         self.was_there = self.there.wait(30)
 
 
