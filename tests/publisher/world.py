@@ -231,12 +231,14 @@ class World:
     def set_clock(self) -> None:
         """Set the database's clock back by hours, or forward; never once the world is quiet."""
         hours = -2 if self.quiet else self.latest.choice([-2, -2, 1])
+        former = self.clock
         self.shift += hours * 3_600_000
         self.counts["clock set back" if hours < 0 else "clock set forward"] += 1
         self.trace.append((self.now, "clock", hours))
         self.clock_set = len(self.trace)
-        # What the former clock said of rows that have gone since is no time any more.
-        self.retried = {key: due for key, due in self.retried.items() if due <= self.clock + LONGEST_DELAY}
+        # What the former clock said of rows that have gone since is no time any more, and what was due by it may
+        # have been taken: `judge_retries` notes again which rows wait still.
+        self.retried = {key: due for key, due in self.retried.items() if former < due <= self.clock + LONGEST_DELAY}
 
     def meanwhile(self) -> None:
         """Act for others while a publisher is in the middle of something."""
