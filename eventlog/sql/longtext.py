@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Connection, event
@@ -10,34 +12,44 @@ from sqlalchemy import Connection, event
 STRING_BYTES: Final = 4000
 """The longest string of Oracle's SQL, whatever MAX_STRING_SIZE says."""
 
+LONG_COLUMNS: Final = frozenset(
+    ["awaiting", "body", "changed", "covers", "definition", "described", "details", "new_value", "note", "objects"]
+    + ["old_value", "options", "paused", "recent", "records", "route", "transactions", "value", "warning", "watched"]
+)
+"""The columns of our tables that are LOBs; a parameter for one of them has its name."""
+_named = re.compile(r":([a-z]\w*)")
+_document = re.compile(r"JSON_TABLE\(:([a-z]\w*)")
+
+
+@lru_cache(maxsize=1000)
+def find_long_parameters(statement: str) -> frozenset[str]:
+    """Find the parameters of a statement that are for LOBs: of our columns, and documents that it reads."""
+    return LONG_COLUMNS.intersection(_named.findall(statement)).union(_document.findall(statement))
+
 
 def bind_long_texts(connection: Connection) -> None:
-    """Bind texts longer than a string as LOB, whatever the statement and parameter.
+    """Bind all texts of a statement that are for LOBs as LOBs, where one of them is longer than a string.
 
-    So no statement has a long string behind a LOB, which Oracle refuses (ORA-24816), and nobody
-    lists which parameters may be long.
+    All or none: Oracle refuses a string of more than 1,000 characters behind a LOB (ORA-24816). Short texts are
+    strings, because each LOB is made by two calls to the server.
     """
     clob = getattr(connection.dialect.loaded_dbapi, "CLOB", None)
 
     def tell(
         _connection: Any,
         cursor: Any,
-        _statement: str,
+        statement: str,
         parameters: Any,
         _context: Any,
         many: bool,
     ) -> None:
-        long = set(_find_long(parameters if many else [parameters]))
-        if long:
-            cursor.setinputsizes(**dict.fromkeys(sorted(long), clob))
+        rows = [row for row in (parameters if many else [parameters]) if isinstance(row, Mapping)]
+        long = {name for row in rows for name, value in row.items() if _is_long(value)}
+        lobs = find_long_parameters(statement) if long else frozenset[str]()
+        if long & lobs:
+            cursor.setinputsizes(**dict.fromkeys(sorted(lobs & rows[0].keys()), clob))
 
     event.listen(connection, "before_cursor_execute", tell)
-
-
-def _find_long(rows: Sequence[Any]) -> Iterator[str]:
-    for row in rows:
-        if isinstance(row, Mapping):
-            yield from (name for name, value in row.items() if _is_long(value))
 
 
 def _is_long(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """An Oracle that only listens: SQLAlchemy's own dialect and driver module on a connection that notes what reaches it.
 
-It refuses what Oracle refuses of any statement: a text of more than 4,000 bytes that is not bound as a CLOB (ORA-01461), in
-plain SQL and inside blocks.
+It refuses what Oracle refuses of any statement, in plain SQL and inside blocks: a text of more than 4,000 bytes that is not
+bound as a CLOB (ORA-01461), and one that may have so many behind a CLOB (ORA-24816).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 from sqlalchemy import Engine, create_engine
 
 LONGEST_TEXT_BYTES = 4000
+BYTES_OF_A_CHARACTER = 4
+"""What the driver reserves for each."""
 Answers = Callable[[str], Sequence[tuple[Any, ...]]]
 
 
@@ -67,6 +69,11 @@ class _Cursor:
             is_long = isinstance(value, str) and len(value.encode()) > LONGEST_TEXT_BYTES
             if is_long and getattr(self._sizes.get(name), "name", None) != "DB_TYPE_CLOB":
                 raise AssertionError(f"ORA-01461: {len(value.encode())} bytes are bound to :{name} in {statement}")
+            is_string = isinstance(value, str) and name not in self._sizes
+            if is_string and self._sizes and len(value) * BYTES_OF_A_CHARACTER > LONGEST_TEXT_BYTES:
+                raise AssertionError(
+                    f"ORA-24816: {len(value)} characters are bound to :{name} beside a LOB: {statement}"
+                )
 
     def execute(self, statement: str, parameters: Any = None) -> None:
         self._check(statement, parameters)

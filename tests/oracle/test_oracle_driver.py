@@ -134,15 +134,19 @@ def test_a_key_that_is_no_value_of_its_column_is_not_asked_for(oracle: Recorder)
     assert not [statement for statement in oracle.statements if "JSON_TABLE" in statement]
 
 
-def test_what_is_longer_than_a_string_is_bound_as_a_lob_and_nothing_else(oracle: Recorder) -> None:
+@pytest.mark.parametrize("long", ["objects", "body", None])
+def test_where_one_text_is_longer_than_a_string_all_for_lobs_are_lobs_and_nothing_else(
+    oracle: Recorder, long: str | None
+) -> None:
     log = Log(oracle.engine, NAMES)
     plan = {"output": "out", "plan": "p", "place": 1, "documents": 1, "attempts": 0}
-    texts = {"records": "[1]", "details": "x" * 4000, "objects": "ü" * 2001, "covers": None, "body": "x" * 4001}
+    texts = {"records": "[1]", "details": "x" * 4000, "objects": "ü" * 2000, "covers": None, "body": "x" * 1001}
+    longer = {} if long is None else {long: "ü" * 2001}
     with log.transaction() as connection:
-        connection.execute(log.query("planned_make"), plan | texts | {"route": "r"})
-    assert [{name: size.name for name, size in sizes.items()} for sizes in oracle.sizes] == [
-        {"body": "DB_TYPE_CLOB", "objects": "DB_TYPE_CLOB"}
-    ]
+        connection.execute(log.query("planned_make"), plan | texts | longer | {"route": "r"})
+    lobs = dict.fromkeys(("body", "covers", "details", "objects", "records", "route"), "DB_TYPE_CLOB")
+    sizes = [{name: size.name for name, size in sizes.items()} for sizes in oracle.sizes]
+    assert sizes == ([] if long is None else [lobs])
 
 
 def test_of_many_rows_a_column_is_a_lob_where_one_is_long(oracle: Recorder) -> None:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from eventlog.care.listing import Cursor, Filters, listing
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
+from eventlog.sql.longtext import LONG_COLUMNS, find_long_parameters
 from eventlog.sql.names import LogNames
 from tests.oracle.test_oracle_driver import answers, cycle, listen, look_at_flow
 from tests.oracle.typed import DOCUMENT
@@ -40,10 +41,23 @@ def everything(kind: str) -> tuple[Statement, ...]:
 
 
 def faults(statement: Statement) -> list[str]:
-    """What the check says of a statement, and of parameters that are two things at once."""
+    """What the check says of a statement, of parameters that are two things at once, and of how they are bound."""
     check = statement.check()
-    twice = [f":{name} is {' and '.join(sorted(kinds))}" for name, kinds in check.used.items() if len(kinds) > 1]
-    return check.faults + twice
+    kinds = {name: " and ".join(sorted(kinds)) for name, kinds in check.used.items()}
+    twice = [f":{name} is {kind}" for name, kind in kinds.items() if " and " in kind]
+    lobs = find_long_parameters(statement.text)
+    bound = [
+        f":{name} is {kind}, and {'a LOB' if name in lobs else 'a string'} is bound to it"
+        for name, kind in kinds.items()
+        if (name in lobs) != (kind in ("lob", DOCUMENT))
+    ]
+    return check.faults + twice + bound
+
+
+def test_what_is_bound_as_a_lob_is_what_the_tables_have_as_one() -> None:
+    ours = [columns for name, columns in tables().items() if name.startswith("EVENT_LOG")]
+    lobs = {name.lower() for columns in ours for name, kind in columns.items() if kind == "lob"}
+    assert lobs == LONG_COLUMNS
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -83,6 +97,12 @@ BROKEN = {
     "SELECT 1 FROM event_log WHERE record_id = table_key": "number and text in EQ",
     "SELECT 1 FROM event_log WHERE event_time > '2025-01-01'": "moment and text in GT",
     "SELECT 1 FROM event_log WHERE record_id = :x AND table_key = :x": ":x is number and text",
+    # Texts for a LOB of which only some would be bound as one (ORA-24816), and a LOB for what is none.
+    "INSERT INTO event_log_hold (record_id, note) VALUES (:record_id, :reason)": ":reason is lob, and a string is bound",
+    "UPDATE event_log_planned SET records = :records, details = :rest": ":rest is lob, and a string is bound to it",
+    "INSERT INTO event_log_hold (record_id, note) SELECT record_id, :why FROM event_log_parked": ":why is lob, and a string",
+    "DELETE FROM event_log_parked WHERE reason = :note": ":note is text, and a LOB is bound to it",
+    "DELETE FROM event_log_mark WHERE name = :value": ":value is text, and a LOB is bound to it",
     "SELECT 1 FROM event_log_parking": "there is no table EVENT_LOG_PARKING",
     "SELECT recordid FROM event_log": "there is no column recordid",
     "SELECT e.due FROM event_log e": "there is no column e.due",

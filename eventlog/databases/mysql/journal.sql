@@ -106,4 +106,4 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
   AND waiting./* record_id */record_id BETWEEN :first AND :last;
 
 -- journal_note: what this transaction of the journal has written
-UPDATE /* marks */event_log_mark SET value = :written WHERE name = 'written';
+UPDATE /* marks */event_log_mark SET value = :value WHERE name = 'written';

@@ -109,4 +109,4 @@ SELECT * FROM (
 ) WHERE ROWNUM <= :limit;
 
 -- journal_note: what this transaction of the journal has written
-UPDATE /* marks */event_log_mark SET value = :written WHERE name = 'written';
+UPDATE /* marks */event_log_mark SET value = :value WHERE name = 'written';

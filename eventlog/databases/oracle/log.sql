@@ -1,5 +1,5 @@
 -- The log's everyday. event_time is DATE or TIMESTAMP, whoever made the log, so it is cast before it is written.
--- A parameter longer than 4000 bytes is bound as a CLOB, because SQL takes no longer text (eventlog/sql/longtext.py).
+-- A parameter for a CLOB has the name of its column: a text of more than 4000 bytes is bound as one (eventlog/sql/longtext.py).
 -- ROWNUM and not FETCH FIRST: it lets an index end the reading early. The index of a log that is ours has the numbers of
 -- waiting rows alone, and serves who says the number in its words (`waiting_number`); a log of others has one on status.
 

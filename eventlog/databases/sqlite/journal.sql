@@ -59,5 +59,5 @@ RETURNING (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding'),
           (SELECT value FROM /* marks */event_log_mark WHERE name = 'written');
 
 -- journal_note: what this transaction of the journal has written
-UPDATE /* marks */event_log_mark SET value = :written WHERE name = 'written';
+UPDATE /* marks */event_log_mark SET value = :value WHERE name = 'written';
 

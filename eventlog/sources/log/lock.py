@@ -151,7 +151,7 @@ class LogLock:
         if self.tenure is None or not kept or not marks or None in marks[0]:
             self._lose()
         if offers(self.log.dialect, "journal_note"):  # elsewhere it was one statement
-            self.log.execute(connection, self.log.query("journal_note"), {"written": written})
+            self.log.execute(connection, self.log.query("journal_note"), {"value": written})
         [(holding, former)] = marks
         return str(holding), str(former)
 
