@@ -115,6 +115,7 @@ class Standbys:
             row.gone = True  # what is on its way just now arrives
         world.trace.append((world.now, "the log fails over", [row.uid for row in lost]))
         world.next = log.next_number + self._chance.choice([0, 0, 5])
+        world.writers.end(world.busy)
         world.open.clear()
         world.busy.clear()
         world.disk.settle()

@@ -15,7 +15,7 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
-from eventlog.publisher import consumer, journal_view, memory, new_rows, reader, selection
+from eventlog.publisher import consumer, journal_view, memory, new_rows, proven, reader, selection
 from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.reader import JournalReader
 from eventlog.sources.log.reading import NEAR_ROWS
@@ -110,6 +110,9 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
             leaving.enter_context(plans_beside(world.rng))
             leaving.enter_context(patch.object(reader, "monotonic", lambda: world.now / 1000))
             leaving.enter_context(patch.object(reader, "CLOCK_SECONDS", 0.0))
+            # How much time has passed on this machine decides nothing.
+            leaving.enter_context(patch.object(proven, "PAUSE_SECONDS", 0.0 if world.asks_writers else float("inf")))
+            leaving.enter_context(patch.object(proven, "WORTH_ROWS", 0))
             if world.looks_again:
                 leaving.enter_context(patch.object(new_rows, "AHEAD_SECONDS", -1.0))
             if world.real:

@@ -15,6 +15,7 @@ from eventlog.sql.log import Log
 from tests.publisher.actors import TestLock
 from tests.publisher.forgetting import Disk
 from tests.publisher.restoring import Standbys
+from tests.publisher.writing import OpenWriters
 
 if TYPE_CHECKING:
     from tests.publisher.world import World
@@ -107,6 +108,9 @@ def draw_latest(world: World) -> None:
     """Where in the trace somebody has set it last."""
     world.jumps = latest.choice([0, 0, 0, 0.05])
     """How likely somebody sets the database's clock."""
+    world.writers = OpenWriters(world)
+    world.asks_writers = Random(f"writers {world.seed}").random() < 0.5
+    """Whether the publisher asks who writes as often as it can, where the database can say it; else never again."""
     world.disk = Disk(world, latest, latest.choice([0, 0, 0, 0.05]))
     world.standbys = Standbys(world)
     world.calls_objects = Random(f"names {world.seed}").random() < 0.5

@@ -50,7 +50,7 @@ from tests.publisher.restoring import Standbys
 from tests.publisher.sharing import come_again
 from tests.publisher.starting import draw_latest, draw_shapes, take_lock
 from tests.publisher.targets import KINDS, ModelFormat, ModelSink, Target
-from tests.publisher.writing import end_one, write
+from tests.publisher.writing import OpenWriters, end_one, write
 
 FIRST_KINDS = [*KINDS]
 MOST_OUTPUTS = 5
@@ -84,6 +84,8 @@ class World:
     shift: int
     clock_set: int
     jumps: float
+    writers: OpenWriters
+    asks_writers: bool
     disk: Disk
     standbys: Standbys
     imaged: random.Random

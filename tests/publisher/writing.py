@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+import psycopg
 
 from eventlog.core.rules.images import encode_image
 from eventlog.sql.names import TRANSACTION
@@ -18,6 +20,40 @@ VALUE_LENGTHS = [0, 0, 0, 700, 3000]
 
 UPDATE, UPDATE_ROW = 2, 6
 
+MOST_SESSIONS = 6
+"""So many sessions hold the log locked at most; more open changes than that share them."""
+
+
+class OpenWriters:
+    """Sessions that have the log locked as an insert has, from before a change draws its first number until its rows
+    are there or never come: by that the publisher knows which numbers may still come (`eventlog.publisher.proven`).
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._sessions: list[psycopg.Connection] = []
+        self._changes: list[set[str]] = [set() for _ in range(MOST_SESSIONS)]
+
+    def begin(self, name: str) -> None:
+        """Lock the log for a change of an object."""
+        if self._world.engine.dialect.name != "postgresql":
+            return
+        place = min(range(MOST_SESSIONS), key=lambda place: len(self._changes[place]))
+        if place == len(self._sessions):
+            url = self._world.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+            self._sessions.append(self._world.leaving.enter_context(psycopg.connect(url)))
+        if not self._changes[place]:
+            self._sessions[place].execute("LOCK TABLE event_log IN ROW EXCLUSIVE MODE")
+        self._changes[place].add(name)
+
+    def end(self, names: Iterable[str]) -> None:
+        """Let the log go, now that the rows of these objects are there or never come."""
+        ended = {*names}
+        for place, session in enumerate(self._sessions):
+            if self._changes[place] and self._changes[place] <= ended:
+                session.rollback()
+            self._changes[place] -= ended
+
 
 def write(world: World) -> None:
     """Begin a change, perhaps add rows to another, and commit some now or later; one writer at a time changes an
@@ -31,6 +67,7 @@ def write(world: World) -> None:
         if world.more.random() < world.nameless:
             name = f"{name[0]}/"
         if name not in world.busy:
+            world.writers.begin(name)
             world.open.append(([_draw(world)], name))
             world.busy.add(name)
         for records, _ in world.open:
@@ -45,11 +82,13 @@ def end_one(world: World) -> None:
     rng = world.rng
     size = min(len(world.open), rng.choice(world.transaction_rows))
     ended = [world.open.pop(rng.randrange(len(world.open))) for _ in range(size)]
-    world.busy.difference_update(name for _, name in ended)
+    names = [name for _, name in ended]
+    world.busy.difference_update(names)
     if rng.random() < 0.05:
         world.total -= sum(len(records) for records, _ in ended)  # rolled back: a hole
-        return
-    _commit(world, ended)
+    else:
+        _commit(world, ended)
+    world.writers.end(names)
 
 
 def _draw(world: World) -> int:
