@@ -16,12 +16,12 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from bench.publish import MARK
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 
 CHANGES: Final = {7: 40_000, 50: 6_000}
 """Row changes of a table with so many columns: half of them insert, and half update two columns."""

@@ -15,10 +15,10 @@ from bench.backlog import temporary_folder
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.receiver import TAKES, name_of, port
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
 from eventlog.daemon import Publisher
+from eventlog.tracked.options import Style, TriggerOptions
 
 REQUESTS: Final = 2_000
 QUICK: Final = 20

@@ -10,8 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bench.capture.ground import Ground, Way
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
+from eventlog.tracked.options import Style, TriggerOptions
 
 NONE: Final = "no trigger"
 ROW_BACK: Final = "row-back"

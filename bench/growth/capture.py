@@ -12,9 +12,9 @@ from bench.growth.series import contestant, powers, targets
 from bench.growth.shape import CHARACTERS, LONG
 from bench.measure import Benchmark, Contestant
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 
 LONGEST: Final = 100_000
 """As many rows as a statement changes at most where values grow."""

@@ -12,10 +12,10 @@ from bench.growth.logs import GrownLog, addresses
 from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 
 FEW: Final = 2_000
 QUICK: Final = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.growth.capture import capturing
 from bench.measure import Benchmark
-from eventlog.capture.plan import Style
+from eventlog.tracked.options import Style
 
 
 def benchmark(*, quick: bool) -> Benchmark:

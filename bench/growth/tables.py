@@ -14,7 +14,6 @@ from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.check.examine import check
 from eventlog.check.point import PointLevel
@@ -22,6 +21,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 
 ONCE: Final = 1_000
 

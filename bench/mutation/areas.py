@@ -92,7 +92,7 @@ AREAS = (
     ),
     Area(
         name="triggers",
-        files=("eventlog/capture/[!d]*.py",),  # without ddl.py, which only PostgreSQL needs
+        files=("eventlog/capture/*.py", "eventlog/tracked/*.py"),
         tests=(
             "tests/unit/capture/test_golden_triggers.py",
             "tests/unit/capture/test_triggers.py",

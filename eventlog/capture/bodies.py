@@ -13,21 +13,10 @@ from msgspec.structs import replace
 
 from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
 from eventlog.capture.column_sql import Row, kind_text, parameters, present, same_key
-from eventlog.capture.plan import (
-    EVERY,
-    VALUED,
-    ChildPlan,
-    Fact,
-    Side,
-    Style,
-    Test,
-    TriggerPlan,
-    When,
-    child_facts,
-    facts,
-)
+from eventlog.capture.plan import EVERY, ChildPlan, Fact, Side, Test, TriggerPlan, When, child_facts, facts
 from eventlog.core.schema import WHOLE_ROW, Column
 from eventlog.sql.dialect import Dialect, statement
+from eventlog.tracked.options import VALUED, Style
 
 SEPARATOR = ";\n"
 ONE_ROW = "(VALUES (1)) AS one (row)"

@@ -12,9 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from eventlog.capture.installed import RegistryState, read_capture
-from eventlog.capture.plan import TriggerOptions, TriggerPlan, plan
-from eventlog.capture.registry import read_log_owner, read_relation, refuse_fault
+from eventlog.capture.plan import TriggerPlan, plan
 from eventlog.capture.requests import TrackRequest, words
 from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import InstallError, UsageError
@@ -24,6 +22,9 @@ from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
+from eventlog.tracked.classes import RegistryState, read_capture
+from eventlog.tracked.options import TriggerOptions
+from eventlog.tracked.registry import read_log_owner, read_relation, refuse_fault
 
 Note = Callable[[str], None]
 

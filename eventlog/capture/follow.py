@@ -10,16 +10,18 @@ from msgspec import Struct
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.installed import TriggerCondition, TriggerState, read_capture
-from eventlog.capture.plan import attribute_names
-from eventlog.capture.registry import refuse_fault
+from eventlog.capture.installed import TriggerCondition, TriggerState
 from eventlog.capture.requests import TrackRequest
-from eventlog.capture.track import locate_log, track
+from eventlog.capture.track import track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
 from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import in_words
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
+from eventlog.tracked.classes import read_capture
+from eventlog.tracked.options import attribute_names
+from eventlog.tracked.registry import refuse_fault
 
 BEHIND = frozenset({TriggerCondition.OUTDATED, TriggerCondition.MISSING})
 """States that tracking anew mends; who disabled a trigger had a reason for it, and a stray one has

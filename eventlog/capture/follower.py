@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.capture.column_sql import context_holes, number_holes
-from eventlog.capture.registry import registry_place
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, is_denied
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
+from eventlog.tracked.registry import registry_place
 
 SCHEMA: Final = "eventlog_ddl"
 """Where the follower's functions stand, and nobody else may create."""

@@ -10,7 +10,7 @@ rows before and after are seen together; a row whose key changed has *left* unde
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from enum import Enum, StrEnum, auto
 
 from msgspec import Struct
@@ -18,62 +18,9 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.model import Kind
-from eventlog.core.schema import WHOLE_ROW, Attribute, Child, Column, Table
+from eventlog.core.schema import Attribute, Child, Column, Table
 from eventlog.core.tablekey import SPECIAL
-
-
-class Style(StrEnum):
-    """What a change is logged as: the row to read back, its fields with or without values, or all
-    fields of the row.
-    """
-
-    ROW_BACK = "row-back"
-    FIELD = "field"
-    FIELD_REPLACE = "field-replace"
-    FIELD_BACK = "field-back"
-    IMAGE = "image"
-
-
-_Names = set[tuple[str | None, str]]
-VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
-"""The styles that log values; others leave them to be read back."""
-
-
-class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was asked for; the registry keeps it, so that triggers can be planned again from today's
-    schema.
-
-    `when` is a SQL condition on the class's columns by their bare names: a row for which it never
-    held is not logged. `key` names the columns that tell rows apart, where that is not the primary
-    key; `WHOLE_ROW` stands for all. `rows` asks for row triggers where the database also has
-    statement triggers that see all rows at once. `always` asks for triggers that also fire for
-    sessions which replicate from elsewhere. `follow_ddl` asks for triggers that the database itself
-    changes when their table is altered. `foreign` says that a table belongs to somebody who must
-    not get the rights of who installs. `deferred` says that two rows may have one key until their
-    transaction ends. `at_once` says that triggers of others may write to these tables before a
-    statement ends: then what a row's change means is written before they do, and not together with
-    the statement's other rows. `repeated` are the attributes of child tables of which several rows
-    under one parent may have the same value.
-    """
-
-    style: Style = Style.ROW_BACK
-    columns: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    children: tuple[str, ...] = ()
-    key: tuple[str, ...] = ()
-    when: str | None = None
-    rows: bool = False
-    always: bool = False
-    follow_ddl: bool = False
-    foreign: bool = False
-    deferred: bool = False
-    at_once: bool = False
-    repeated: tuple[str, ...] = ()
-
-    @property
-    def whole_row(self) -> bool:
-        """Return True if nothing but the whole row tells rows apart."""
-        return self.key == (WHOLE_ROW,)
+from eventlog.tracked.options import Style, TriggerOptions, attribute_names, divide_attributes
 
 
 class ChildPlan(Struct, frozen=True, kw_only=True):
@@ -177,37 +124,6 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     )
 
 
-def keep_captured_columns(table: Table, options: TriggerOptions, watched: Collection[str] = ()) -> Table:
-    """Drop uncaptured columns from the class: a read-back or a full load would publish them otherwise.
-
-    `watched` are the attributes that its triggers were made for, where columns were left out.
-    """
-    if options.style == Style.IMAGE:
-        table = replace(table, images=True)
-    if not (options.columns or options.exclude):
-        return table
-    # A column that came later, or has another name since, may be what nobody is to see: what the
-    # triggers know counts.
-    chosen, left_out = _divide(table, watched or options.columns, options.exclude)
-    names = {(attribute.child, attribute.column.name) for attribute in chosen}
-    names |= {(None, name) for name in table.key}
-    names |= {(child.name, name) for child in table.children for name in child.parent_key}
-    children = []
-    for child in table.children:
-        columns = _among(child.columns, child.name, names)
-        children.append(replace(child, columns=columns))
-    return replace(
-        table,
-        columns=_among(table.columns, None, names),
-        children=tuple(children),
-        left_out=tuple(left_out),
-    )
-
-
-def _among(columns: Iterable[Column], child: str | None, names: _Names) -> tuple[Column, ...]:
-    return tuple([column for column in columns if (child, column.name) in names])
-
-
 def _of(chosen: Iterable[Attribute], child: str | None) -> tuple[Attribute, ...]:
     return tuple(attribute for attribute in chosen if attribute.child == child)
 
@@ -219,34 +135,11 @@ def _choose_columns(table: Table, options: TriggerOptions) -> list[Attribute]:
             known_as = ", ".join(table.attributes) or "none"
             problem = f"{table.name} has no column {name} outside its key"
             raise UsageError(f"{problem}; it has {known_as}.")
-    chosen, _ = _divide(table, options.columns, options.exclude)
+    chosen, _ = divide_attributes(table, options.columns, options.exclude)
     if not chosen and table.attributes:
         nothing = f"With these columns left out, nothing of {table.name} is watched"
         raise UsageError(f"{nothing}; leave out fewer.")
     return chosen
-
-
-def _divide(table: Table, wanted: Collection[str], excluded: Iterable[str]) -> tuple[list[Attribute], list[Attribute]]:
-    """Divide attributes into chosen ones, all if none is named, and those left out."""
-    known = attribute_names(table)
-    only, never = ({known.get(name.casefold()) for name in names} for names in (wanted, excluded))
-    chosen: list[Attribute] = []
-    left_out: list[Attribute] = []
-    for name, attribute in table.attributes.items():
-        is_chosen = (name in only or not wanted) and name not in never
-        (chosen if is_chosen else left_out).append(attribute)
-    return chosen, left_out
-
-
-def attribute_names(table: Table) -> dict[str, str]:
-    """Map names people write to attributes: `fname`, `usr_phone.phoneno`, or a view's prefixed
-    column.
-    """
-    known = {name.casefold(): name for name in table.attributes}
-    for name, attribute in table.attributes.items():
-        if attribute.child is None:
-            known[attribute.column.name.casefold()] = name
-    return known
 
 
 def _check_key(table: Table) -> None:

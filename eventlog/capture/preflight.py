@@ -10,12 +10,13 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.column_sql import Row, number_holes
-from eventlog.capture.plan import TriggerOptions, TriggerPlan
+from eventlog.capture.plan import TriggerPlan
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, is_denied, run_verbatim, verbatim
 from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TriggerOptions
 
 _SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
 _RIGHT: Final = (

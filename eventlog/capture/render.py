@@ -21,11 +21,12 @@ from eventlog.capture.column_sql import (
     is_same_in_each_session,
     number_holes,
 )
-from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
+from eventlog.capture.plan import EVERY, ChildPlan, TriggerPlan, When
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style
 
 ROWS = {
     When.INSERT: "NEW TABLE AS new_rows",

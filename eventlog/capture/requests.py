@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.core.schema import WHOLE_ROW
+from eventlog.tracked.options import Style, TriggerOptions
 
 
 class TrackRequest(Struct, frozen=True, kw_only=True):

@@ -24,17 +24,16 @@ from eventlog.capture.given_rights import (
     quote_role,
     taking_back,
 )
-from eventlog.capture.installed import list_tracked
-from eventlog.capture.registry import registry_place
-from eventlog.capture.track import locate_log, with_schema
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import write_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
-from eventlog.sql.findlog import has_log
+from eventlog.sql.findlog import has_log, locate_log, with_schema
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
+from eventlog.tracked.classes import list_tracked
+from eventlog.tracked.registry import registry_place
 
 
 class Roles(Struct, frozen=True, kw_only=True):

@@ -10,19 +10,14 @@ from sqlalchemy import Connection
 
 from eventlog.capture.class_selection import WantedClass
 from eventlog.capture.follower import write_follower
-from eventlog.capture.installed import (
-    Installed,
-    RegistryState,
-    TriggerState,
-    is_current,
-    read_capture,
-    similar_triggers,
-)
+from eventlog.capture.installed import TriggerState, is_current, similar_triggers
 from eventlog.capture.preflight import refuse_unfit
-from eventlog.capture.registry import EnteredTrigger, RegistryWriter, TrackedClass
+from eventlog.capture.registry_writer import RegistryWriter
 from eventlog.capture.render import Trigger, dropping, render
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.names import LogNames
+from eventlog.tracked.classes import Installed, RegistryState, read_capture
+from eventlog.tracked.registry import EnteredTrigger, TrackedClass
 
 
 def write_needed(

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, inspect
 
 from eventlog.capture.clauses import image_columns
-from eventlog.capture.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
-from eventlog.capture.registry import registry_place
+from eventlog.capture.plan import TriggerPlan, plan
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
 from eventlog.sql.definitions import ShapeVersion
@@ -26,6 +25,8 @@ from eventlog.sql.dialect import dialect_of, log_holes, offers
 from eventlog.sql.history import image_number, read_owned
 from eventlog.sql.names import LogNames
 from eventlog.sql.shapes import unique_indexes
+from eventlog.tracked.options import VALUED, Style, TriggerOptions
+from eventlog.tracked.registry import registry_place
 
 
 class TableNeeds:

@@ -13,24 +13,16 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Final
 
-from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from eventlog.capture.class_selection import Note, WantedClass, is_pattern, plan_wanted_classes
 from eventlog.capture.clauses import image_columns
 from eventlog.capture.follower import drop_follower, explain_refusal
-from eventlog.capture.installed import (
-    RegistryState,
-    TriggerState,
-    compare,
-    read_capture,
-    states,
-)
+from eventlog.capture.installed import TriggerCondition, TriggerState, compare, similar_triggers, states
 from eventlog.capture.log_tables import ddl_transaction
-from eventlog.capture.plan import Style, TriggerOptions, keep_captured_columns
 from eventlog.capture.preflight import try_log, try_triggers
-from eventlog.capture.registry import RegistryWriter, require_registry
+from eventlog.capture.registry_writer import RegistryWriter
 from eventlog.capture.render import render
 from eventlog.capture.requests import OPTIONS, TrackRequest
 from eventlog.capture.statements import drop_triggers, write_needed
@@ -40,12 +32,15 @@ from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import is_denied, run_verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
-from eventlog.sql.findlog import log_columns
+from eventlog.sql.findlog import locate_log, with_schema
 from eventlog.sql.history import enter_versions, write_versions
 from eventlog.sql.log import Log
-from eventlog.sql.names import STANDARD, LogNames
+from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
-from eventlog.sql.shapes import Schema
+from eventlog.tracked.classes import RegistryState, read_capture
+from eventlog.tracked.options import Style, TriggerOptions, keep_captured_columns
+from eventlog.tracked.registry import require_registry
+from eventlog.tracked.stamp import note_current, read_stamp
 
 _is_owners = re.compile(
     r"(?:INSERT INTO|UPDATE|DELETE FROM) \S*_(?:tracked|trigger|relation|column)\S* |ALTER FUNCTION \S+ OWNER TO"
@@ -103,6 +98,8 @@ def track(
             triggers = render(tracked_class.plan, dialect_of(connection), log)
             owner = tracked_class.owner
             states += compare(triggers, capture.of(owner), owner, tracked_class.asked)
+        if {tracked_class.owner for tracked_class in wanted} == {*capture.classes}:
+            _note_current(connection, engine, log, states, wanted)
         return states
 
 
@@ -259,20 +256,6 @@ def all_drops(connection: Connection, names: LogNames) -> list[str]:
     return [*drop_follower(connection, log), *drop_triggers(dialect_of(connection), log, read_capture(connection, log))]
 
 
-def locate_log(connection: Connection, names: LogNames | None) -> LogNames:
-    """Find the log's schema and columns in this database; raise InstallError when it is not there."""
-    log = with_schema(connection, names or LogNames())
-    columns = log.columns
-    if columns == STANDARD:
-        return log_columns(connection, log, "auto")
-    return log_columns(connection, log, columns)
-
-
-def with_schema(connection: Connection, names: LogNames) -> LogNames:
-    """Resolve the schema of the log's bare name, because a trigger runs in another search path."""
-    return replace(names, schema=Schema(connection, names.schema).name)
-
-
 def script(statements: Sequence[str], dialect: Dialect) -> str:
     """Join statements, each ended for the database's own shell."""
     if not statements:
@@ -310,6 +293,25 @@ def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> 
         for name in STAMPS:
             stamp = {"name": name, "value": secrets.token_hex(8)}
             connection.execute(log.query("mark_write"), stamp)
+
+
+def _note_current(
+    connection: Connection,
+    engine: Engine,
+    names: LogNames,
+    states: Sequence[TriggerState],
+    wanted: Sequence[WantedClass],
+) -> None:
+    """Note for the publisher that the log's triggers are current: these, and no others. It looks itself where this
+    role may not write marks, or something else follows DDL.
+    """
+    are_current = all(state.state is TriggerCondition.CURRENT for state in states)
+    follows = any(planned.plan.options.follow_ddl for planned in wanted)
+    if follows or not are_current or similar_triggers(connection, names):
+        return
+    counts = {state.value: 0 for state in TriggerCondition} | {TriggerCondition.CURRENT.value: len(states)}
+    with suppress(SQLAlchemyError), connection.begin_nested():
+        note_current(connection, Log(engine, names), names, read_stamp(connection, names), counts)
 
 
 def _owners(

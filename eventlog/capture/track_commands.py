@@ -89,13 +89,13 @@ def track(
 
     Example: eventlog track usr grp --events field
     """
-    from eventlog.capture.plan import Style
     from eventlog.capture.requests import TrackRequest
     from eventlog.capture.table_locks import say_once, try_while_in_use
     from eventlog.capture.track import track as make
     from eventlog.capture.track import track_sql
     from eventlog.core.errors import EX_CONFIG, OK, UsageError
     from eventlog.core.schema import WHOLE_ROW
+    from eventlog.tracked.options import Style
 
     if every and tables:
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
@@ -236,13 +236,13 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
 
     Example: eventlog catalog > schema.json
     """
-    from eventlog.capture.installed import list_tracked
-    from eventlog.capture.track import with_schema
     from eventlog.config.build import with_definitions
     from eventlog.core.schema import Catalog
     from eventlog.core.schema_file import catalog_to_json
     from eventlog.sql.dialect import dialect_of
+    from eventlog.sql.findlog import with_schema
     from eventlog.sql.reflect import reflect
+    from eventlog.tracked.classes import list_tracked
 
     engine = site.engine()
     if history:

@@ -7,15 +7,14 @@ from sqlalchemy import Connection
 
 from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import list_kept_grants
-from eventlog.capture.installed import read_capture
 from eventlog.capture.statements import name_left_functions
-from eventlog.capture.track import with_schema
 from eventlog.core.errors import InstallError
 from eventlog.core.plural import count_words
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of, log_holes
-from eventlog.sql.findlog import has_log, present_companions
+from eventlog.sql.findlog import has_log, present_companions, with_schema
 from eventlog.sql.names import LogNames
+from eventlog.tracked.classes import read_capture
 
 MOST_SHOWN_ROWS = 20
 """Rows of the list of triggers, and of that of functions."""

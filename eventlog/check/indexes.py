@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from eventlog.capture.track import with_schema
 from eventlog.check.point import Point, ok, warning
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement, waiting_number
+from eventlog.sql.findlog import with_schema
 from eventlog.sql.log_indexes import has_number_index, is_usable, letters_held, option_of
 from eventlog.sql.names import LogNames
 

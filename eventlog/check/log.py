@@ -14,8 +14,6 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.install import find_migration
-from eventlog.capture.installed import list_tracked
-from eventlog.capture.track import with_schema
 from eventlog.care.flow import backlog, unread_tables, waiting_reasons
 from eventlog.check.indexes import index_points, newest_points
 from eventlog.check.journal import journal_points
@@ -42,10 +40,11 @@ from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import fetch, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
-from eventlog.sql.findlog import log_columns, present_companions
+from eventlog.sql.findlog import log_columns, present_companions, with_schema
 from eventlog.sql.history import newest_number
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
+from eventlog.tracked.classes import list_tracked
 
 TABLE = "The table "
 

@@ -16,12 +16,9 @@ from typing import Final
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.installed import TriggerCondition, TriggerState, list_tracked, list_tracked_tables, states
-from eventlog.capture.plan import TriggerOptions
-from eventlog.capture.registry import read_registry, read_relation, registry_place
+from eventlog.capture.installed import TriggerCondition, TriggerState, states
 from eventlog.capture.requests import words
 from eventlog.capture.rights import list_held_rights, role_powers
-from eventlog.capture.track import locate_log, with_schema
 from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
@@ -30,10 +27,14 @@ from eventlog.sources.marks import NOT_FOLLOWED, Marks, value_of
 from eventlog.sql.access import answers, fetch, transaction, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.findlog import locate_log, with_schema
 from eventlog.sql.history import latest, read_history
 from eventlog.sql.log import Log
 from eventlog.sql.loose_keys import find_loose_key
 from eventlog.sql.names import LogNames
+from eventlog.tracked.classes import list_tracked, list_tracked_tables
+from eventlog.tracked.options import TriggerOptions
+from eventlog.tracked.registry import read_registry, read_relation, registry_place
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
 """States in which changes go by unseen.

@@ -147,7 +147,7 @@ class Site:
 
     def log_of_triggers(self) -> Log:
         """Open the log by the schema its triggers write to."""
-        from eventlog.capture.track import locate_log
+        from eventlog.sql.findlog import locate_log
         from eventlog.sql.log import Log
 
         engine = self.engine()

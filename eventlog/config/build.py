@@ -38,10 +38,10 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     they stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's
     own tables never.
     """
-    from eventlog.capture.installed import list_tracked
-    from eventlog.capture.track import locate_log
+    from eventlog.sql.findlog import locate_log
     from eventlog.sql.history import number_tables
     from eventlog.sql.reflect import reflect
+    from eventlog.tracked.classes import list_tracked
 
     source = config.source
     # Without schemas this setting is only a name in associations.
@@ -64,8 +64,8 @@ def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catal
     """Add the former definitions of tables from the history, if it can be read."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from eventlog.capture.track import with_schema
     from eventlog.core.rules.definitions import Definitions
+    from eventlog.sql.findlog import with_schema
     from eventlog.sql.history import definitions_in
 
     try:

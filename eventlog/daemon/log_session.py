@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.capture.schema_watch import SchemaWatch
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
 from eventlog.config.settings import Config
 from eventlog.core import tracing
@@ -24,6 +23,7 @@ from eventlog.core.registry import load_offer, offers, streams_plugin
 from eventlog.core.seams import Tenure
 from eventlog.daemon.health import Gauge, Ledger, PublisherHealth, due_after
 from eventlog.daemon.scheduling import Wakeup
+from eventlog.daemon.table_watch import TableWatch
 from eventlog.daemon.watch import HolderWatch
 from eventlog.daemon.workers import Line
 from eventlog.delivery.output import Output
@@ -107,7 +107,7 @@ class Post:
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log, settings)
         self._ledger = Ledger(self.lock)
-        self._schema = SchemaWatch(
+        self._tables = TableWatch(
             self.lock.log,
             follow=settings.follow,
             looked=self._vitals.note_triggers,
@@ -304,7 +304,7 @@ class Post:
 
     def _see_history(self) -> None:
         """Enter tables' present shapes in the history."""
-        self._schema.look()
+        self._tables.look()
 
     def _see_tables(self) -> None:
         self.lock.log.check()
@@ -316,7 +316,7 @@ class Post:
         if monotonic() < self._next_look:
             return
         with self._looking:
-            if self._schema.look() and self.journal is not None:
+            if self._tables.look() and self.journal is not None:
                 try:
                     self._see_tables()
                 except EventlogError as error:

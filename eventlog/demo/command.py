@@ -52,12 +52,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 def _show(folder: Path) -> None:
     """Describe and run the six steps."""
     from eventlog.capture.install import install
-    from eventlog.capture.plan import Style, TriggerOptions
     from eventlog.capture.track import track
     from eventlog.config.outputs import default_output
     from eventlog.config.settings import Config, PublisherConfig, SourceConfig
     from eventlog.daemon import Publisher
     from eventlog.sql.connect import connect
+    from eventlog.tracked.options import Style, TriggerOptions
 
     url = f"sqlite:///{folder / 'demo.db'}"
     engine = connect(url, may_create=True)

@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.installed import list_tracked
 from eventlog.config.build import decider_of, name_of
 from eventlog.config.outputs import default_output
 from eventlog.config.settings import Config
@@ -36,6 +35,7 @@ from eventlog.sql.connect import connect, connect_for_read_back, limit_sessions
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
+from eventlog.tracked.classes import list_tracked
 from eventlog.xds.values import Settings
 
 LOOK_SECONDS: Final = 10.0

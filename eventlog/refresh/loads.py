@@ -19,7 +19,6 @@ from sqlalchemy.sql.elements import TextClause
 from eventlog.capture.clauses import name_in_log
 from eventlog.capture.column_sql import Row, number_holes
 from eventlog.capture.plan import plan
-from eventlog.capture.registry import read_registry
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
 from eventlog.refresh import CHUNK_ROWS
@@ -29,6 +28,7 @@ from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
+from eventlog.tracked.registry import read_registry
 
 
 class Load(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,6 @@ from uuid import uuid4
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.capture.registry import refuse_condition
 from eventlog.care.rows import was_stopped_by_lock
 from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shorten
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
@@ -28,6 +27,7 @@ from eventlog.refresh.ranges import Stand, Stands
 from eventlog.sources.marks import Marks
 from eventlog.sql.access import is_denied, transaction
 from eventlog.sql.log import Log
+from eventlog.tracked.registry import refuse_condition
 
 JOB_RANGES: Final = 4
 """Ranges for each job: who is through with one helps with what is left, also when it goes on with

@@ -46,6 +46,9 @@ SERVED: Final = "served"
 NOT_FOLLOWED: Final = "not followed"
 """Tables whose triggers the publisher could not make anew, and why."""
 
+CURRENT_AT: Final = "current at"
+"""The stamp of tables at which all triggers were current, for the publisher alone: see tracked/stamp.py."""
+
 PUBLISHER: Final = "publisher"
 """Who holds the lock of the log, and until when: see sources/log/lock.py."""
 

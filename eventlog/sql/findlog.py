@@ -180,3 +180,17 @@ def _list_columns(columns: Sequence[Column], wanted: tuple[str, ...], table: str
     if in_new_order and not in_standard:
         order = NEW_ORDER
     return _place_columns(listed, order, "")
+
+
+def locate_log(connection: Connection, names: LogNames | None) -> LogNames:
+    """Find the log's schema and columns in this database; raise InstallError when it is not there."""
+    log = with_schema(connection, names or LogNames())
+    columns = log.columns
+    if columns == STANDARD:
+        return log_columns(connection, log, "auto")
+    return log_columns(connection, log, columns)
+
+
+def with_schema(connection: Connection, names: LogNames) -> LogNames:
+    """Resolve the schema of the log's bare name, because a trigger runs in another search path."""
+    return replace(names, schema=Schema(connection, names.schema).name)

@@ -18,11 +18,11 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import UsageError
 from eventlog.daemon import Publisher
+from eventlog.tracked.options import Style, TriggerOptions
 
 # Before the import: pytest rewrites the asserts only of what is not loaded yet.
 pytest.register_assert_rewrite("eventlog.testing.suites")

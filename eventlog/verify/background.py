@@ -18,7 +18,6 @@ from typing import Any, Final
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.track import locate_log
 from eventlog.care.proofs import MOST_TABLES, read_proofs, write_proofs
 from eventlog.compare.pace import Pace, Window
 from eventlog.config.build import name_of
@@ -32,6 +31,7 @@ from eventlog.policies.settings import steps_of
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.sql.connect import connect, limit_sessions, reading_engine
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.log import Log
 from eventlog.verify.breaking import Breaker
 from eventlog.verify.expected import VerifiedTable

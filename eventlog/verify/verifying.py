@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.registry import read_registry, refuse_condition
 from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
 from eventlog.config.settings import Config
@@ -32,6 +31,7 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
+from eventlog.tracked.registry import read_registry, refuse_condition
 from eventlog.verify.expected import Expected, VerifiedTable, behind_policy, plain, shape_of
 from eventlog.verify.objects import Objects
 from eventlog.verify.proof import Limits, Proving, TableProof

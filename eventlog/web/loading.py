@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.track import locate_log
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.core.secrets import make_readable
 from eventlog.core.table_names import write_name
@@ -20,6 +19,7 @@ from eventlog.refresh.ranges import read
 from eventlog.refresh.stretches import Refresh
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import reading_engine
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.log import Log
 from eventlog.web.reading import TablePlace
 

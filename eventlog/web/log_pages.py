@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.track import locate_log
 from eventlog.care.listing import BEYOND, REACH_ROWS, Cursor, Filters, listing, newest, one_row
 from eventlog.care.outputs import pause, resume, try_now
 from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
@@ -21,6 +20,7 @@ from eventlog.explain.masking import without
 from eventlog.explain.rows import Explanation, explain, rules_of
 from eventlog.explain.states import RowStage, stages_of
 from eventlog.sources.marks import Stretches
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.log_indexes import has_number_index
 from eventlog.web.actions import (
     ACT_ROWS,

@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.logged import USR, Logged, left_by, run
 
 FIELDS = TriggerOptions(style=Style.FIELD)

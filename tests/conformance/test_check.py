@@ -12,7 +12,6 @@ from sqlalchemy import Engine, create_engine, inspect
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition, TriggerState
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track
 from eventlog.check.examine import check
@@ -24,6 +23,7 @@ from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import REFUSED, SILENT
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import installed_usr
 from tests.support.logged import run
 from tests.support.servers import mysqls

@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track
 from eventlog.core.errors import InstallError
 from eventlog.refresh.loads import loads
 from eventlog.refresh.stretches import Refresh
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TriggerOptions
 from tests.support.logged import USR, left_by, run
 
 TRAP = (

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.convert.local import convert
@@ -41,6 +40,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sql.names import TRANSACTION
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (
     converted,

@@ -9,11 +9,13 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.installed import TriggerCondition, list_tracked
-from eventlog.capture.plan import Style, TriggerOptions
-from eventlog.capture.track import locate_log, track, trigger_states, untrack
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import locate_log
+from eventlog.tracked.classes import list_tracked
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import CURRENT, FIELDS, Case, asked, came, changed, check_left, gone, states
 from tests.support.logged import USR, Logged, left_by, logged, run, said_of
 

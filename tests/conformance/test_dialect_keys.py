@@ -11,11 +11,11 @@ from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states
 from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.shapes import Schema
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.examples import examples
 from tests.support.logged import left_by, logged, run
 

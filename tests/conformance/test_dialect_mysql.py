@@ -11,9 +11,9 @@ from sqlalchemy import Engine, create_engine
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.core.schema import WHOLE_ROW
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import CURRENT, FIELDS, Case, came, changed, check_left, gone, states
 from tests.support.logged import USR, left_by, logged, run
 from tests.support.servers import mysqls

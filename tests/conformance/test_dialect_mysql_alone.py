@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install, uninstall
-from eventlog.capture.track import locate_log, track
+from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
@@ -20,6 +20,7 @@ from eventlog.refresh.loads import loads
 from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sql.connect import connect, limit_sessions
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect

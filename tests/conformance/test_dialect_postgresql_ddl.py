@@ -10,8 +10,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install, uninstall, uninstall_sql
-from eventlog.capture.installed import TriggerCondition, list_tracked
-from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.installed import TriggerCondition
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track, track_sql, trigger_states, untrack
@@ -20,6 +19,8 @@ from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.names import LogNames
+from eventlog.tracked.classes import list_tracked
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.following import Site
 from tests.support.logged import USR, left_by, logged, run, unnumbered
 

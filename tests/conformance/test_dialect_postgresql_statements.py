@@ -10,10 +10,10 @@ from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, track_sql, trigger_states
 from eventlog.core.errors import InstallError
 from eventlog.sql.reflect import reflect
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import (
     CURRENT,
     FIELDS,

@@ -9,9 +9,9 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.sql.dialect import dialect_of
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.examples import examples
 from tests.support.logged import USR, Logged, logged, run
 from tests.support.servers import databases

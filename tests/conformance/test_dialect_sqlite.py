@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track
+from eventlog.tracked.options import TriggerOptions
 from tests.conformance.cases import FIELDS, Case, asked, came, changed, check_left, gone
 from tests.support.logged import USR, left_by, logged, run
 

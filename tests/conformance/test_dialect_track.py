@@ -6,12 +6,14 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.installed import TriggerCondition, list_tracked
-from eventlog.capture.plan import Style, TriggerOptions
-from eventlog.capture.track import locate_log, track, track_sql, trigger_states, untrack
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.track import track, track_sql, trigger_states, untrack
 from eventlog.core.errors import EventlogError, InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
+from eventlog.tracked.classes import list_tracked
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import CURRENT, FIELDS, asked, came, installed_usr, states
 from tests.support.logged import USR, left_by, logged, run
 

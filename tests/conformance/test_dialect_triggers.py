@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import FIELDS, Case, asked, came, changed, check_left, gone, installed_usr
 from tests.support.logged import USR, Logged, left_by, logged, run
 

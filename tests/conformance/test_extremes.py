@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon import Publisher
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.servers import mysqls
 
 # A type, what the judge reads of it, and its values.

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.check.examine import check
 from eventlog.check.point import PointLevel
@@ -32,6 +31,7 @@ from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.xds.write import XdsFormat
 from tests.support import told as seen
 from tests.support.log_rows import LogRows

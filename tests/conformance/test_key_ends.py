@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.core.model import RowId, Unreadable
 from eventlog.core.schema import Catalog
@@ -24,6 +23,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
+from eventlog.tracked.options import Style, TriggerOptions
 
 POSTGRESQL: list[tuple[str, list[str]]] = [
     ("smallint", ["-32768", "32767", "0"]),

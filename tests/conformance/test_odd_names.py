@@ -9,7 +9,6 @@ from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.table_names import read_name, write_name
@@ -18,6 +17,7 @@ from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.logged import run
 
 TABLES = ("a.b", "b", 'quo"te', "back`tick", "two words", "ok", 'a".b')

@@ -13,10 +13,10 @@ from sqlalchemy import Engine, text
 from structlog import get_logger
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.web.open_page import open_page
 from eventlog.xds.validate import validate
 from tests.support.logged import run

@@ -23,7 +23,6 @@ from pyarrow import parquet
 from sqlalchemy import Connection, Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.tablekey import TableKey
@@ -32,6 +31,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.daily import of_today
 
 Types = dict[str, tuple[str, ...]]

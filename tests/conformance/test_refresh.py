@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import TriggerOptions
-from eventlog.capture.track import locate_log, track, untrack
+from eventlog.capture.track import track, untrack
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
@@ -25,7 +24,9 @@ from eventlog.refresh.stretches import Refresh
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.log import Log
+from eventlog.tracked.options import TriggerOptions
 from tests.conformance.test_dialect_keys import any_text
 from tests.support.examples import examples
 from tests.support.logged import run

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
 from eventlog.capture.install import install, uninstall
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.check.examine import check
 from eventlog.config.settings import Config, SourceConfig
@@ -23,6 +22,7 @@ from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION, LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, run

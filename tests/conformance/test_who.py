@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from sqlalchemy import Connection, Engine, text
 
 from eventlog.capture.install import install, uninstall
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.cli.main import main
 from eventlog.config.settings import from_settings
 from eventlog.core.who import MOST_CHARACTERS
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import CONTEXT
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.xds.validate import validate
 from tests.support.logged import USR, run
 

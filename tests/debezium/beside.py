@@ -11,7 +11,6 @@ from typing import Any, Final
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.core.model import Refusal
 from eventlog.core.seams import encode
@@ -19,6 +18,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sinks.events.debezium import DebeziumTable, Place
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.events.write import EventFormat
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.debezium.columns import Case
 from tests.debezium.engine import PREFIX, Told, capture
 from tests.support.told import taken

@@ -51,9 +51,9 @@ def processes() -> ForkServerContext:
 def prepare(engine: Engine, style: str) -> None:
     """A log and tracked tables."""
     from eventlog.capture.install import install
-    from eventlog.capture.plan import Style, TriggerOptions
     from eventlog.capture.track import track
     from eventlog.sql.names import LogNames
+    from eventlog.tracked.options import Style, TriggerOptions
 
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.acceptance.command import ok
 from tests.hardening.contending import DEADLOCK, Received
 from tests.hardening.crash import prepare, waiting

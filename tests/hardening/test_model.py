@@ -22,12 +22,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.care.rows import EVERYTHING, hold, release
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import Values, account_for_log, replay_values, written_key
 from tests.integration.publishing import config_of

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track
 from eventlog.cli.main import main
 from eventlog.core.errors import EventlogError, ExpressionError, XmlError
@@ -31,6 +30,7 @@ from eventlog.sinks.http.sink import read_reply
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 from eventlog.sql.access import verbatim
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TriggerOptions
 from tests.acceptance.command import eventlog
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, publish_all, site, url_of

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.core.errors import InstallError
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.hardening.test_security_owners import LOG, Stage, cast_traps, roles
 from tests.support.logged import run
 

@@ -14,7 +14,6 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track, trigger_states
 from eventlog.care.flow import unread_tables
@@ -28,6 +27,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import publish_all
 from tests.support.logged import Logged, logged, run

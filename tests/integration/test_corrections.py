@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.logged import run
 
 

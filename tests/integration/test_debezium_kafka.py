@@ -16,12 +16,12 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from msgspec import structs
 from sqlalchemy import Engine
 
-from eventlog.capture.plan import Style
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.publisher.statuses import settle
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.tracked.options import Style
 from tests.integration.publishing import publish_all
 from tests.support.messages import read_by_both
 from tests.support.random_work import KEYS, RandomWork, keyed, standing, typed

@@ -14,7 +14,6 @@ from pyarrow import parquet
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states
 from eventlog.check.triggers import gap_points
 from eventlog.cli.main import exit_code
@@ -24,6 +23,7 @@ from eventlog.explain.rows import explain
 from eventlog.policies.steps import Drop
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import publish_all
 from tests.support.altered_logs import altered_log, convert, published, said, url_of
 from tests.support.following import Site

@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install, uninstall
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import MachineError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.ddl_histories import ChangeFiles, Fact, MessageFiles, RowMirror, Told, Work, XdsMirror
 from tests.support.logged import run
 

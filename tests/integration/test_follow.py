@@ -10,7 +10,6 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition, history
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track, trigger_states
 from eventlog.check.point import PointLevel
@@ -18,6 +17,7 @@ from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.following import Site
 from tests.support.logged import USR, left_by, run
 

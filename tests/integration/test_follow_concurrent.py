@@ -16,11 +16,11 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.capture.follow import behind, follow
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states
 from eventlog.capture.track import track as tracking
 from eventlog.core.errors import EventlogError
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.following import ChangingTable
 from tests.support.logged import logged, run
 

@@ -13,7 +13,6 @@ from sqlalchemy import Engine
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import history
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
@@ -23,6 +22,7 @@ from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.logged import USR, run
 from tests.support.servers_kafka import consumed
 

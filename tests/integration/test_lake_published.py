@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError, SinkError
@@ -26,6 +25,7 @@ from eventlog.core.secrets import secret_paths
 from eventlog.sinks.lake import catalogs
 from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput, lake_tables
 from eventlog.sinks.store.address import StoreSettings
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import publish_all
 from tests.integration.scripted_server import ScriptedServer, Step, answer, hang_up, raw

@@ -13,7 +13,6 @@ from sqlalchemy import URL, Engine, create_engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track, trigger_states
 from eventlog.check.examine import check
@@ -24,6 +23,7 @@ from eventlog.sql.access import is_lasting
 from eventlog.sql.connect import connect
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import Process
 from tests.integration.test_publisher_faults import OwnServer, own_server
 from tests.support.logged import USR, left_by, run

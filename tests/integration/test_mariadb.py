@@ -14,11 +14,11 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install, install_sql, uninstall_sql
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, track_sql, trigger_states
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Outcome
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import until
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, left_by, logged, run

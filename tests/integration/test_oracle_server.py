@@ -11,7 +11,6 @@ from sqlalchemy import Engine, inspect, text
 
 from eventlog.capture.install import find_migration, install, uninstall
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog
@@ -20,6 +19,7 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.log_rows import LogRows
 from tests.support.reflected import reflect_table
 

@@ -19,7 +19,6 @@ import pytest
 from msgspec import structs
 from sqlalchemy import Engine, text
 
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
 from eventlog.core.model import Change, Document, Edit, Op
@@ -33,6 +32,7 @@ from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sinks.webhook.plugin import WEBHOOK
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.scripted_server import ScriptedServer, answer
 from tests.integration.test_webhook import NEW_SECRET, SECRET, Sent, requests, webhook
 from tests.jdbc_sink import TARGET, Worker, jars, sinking

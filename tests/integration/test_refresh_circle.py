@@ -14,9 +14,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style
-from eventlog.capture.plan import TriggerOptions as TrackOptions
-from eventlog.capture.track import locate_log, track
+from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities
@@ -32,7 +30,10 @@ from eventlog.refresh.ranges import Stand
 from eventlog.refresh.stretches import Refresh, work_on
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.log import Log
+from eventlog.tracked.options import Style
+from eventlog.tracked.options import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
 from tests.support.memory import UnaskedSink
 from tests.support.servers import databases

@@ -11,7 +11,6 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights, plan_rights, rights_script
 from eventlog.capture.track import track
 from eventlog.check.examine import check
@@ -20,6 +19,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import publish_all
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls

@@ -13,7 +13,6 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.rights import Roles, give_rights, plan_rights, rights_script
 from eventlog.capture.track import track
 from eventlog.check.examine import check
@@ -24,6 +23,7 @@ from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import publish_all
 from tests.support.logged import logged, run
 

@@ -14,9 +14,9 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.capture import table_locks
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.table_locks import TableInUseError, find_holders, say_once, try_while_in_use
 from eventlog.capture.track import track, trigger_states
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import until
 
 MADE = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40))"

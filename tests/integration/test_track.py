@@ -13,11 +13,11 @@ from sqlalchemy import Engine, create_engine, event, text
 from eventlog.capture import log_tables
 from eventlog.capture.install import install, uninstall
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_TRY_AGAIN, EX_USAGE, OK, SourceError
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.event_logs import LogTable
 from tests.support.logged import USR, left_by, logged, run
 from tests.support.servers import databases

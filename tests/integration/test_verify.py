@@ -18,12 +18,12 @@ from pyiceberg.table import Table
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher
 from eventlog.sinks.lake.plugin import IcebergOutput
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.verify import verifying
 from eventlog.verify.repair import repair
 from tests.integration.publishing import in_thread, url_of

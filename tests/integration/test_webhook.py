@@ -19,7 +19,6 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EventlogError, OccupiedError, SinkError
@@ -29,6 +28,7 @@ from eventlog.core.seams import Format, Sink
 from eventlog.sinks.webhook.plugin import WEBHOOK, WebhookOutput
 from eventlog.sinks.webhook.sink import WebhookSink
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, document
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import publish_all
 from tests.integration.scripted_server import (
     ScriptedServer,

@@ -8,7 +8,7 @@ from itertools import product
 
 from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.log_tables import Storage
-from eventlog.capture.plan import Style, TriggerOptions, plan
+from eventlog.capture.plan import plan
 from eventlog.capture.render import render
 from eventlog.capture.track import script
 from eventlog.core.schema import Child, Column, Table
@@ -16,6 +16,7 @@ from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.refresh.loads import Load, Statements
 from eventlog.sql.dialect import texts
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 
 Named = tuple[str, str]
 

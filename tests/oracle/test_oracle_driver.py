@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from eventlog.capture.plan import TriggerOptions, plan
+from eventlog.capture.plan import plan
 from eventlog.capture.preflight import refuse_unfit
 from eventlog.care.flow import backlog
 from eventlog.config.settings import PublisherConfig
@@ -31,6 +31,7 @@ from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
 from eventlog.sql.rows import SqlRowReader
+from eventlog.tracked.options import TriggerOptions
 from tests.oracle.generated import AWKWARD, EVERY_TYPE, PLAIN
 from tests.oracle.grammar import Grammar
 from tests.oracle.recorder import LONGEST_TEXT_BYTES, Recorder

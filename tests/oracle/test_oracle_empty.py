@@ -18,9 +18,9 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.hardening.quantity import scaled
 from tests.oracle.test_oracle_translated import REPEATED, USR, changed, fresh, put
 from tests.support.logged import run

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.capture.plan import Style, TriggerOptions, plan
+from eventlog.capture.plan import plan
 from eventlog.capture.render import Trigger, render
 from eventlog.core.errors import SourceError
 from eventlog.core.model import RowId, Unreadable
@@ -18,6 +18,7 @@ from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.access import in_words
 from eventlog.sql.names import LogNames
 from eventlog.sql.rows import Room, SqlRowReader
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.oracle.generated import AWKWARD, TABLES, columns
 from tests.oracle.recorder import Recorder
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.capture.plan import VALUED, Style, TriggerOptions, plan
+from eventlog.capture.plan import plan
 from eventlog.capture.render import render
 from eventlog.capture.track import track, untrack
 from eventlog.core.errors import KeySyntaxError
@@ -24,6 +24,7 @@ from eventlog.core.schema import Child, Table
 from eventlog.core.tablekey import TableKey, parse
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import VALUED, Style, TriggerOptions
 from tests.oracle import ora2pg
 from tests.oracle.generated import columns
 from tests.support.logged import run

@@ -16,8 +16,8 @@ from sqlalchemy import create_engine
 
 from docs.plots import FILE, show_file
 from eventlog.capture.install import install
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track
+from eventlog.tracked.options import TriggerOptions
 from tests.conformance.event_logs import LogTable
 from tests.project.test_people import Reader
 from tests.support.plugins import proven_by_pytest

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.plan import Style
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sinks.change_files.settings import PARQUET
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.tracked.options import Style
 from tests.support.changerows import AT, JSON, documents
 from tests.support.random_work import KEYS, RandomWork, keyed, standing, typed
 from tests.support.sinks import opened

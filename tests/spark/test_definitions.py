@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture.plan import Style
 from eventlog.config.build import catalog_of, with_definitions
 from eventlog.config.settings import Config
 from eventlog.convert import local
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.convert import convert
 from tests.support.altered_logs import altered_log, url_of

@@ -15,10 +15,10 @@ from lxml import etree
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track
 from eventlog.sql.dialect import dialect_of
+from eventlog.tracked.options import TriggerOptions
 from tests.support.logged import run
 
 KEYS = range(1, 7)

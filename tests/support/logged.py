@@ -6,11 +6,11 @@ import re
 
 from sqlalchemy import Engine, text
 
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track_sql
 from eventlog.core.rules.images import decode_image, encode_image
 from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TriggerOptions
 
 Logged = tuple[int, str, str | None, str | None, str | None]
 """event_type, table_key, column_name, old_value, new_value."""

@@ -22,10 +22,10 @@ from scim2_server.utils import (
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
 from eventlog.sinks.scim.requests import PATCH_OP
+from eventlog.tracked.options import Style, TriggerOptions
 
 TOKEN = "token-of-tests"  # of a server that lives as long as a test
 

@@ -9,9 +9,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.installed import list_tracked
-from eventlog.capture.plan import Style, TriggerOptions
-from eventlog.capture.track import track, with_schema
+from eventlog.capture.track import track
 from eventlog.config.build import with_definitions
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
@@ -28,8 +26,10 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.findlog import log_columns
+from eventlog.sql.findlog import log_columns, with_schema
 from eventlog.sql.names import LogNames
+from eventlog.tracked.classes import list_tracked
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.log_rows import LogRows, TakenRows
 from tests.support.logged import run
 from tests.support.messages import Count, CountedMessages

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.logged import run
 
 

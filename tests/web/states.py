@@ -14,7 +14,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from eventlog.capture.installed import TriggerCondition, TriggerState
-from eventlog.capture.plan import Style
 from eventlog.care.flow import Rate
 from eventlog.care.listing import Cursor, Filters, Listing
 from eventlog.care.rows import LogRow
@@ -27,6 +26,7 @@ from eventlog.delivery.output import OutputState
 from eventlog.explain.rows import ExplainedRow, Explanation, FormerDocument
 from eventlog.explain.states import RowStage
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
+from eventlog.tracked.options import Style
 from eventlog.version import VERSION
 from eventlog.web.actions import OutputAct, RowsAct
 from eventlog.web.differences import compare_documents

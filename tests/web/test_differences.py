@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.explain.rows import FormerDocument
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.web.differences import MOST_ROWS, Pieces, compare_documents, spread
 from tests.conformance.event_logs import LogTable
 from tests.web.states import AFTER, BEFORE

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TriggerOptions
 from tests.integration.publishing import until
 from tests.support.logged import run
 from tests.web.visiting import Visit, opened

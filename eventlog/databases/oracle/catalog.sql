@@ -81,9 +81,11 @@ SELECT COUNT(*) FROM all_triggers
 WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD OF'
   AND trigger_name NOT IN (SELECT name FROM /* triggers */event_log_trigger);
 
--- table_stamp: changes whenever a table with a trigger of ours does, or one of them
+-- table_stamp: changes whenever a table with a trigger of ours does, or one of them; and once more after it, for the time of
+-- a change is known by the second, and another may come in the same one
 SELECT DISTINCT all_triggers.trigger_name, all_objects.object_name, all_objects.object_type,
-  TO_CHAR(all_objects.last_ddl_time, 'YYYY-MM-DD HH24:MI:SS')
+  TO_CHAR(all_objects.last_ddl_time, 'YYYY-MM-DD HH24:MI:SS'),
+  CASE WHEN all_objects.last_ddl_time > SYSDATE - 3 / 86400 THEN 1 ELSE 0 END
 FROM /* triggers */event_log_trigger entered
 JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
 JOIN all_triggers ON all_triggers.owner = class.schema_name AND all_triggers.trigger_name = entered.name

@@ -413,9 +413,9 @@ def _kind(finding: Finding) -> str:
 def prepare(engine: Engine) -> None:
     """A log and tracked tables."""
     from eventlog.capture.install import install
-    from eventlog.capture.plan import Style, TriggerOptions
     from eventlog.capture.track import track
     from eventlog.sql.names import LogNames
+    from eventlog.tracked.options import Style, TriggerOptions
 
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":

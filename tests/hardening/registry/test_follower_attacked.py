@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.hardening.quantity import scaled
 from tests.hardening.registry.people import HIDDEN, LOG, People, documents, people, session
 from tests.hardening.registry.test_forging_publisher import write_everything

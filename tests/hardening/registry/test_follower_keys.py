@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.test_definitions import letters, publish
 from tests.support.logged import run
 

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track, trigger_states
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.support.logged import Logged, left_by, run, unnumbered
 
 TABLE = (

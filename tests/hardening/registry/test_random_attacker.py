@@ -20,10 +20,10 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.daemon.publisher import Publisher
+from eventlog.tracked.options import TriggerOptions
 from tests.hardening.quantity import scaled
 from tests.hardening.registry.attacking import Attacker
 from tests.hardening.registry.people import HIDDEN, LOG, People, people, places_of, session

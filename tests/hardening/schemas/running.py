@@ -11,8 +11,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
-from eventlog.capture.track import locate_log, track
+from eventlog.capture.track import track
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
@@ -21,7 +20,9 @@ from eventlog.refresh.loads import RefreshPace, loads
 from eventlog.refresh.ranges import Stand
 from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.findlog import locate_log
 from eventlog.sql.log import Log
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.xds.write import XdsFormat
 from tests.hardening.schemas.history import History
 from tests.hardening.schemas.images import Images, appeared

@@ -18,10 +18,10 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track, trigger_states
 from eventlog.convert.local import convert
 from eventlog.core.errors import InstallError
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.hardening.schemas.history import History
 from tests.hardening.schemas.images import Images
 from tests.hardening.schemas.replaying import Replayer, Shape

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.log_tables import UNSAID, Storage
-from eventlog.capture.plan import Style, TriggerOptions, plan
+from eventlog.capture.plan import plan
 from eventlog.capture.render import render
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.databases.mysql.dialect import MYSQL
@@ -22,6 +22,7 @@ from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 
 FOLDER = Path(__file__).resolve().parents[2] / "golden" / "triggers"
 SCRIPTS = FOLDER.parent / "scripts"

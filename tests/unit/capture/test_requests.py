@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.capture.given_rights import taking_back
-from eventlog.capture.plan import Style, TriggerOptions, plan
-from eventlog.capture.registry import EnteredTrigger, RegistryWriter
+from eventlog.capture.plan import plan
+from eventlog.capture.registry_writer import RegistryWriter
 from eventlog.capture.requests import OPTIONS, TrackRequest, words
 from eventlog.core.schema import Column, Table
 from eventlog.databases.mysql.dialect import MYSQL
@@ -18,6 +18,8 @@ from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.registry import EnteredTrigger
 
 ASKED = TriggerOptions(style=Style.FIELD, exclude=("salary",))
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.capture.plan import Style, TriggerOptions, TriggerPlan, keep_captured_columns, plan
+from eventlog.capture.plan import TriggerPlan, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
@@ -20,6 +20,7 @@ from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.sql.dialect import Dialect, offers
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions, keep_captured_columns
 from tests.support.shares import met, shares
 
 USR = Table(

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Connection, create_engine
 
 from eventlog.capture.install import install_sql, uninstall_sql
-from eventlog.capture.plan import Style, TriggerOptions, plan
-from eventlog.capture.registry import RegistryWriter
+from eventlog.capture.plan import plan
+from eventlog.capture.registry_writer import RegistryWriter
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
 from eventlog.check.indexes import serves
@@ -23,6 +23,7 @@ from eventlog.databases.oracle.keys import oracle_form
 from eventlog.databases.oracle.types import has_order, oracle_value
 from eventlog.sql.dialect import log_holes, statement, texts
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
