@@ -30,6 +30,7 @@ def table_of(format_name: str) -> str:
 def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
     """Make the types of these outputs, one for each sink; where one names none, those of all sinks."""
     formats: dict[str, set[str]] = {}
+    with_steps: set[str] = set()
     for table in tables:
         # What is no table at all is refused later, with what was expected.
         if not isinstance(table, Mapping) or table.get("sink") not in names("sinks"):
@@ -38,8 +39,13 @@ def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
         if not isinstance(format_name, str):
             format_name = ""
         formats.setdefault(str(table["sink"]), set()).add(format_name)
+        if "steps" in table:
+            with_steps.add(str(table["sink"]))
     # Sorted, because types are remembered by these names.
-    return tuple(kind_of(sink, tuple(sorted(format_names))) for sink, format_names in sorted(formats.items()))
+    return tuple(
+        kind_of(sink, tuple(sorted(format_names)), steps=sink in with_steps)
+        for sink, format_names in sorted(formats.items())
+    )
 
 
 def all_kinds() -> tuple[type[OutputKeys], ...]:
@@ -58,9 +64,9 @@ def whole_kind(sink: str) -> type[OutputKeys]:
 
 
 @cache
-def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
-    """Make the type of an output to this sink: its keys, steps as they are, and a table for each of the
-    formats that has one.
+def kind_of(sink: str, formats: tuple[str, ...], *, steps: bool = True) -> type[OutputKeys]:
+    """Make the type of an output to this sink: its keys, steps if it may have any, and a table for each of
+    the formats that has one.
 
     An empty name is the default format of an output.
     """
@@ -74,9 +80,11 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
         settings = format_named(format_name).settings
         if settings is not None and table_of(format_name) not in keys:
             tables[table_of(format_name)] = settings
-    step: Any = reduce(or_, steps_plugin().steps)
-    keys_of_formats = [own_key(table, settings) for table, settings in tables.items()]
-    return derive_type(plugin.settings, [("steps", tuple[step, ...], ()), *keys_of_formats], sink)
+    more = [own_key(table, settings) for table, settings in tables.items()]
+    if steps:  # else nobody needs to know what a step is
+        step: Any = reduce(or_, steps_plugin().steps)
+        more.append(("steps", tuple[step, ...], ()))
+    return derive_type(plugin.settings, more, sink)
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
@@ -163,7 +171,7 @@ def as_declared(output: OutputKeys) -> OutputKeys:
 
 def output_to(sink: str, **keys: Any) -> OutputKeys:
     """Make an output to this sink with these keys."""
-    return as_declared(kind_of(sink, ("",))(**keys))
+    return as_declared(kind_of(sink, ("",), steps="steps" in keys)(**keys))
 
 
 def default_output() -> OutputKeys:

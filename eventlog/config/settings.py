@@ -363,7 +363,7 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
     # Variables mean the first output, and one of them may say which sink or format it has.
     if any(name.startswith("EVENTLOG_OUTPUT__") for name in environment):
         tables = tables or [{}]
-        for key in ("sink", "format"):
+        for key in ("sink", "format", "steps"):
             value = environment.get(f"EVENTLOG_OUTPUT__{key.upper()}")
             if value is not None and isinstance(tables[0], dict):
                 tables[0] = tables[0] | {key: value}
@@ -408,7 +408,8 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections
             raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
         for table in tables:
             _refuse_unknown_keys(section, table, origin, sections[section], sections)
-        steps_plugin().refuse_unknown(origin, text, section, tables)
+        if any("steps" in table for table in tables):
+            steps_plugin().refuse_unknown(origin, text, section, tables)
 
 
 def _refuse_unknown_keys(

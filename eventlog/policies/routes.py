@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Absent, Cell, Change, Op, Refusal
 from eventlog.core.outputs import PlaceKind
+from eventlog.core.places import NoPlace, place
 from eventlog.core.sql_types import Category
 from eventlog.policies import steps
 from eventlog.policies.columns import Action
 from eventlog.policies.known import rows
-from eventlog.policies.places import NoPlace, place
 from eventlog.policies.shape import Shape
 from eventlog.policies.values import text_of
 

@@ -17,8 +17,8 @@ import msgspec
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import PlaceKind
+from eventlog.core.places import NoPlace, PlaceTemplate, place
 from eventlog.core.secrets import SecretSettings
-from eventlog.policies.places import NoPlace, PlaceTemplate, place
 
 OnUnfit = Literal["refuse", "null", "keep"]
 """What becomes of a value that is none of what a step is for: the change is refused, it becomes

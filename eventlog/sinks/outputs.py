@@ -15,7 +15,6 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
 from eventlog.sinks.http.address import HttpSettings, reach
-from eventlog.sinks.stdout import StdoutSink
 from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, refuse_unknown, target_of
 from eventlog.sinks.store.findings import target_findings
 
@@ -103,6 +102,12 @@ def _file_sink(order: SinkOrder) -> Sink:
     return FileSink(target, order.format.suffix)
 
 
+def _stdout_sink(_order: SinkOrder) -> Sink:
+    from eventlog.sinks.stdout import StdoutSink
+
+    return StdoutSink()
+
+
 def _http_sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.http.sink import HttpSink
 
@@ -134,7 +139,7 @@ FILES: Final = SinkPlugin(
 )
 STDOUT: Final = SinkPlugin(
     settings=StdoutOutput,
-    build=lambda _: StdoutSink(),
+    build=_stdout_sink,
     place=lambda _: "stdout",
     formats=("messages", "xds", EVERY_DOCUMENT),
     check=lambda _: [Finding(message="standard output needs nothing")],

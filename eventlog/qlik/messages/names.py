@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from eventlog.core.errors import ExpressionError, value_shown
+from eventlog.core.places import TOPIC_CHARACTERS, topic_name
 from eventlog.core.schema import Table
-from eventlog.policies.places import TOPIC_CHARACTERS, topic_name
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.readings import is_whole_text
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OnValue
-from eventlog.policies.places import PlaceTemplate, topic_name
+from eventlog.core.places import PlaceTemplate, topic_name
 
 Encoding = Literal["json", "avro"]
 Mode = Literal["bare", "envelope", "metadata", "registry"]

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.places import PlaceTemplate
 from eventlog.core.plugins import FormatOrder, FormatPlugin
 from eventlog.core.seams import Format
-from eventlog.policies.places import PlaceTemplate
 from eventlog.sinks.events.settings import (
     BATCH_EVENTS,
     CloudEventsSettings,

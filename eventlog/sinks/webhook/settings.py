@@ -7,7 +7,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from eventlog.core.errors import ConfigError
-from eventlog.policies.places import PlaceTemplate
+from eventlog.core.places import PlaceTemplate
 from eventlog.sinks.http.oauth import OauthSettings
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # how secrets begin

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import PlaceKind
-from eventlog.policies.places import PART_BYTES, RESERVED, NoPlace, PlaceTemplate, place
+from eventlog.core.places import PART_BYTES, RESERVED, NoPlace, PlaceTemplate, place
 from tests.support.shares import met, shares
 
 TEMPLATE = PlaceTemplate("all/{class}/of-{new.city}", "to", ("class",), "new.")
