@@ -8,6 +8,7 @@ import csv
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from glob import iglob
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -130,30 +131,34 @@ def _refuse_form(path: Path) -> None:
 
 def _refuse_header(path: Path, *, packed: bool) -> None:
     """Refuse a CSV file without a column, before any reading; its reader tells other faults."""
+    with suppress(OSError, EOFError, zlib.error), open_unit(Unit(path=str(path), kind="csv", packed=packed)) as file:
+        refuse_header(file.readline(LONGEST_HEADER_BYTES), str(path))
+
+
+def refuse_header(first_line: bytes, origin: str) -> None:
+    """Refuse the first line of a CSV file if it does not name the columns."""
+    if form := tell_form(first_line):
+        raise DataError(f"{origin} {form}.")
     try:
-        with open_unit(Unit(path=str(path), kind="csv", packed=packed)) as file:
-            begin = file.readline(LONGEST_HEADER_BYTES)
-        if form := tell_form(begin):
-            raise DataError(f"{path} {form}.")
-        first = begin.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        first = first_line.decode("utf-8-sig")
+    except UnicodeDecodeError:
         return
     if "\r" in first.rstrip("\r\n"):
         # Such a file is one line, which would be taken for the header of a log without rows.
         hint = "End each line with \\n or \\r\\n and begin again; nothing was published."
-        raise DataError(f"{path}: its lines end with a carriage return alone.", hint=hint)
+        raise DataError(f"{origin}: its lines end with a carriage return alone.", hint=hint)
     if first.strip():
-        _refuse_separator(path, first)
-        places_of(next(csv.reader([first])), str(path))
+        _refuse_separator(origin, first)
+        places_of(next(csv.reader([first])), origin)
 
 
-def _refuse_separator(path: Path, header: str) -> None:
+def _refuse_separator(origin: str, header: str) -> None:
     """DataError where the names of the header are parted by something else than commas."""
     for separator, called in {";": "semicolons", "\t": "tabs", "|": "bars"}.items():
         names = {name.strip(' "').casefold() for name in header.strip().split(separator)}
         if len(names & {*STANDARD}) > 1:
             hint = "Write the file again with commas; nothing was published."
-            raise DataError(f"{path}: its columns are parted by {called}, and CSV has commas.", hint=hint)
+            raise DataError(f"{origin}: its columns are parted by {called}, and CSV has commas.", hint=hint)
 
 
 def _row_groups(path: Path) -> Iterator[Unit]:

@@ -8,7 +8,8 @@ NULL.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import IO, Any, Final
 
 import msgspec
@@ -29,12 +30,14 @@ _field = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"(?=,|\Z)|([^",]*)(?=,|\Z)').match
 Record = Sequence[str | None]
 
 
-def csv_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
-    """Yield the ten columns of a CSV file's rows, block by block."""
-    records = Records(file, unit.path, unit.line_limit)
-    header = records.header()
-    places = places_of(header, unit.path)
-    for rows in records.blocks(len(header)):
+def csv_columns(
+    blocks: Iterable[bytes], origin: str, limit: int, header: Sequence[str] | None = None
+) -> Iterator[dict[str, pa.Array]]:
+    """Yield the columns of CSV, block by block. The header is the first line, unless it is known from elsewhere."""
+    records = Records(blocks, origin, limit)
+    names = header or records.header()
+    places = places_of(names, origin)
+    for rows in records.blocks(len(names)):
         # Turned around at once: a loop over rows and names would take several times as long.
         columns = list(zip(*rows, strict=True))
         yield {name: pa.array(columns[index], pa.string()) for name, index in places.items()}
@@ -46,10 +49,10 @@ def no_header(origin: str) -> DataError:
 
 
 class Records:
-    """The records of a CSV file, and in which line they stand."""
+    """The records of a CSV file, and in which line they stand; its blocks end where lines end."""
 
-    def __init__(self, file: IO[bytes], origin: str, limit: int) -> None:
-        self._file = file
+    def __init__(self, blocks: Iterable[bytes], origin: str, limit: int) -> None:
+        self._blocks = iter(blocks)
         self._origin = origin
         self._limit = limit
         self._line = 0
@@ -59,20 +62,18 @@ class Records:
         self._opened = 0
 
     def header(self) -> list[str]:
-        # Programs on Windows begin a file with a byte order mark, and end lines with \r\n.
-        line = self._text(self._end_line(b"")).removeprefix("\ufeff")
-        line = line.removesuffix("\n").removesuffix("\r")
+        first, _, rest = next(self._blocks, b"").partition(b"\n")
+        # Programs on Windows end lines with \r\n.
+        line = self._text(first).removesuffix("\r")
         if not line:
             raise no_header(self._origin)
         self._line = 1
+        self._blocks = chain([rest], self._blocks)
         return [name or "" for name in self._fields(line)]
 
     def blocks(self, width: int) -> Iterator[list[Record]]:
         """Yield the records after the header, block by block, each with so many fields."""
-        while read := self._file.read(BLOCK_BYTES):
-            # A block ends with a line: no letter of several bytes is cut in two.
-            if not read.endswith(b"\n"):
-                read = self._end_line(read)
+        for read in filter(None, self._blocks):
             text = self._text(read)
             has_quotes = self._open or '"' in text
             records = self._split(text, width) if has_quotes else self._plain(text, width)
@@ -122,12 +123,6 @@ class Records:
         self._held += len(line) + 1
         if self._held > self._limit:
             raise too_long(self._origin, self._opened, self._limit)
-
-    def _end_line(self, begun: bytes) -> bytes:
-        read = end_line(self._file, begun, self._limit)
-        if read is None:
-            raise too_long(self._origin, self._line + 1 + begun.count(b"\n"), self._limit)
-        return read
 
     def _fields(self, record: str) -> list[str | None]:
         if '"' not in record:
@@ -218,13 +213,17 @@ _value_decoder = msgspec.json.Decoder(Any, float_hook=json_number)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
-    """Yield the columns of the JSON lines that begin in the unit, block by block."""
-    for block, start in blocks_of_lines(file, unit):
+Blocks = Iterable[tuple[bytes, int]]
+"""Whole lines, each time with their place in the file."""
+
+
+def line_columns(blocks: Blocks, origin: str, line_of: Callable[[int], int]) -> Iterator[dict[str, pa.Array]]:
+    """Yield the columns of JSON lines, block by block; `line_of` finds the number of the line at a place."""
+    for block, start in blocks:
         try:
             lines = [_read_line(block)] if is_long(block) else _decoder.decode_lines(block)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            lines = list(_one_by_one(block, start, unit))
+            lines = list(_one_by_one(block, start, origin, line_of))
         if lines:
             yield {name: column_of([getattr(line, name) for line in lines], name in NUMBERS) for name in COLUMNS}
 
@@ -295,7 +294,7 @@ def read_value(raw: Raw) -> Any:
     )
 
 
-def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
+def _one_by_one(block: bytes, start: int, origin: str, line_of: Callable[[int], int]) -> Iterator[JsonLine]:
     """Read the lines again one by one, to name a damaged one."""
     for number, line in enumerate(block.splitlines()):
         try:
@@ -303,7 +302,7 @@ def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
                 yield _read_line(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             cause = str(error).rstrip(".")
-            message = f"{unit.path}, line {line_number(unit, start) + number}: {cause}."
+            message = f"{origin}, line {line_of(start) + number}: {cause}."
             hint = "Each line holds one JSON object; nothing was published."
             raise DataError(message, hint=hint) from error
 

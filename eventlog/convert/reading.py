@@ -7,13 +7,14 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from eventlog.convert.inputs import BUFFER_BYTES, Unit, describe_damage, open_unit, places_of, rows_at_once
-from eventlog.convert.lines import column_of, csv_columns, line_columns
+from eventlog.convert.inputs import BUFFER_BYTES, Unit, describe_damage, line_number, open_unit, places_of, rows_at_once
+from eventlog.convert.lines import blocks_of_lines, column_of, csv_columns, line_columns
 from eventlog.convert.partitions import BATCH_ROWS
 from eventlog.convert.rows import NUMBERS, shape_rows, times_in_utc
 from eventlog.convert.settings import LogInput
@@ -62,10 +63,11 @@ def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
 
 def _text(unit: Unit) -> Iterator[dict[str, pa.Array]]:
     with open_unit(unit) as file:
+        blocks = blocks_of_lines(file, unit)
         if unit.kind == "csv":
-            yield from csv_columns(file, unit)
+            yield from csv_columns((block for block, _ in blocks), unit.path, unit.line_limit)
         else:
-            yield from line_columns(file, unit)
+            yield from line_columns(blocks, unit.path, partial(line_number, unit))
 
 
 FETCHED_ROWS: Final = 10_000

@@ -319,16 +319,20 @@ def find_contested(task: Compare) -> PartitionFile:
     may be there twice it is searched for among the outcomes; all is decided once more with the
     numbers found.
     """
-    positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
-    counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
-    # Rows without a number are many alike, and are no conflict.
-    repeated = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").drop_null()
+    repeated = repeated_numbers([batch.column(0) for batch in read_label(task.ended, task.label)])
     with partition_file(Path(task.folder) / f"{task.name}.arrow", NUMBERS) as writer:
         if len(repeated):
             # In their order, so that the step can look among them by halves.
             ordered = repeated.take(pc.array_sort_indices(repeated))
             writer.write(task.label, pa.RecordBatch.from_arrays([ordered], schema=NUMBERS))
     return writer.finished()
+
+
+def repeated_numbers(positions: Sequence[pa.Array]) -> pa.Array:
+    """Find the numbers that stand there several times."""
+    counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
+    # Rows without a number are many alike, and are no conflict.
+    return counted.filter(pc.greater(counted.field("counts"), 1)).field("values").drop_null()
 
 
 def _count_outcomes(outcomes: pa.RecordBatch) -> dict[str, int]:

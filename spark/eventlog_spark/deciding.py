@@ -50,6 +50,7 @@ from eventlog.convert.tasks import (
     decide,
     keep_in_file,
     numbers_in,
+    repeated_numbers,
 )
 from eventlog.convert.work import guard_task, without_collecting
 from eventlog.convert.writing import Write, WriteOutcomes
@@ -168,6 +169,15 @@ def decide_buckets(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iter
             # Behind what was decided: a task that fails in between has answered nothing.
             bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(answer)))
             yield from bundle.rest()
+
+
+def find_repeated(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield a row if a record_id has several of these outcomes, each in its range."""
+    positions: dict[int, list[pa.Array]] = {}
+    for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
+        positions.setdefault(blob.bucket, []).extend(rows.column(0) for rows in unpack_rows(blob.content))
+    if any(len(repeated_numbers(several)) for several in positions.values()):
+        yield write_answer(b"")
 
 
 def give_away(bundle: Bundle, kind: int, file: PartitionFile) -> Iterator[pa.RecordBatch]:

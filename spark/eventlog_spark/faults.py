@@ -11,16 +11,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
+from urllib.parse import unquote
 from zlib import crc32
 
+from eventlog.convert.inputs import describe_damage
 from eventlog.core import errors
-from eventlog.core.errors import EventlogError, MachineError, shorten
+from eventlog.core.errors import DataError, EventlogError, MachineError, shorten
 from eventlog_spark.workers import settle
 
 _mark: Final = re.compile(r" \[eventlog (\w+) (\d+) (\d+) ([01]) ([0-9a-f]{8})\]").finditer
 """The mark behind an error's text: its class, the characters of its sentence and of its hint, whether
 it may pass, and a checksum of the text.
 """
+
+_failed_file = re.compile(r"\[FAILED_READ_FILE[^]]*\] Encountered error while reading file (\S+?)\.\s").search
+_broken = re.compile(
+    r"Caused by: (?:java\.io\.EOFException|java\.util\.zip\.\w+|java\.io\.IOException(?=.*(?:gzip|header|CRC))): (.*)"
+).search
 
 END_SECONDS: Final = 0.5
 """How long a Java that does not answer is waited for until it counts as running."""
@@ -61,12 +68,21 @@ def arriving() -> Iterator[None]:
         fault = read(text)
         if fault is not None:
             raise fault from error
+        unread = _unread_file(text)
+        if unread is not None:
+            raise unread from error
         # The last Python error that is quoted in what Spark says, else its first line.
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         gist = [*lines[:1], *_python(text)[-1:]] or ["it did not say why"]
         message = f"Spark gave up: {shorten(gist[-1].rstrip('.'), 300)}."
         hint = "Spark's own log says more."
         raise MachineError(message, hint=hint, may_pass=False) from error
+
+
+def _unread_file(text: str) -> DataError | None:
+    """Find the packed file that ends too early or is none, in what Java says of it; None if it says something else."""
+    file, cause = _failed_file(text), _broken(text)
+    return None if file is None or cause is None else describe_damage(unquote(file[1]), Exception(cause[1]))
 
 
 def java_status() -> int | None:

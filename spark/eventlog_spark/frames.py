@@ -13,7 +13,8 @@ and outcomes come from one pass of the rules when `Decisions.results` is persist
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -58,6 +59,27 @@ from eventlog_spark.types import ddl, name_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+class Source(Struct, frozen=True):
+    """A frame of rows of a log; or of what a task can `read` as such rows."""
+
+    frame: DataFrame
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] | None = None
+
+    def map_rows(self, step: Callable[..., Any], schema: Any) -> DataFrame:
+        """Run a step on the rows, as soon as they are read: Spark makes no rows of its own of them."""
+        if self.read is None:
+            return self.frame.mapInArrow(step, schema)
+        return self.frame.mapInArrow(name_function(_read_first, self.read, step), schema)
+
+
+def _read_first(
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    return step(read(batches))
 
 
 class Decisions(Struct, frozen=True, kw_only=True):
@@ -174,16 +196,17 @@ def results_of(
         # The rows come as blobs; that there are some is all that a task needs to know.
         order = replace(order, read_back=SnapshotRows(folder=Path()))
     buckets = _buckets(events)
-    blobs = blobs_of(events, catalog, buckets, known, tasks=0)
+    sources = [Source(events)]
+    blobs = blobs_of(sources, catalog, buckets, known, tasks=0)
     if not unique:
-        blobs = blobs.unionAll(conflicts_of(events, catalog, buckets))
+        blobs = blobs.unionAll(conflicts_of(sources, catalog, buckets))
     decide = name_function(decide_rows, order, tuple(known))
     schema = result_schema(form_of(order), gathers=order.gathers)
     return blobs.repartition("bucket").mapInArrow(decide, ddl(schema))
 
 
 def blobs_of(
-    events: DataFrame,
+    events: Sequence[Source],
     catalog: Catalog | None,
     buckets: int,
     tables: Mapping[Name, DataFrame],
@@ -194,7 +217,8 @@ def blobs_of(
 
     So many `tasks` get the notes about the record_ids.
     """
-    blobs = events.mapInArrow(name_function(scatter_rows, catalog, buckets, tasks), SCHEMA)
+    scatter_them = name_function(scatter_rows, catalog, buckets, tasks)
+    blobs = _union([source.map_rows(scatter_them, SCHEMA) for source in events])
     for kind, ((table, child), frame) in enumerate(tables.items(), TABLES):
         assert catalog is not None
         scatter = name_function(scatter_table, catalog, table, child, kind, buckets)
@@ -209,8 +233,12 @@ def by_task(blobs: DataFrame, tasks: int) -> DataFrame:
     return blobs.repartitionById(tasks, F.expr(f"bucket % {tasks}"))
 
 
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda frame, other: frame.unionAll(other), frames)
+
+
 def conflicts_of(
-    events: DataFrame,
+    events: Sequence[Source],
     catalog: Catalog | None,
     buckets: int,
     *,
@@ -222,7 +250,9 @@ def conflicts_of(
     exchange, or one for each bucket.
     """
     scatter = name_function(scatter_numbers, catalog, buckets)
-    numbers = events.select(*NAMING.names).mapInArrow(scatter, SCHEMA)
+    # Of files that Spark reads, not more columns than these.
+    named = [source if source.read is not None else Source(source.frame.select(*NAMING.names)) for source in events]
+    numbers = _union([source.map_rows(scatter, SCHEMA) for source in named])
     if by_bucket:
         together = numbers.repartitionById(buckets, "bucket")
     else:

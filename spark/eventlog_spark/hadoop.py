@@ -196,6 +196,15 @@ class HadoopFolder:
         finally:
             stream.close()
 
+    def blocks(self, name: str, size: int) -> Iterator[bytes]:
+        """Read a file in it, so many bytes each time."""
+        stream = self._system.open(self._path(self.subfolder(name)))
+        try:
+            while block := bytes(stream.readNBytes(size)):
+                yield block
+        finally:
+            stream.close()
+
     def note(self, name: str, content: bytes) -> None:
         """Write a small file, whole or not at all."""
         self._write(f"_{name}", content)

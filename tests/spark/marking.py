@@ -16,7 +16,7 @@ from eventlog.convert import free_rows, place
 from eventlog.convert.commit import SUCCESS, UNMARKED
 from eventlog.convert.marks import Marking
 from eventlog.convert.place import ConversionPlace
-from eventlog_spark import addresses
+from eventlog_spark import rows
 from eventlog_spark.addresses import MarkedAddress
 from eventlog_spark.hadoop import HadoopFolder
 from tests.spark.killed import Moment, dying
@@ -25,7 +25,7 @@ from tests.spark.processes import JAVA_OPTIONS
 MOMENTS: Final = {
     "some rows are sealed": Moment(ConversionPlace, "_seal_page"),
     "rows are sealed": Moment(Marking, "begin"),
-    "rows are stored": Moment(addresses, "store_rows"),
+    "rows are stored": Moment(rows, "store_rows"),
     "files are written": Moment(Marking, "plan", before=True),
     "rows are planned": Moment(Marking, "plan"),
     "one file has its name": Moment(HadoopFolder, "_rename"),

@@ -108,6 +108,12 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], Callable[[Path], Summary]]] = {
     ),
     "no header": (r"b\.csv has no header line", lambda folder: (folder / "b.csv").write_text(""), at_an_address),
     "half a file": (r"in/b\.jsonl\.gz cannot be read", truncated, at_an_address),
+    "no packed file": (
+        r"in/b\.jsonl\.gz cannot be read: not a gzip file",
+        lambda folder: (folder / "b.jsonl.gz").write_text("plain text"),
+        at_an_address,
+    ),
+    "an open quote there": (r"in/a\.csv, line 31: a quote", never_closed, at_an_address),
     "half a file here": (r"b\.jsonl\.gz cannot be read", truncated, in_a_folder),
     "damage": (r"a\.parquet cannot be read", damaged, in_a_folder),
     "an open quote": (r"a\.csv, line 31: a quote", never_closed, in_a_folder),
@@ -123,13 +129,3 @@ def test_a_file_that_is_none_is_named_and_nothing_is_published(spark: SparkSessi
     with pytest.raises(DataError, match=said):
         converted(tmp_path)
     assert not list((tmp_path / "out").glob("*"))
-
-
-def test_a_file_of_lines_that_is_too_large_is_named(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eventlog_spark.addresses.LARGEST_BYTES", 10)
-    (tmp_path / "in").mkdir()
-    write_rows(tmp_path / "in" / "a.csv", [row(1)])
-    with pytest.raises(DataError, match=r"a\.csv has \d+ bytes; Spark reads such files up to 2 GB"):
-        at_an_address(tmp_path)
