@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from glob import iglob
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, Final, cast
 
 from msgspec import Struct
@@ -108,7 +108,7 @@ def _is_hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith((".", "_")) for part in below.parts)
 
 
-def kind_of_file(path: Path) -> str | None:
+def kind_of_file(path: PurePath) -> str | None:
     """Tell the kind of a file of rows from its name; None for other files."""
     is_packed = path.suffix == ".gz"
     kind = KINDS.get(path.with_suffix("").suffix.lower() if is_packed else path.suffix.lower())

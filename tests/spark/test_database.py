@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +14,8 @@ from eventlog.cli.main import exit_code
 from eventlog.convert import local
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, TableFiles
 from eventlog.sql.reflect import reflect
+from eventlog_spark import rows
+from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.convert import convert
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.inputs import output
@@ -66,6 +69,22 @@ def test_the_bytes_are_those_of_the_local_engine(
     assert there == here
     assert there.rows == (203 if statuses == "N" else 204)
     assert output(tmp_path / "there") == output(tmp_path / "here")
+
+
+@pytest.mark.in_turn
+def test_rows_of_a_database_go_to_the_step_as_they_lie_and_are_stored_only_where_sessions_share_no_snapshot(
+    spark: SparkSession, log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Mock(wraps=rows.store_rows)
+    monkeypatch.setattr(rows, "store_rows", store)
+    there = convert_at(order(log, tmp_path / "none"), Addresses(destination=f"file:{tmp_path}/there"))
+    here = local.convert(order(log, tmp_path / "here"), jobs=1)
+    assert there == here
+    assert store.call_count == (log.engine.dialect.name == "sqlite")
+    names = sorted(path.name for path in (tmp_path / "here").glob("*.xml"))
+    assert len(names) > 1
+    for name in names:
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
 
 
 def test_who_is_behind_rows_is_told_as_by_the_local_engine(spark: SparkSession, log: LogTable, tmp_path: Path) -> None:
