@@ -306,7 +306,7 @@ def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("note", value),
             sa.Column("attempts", sa.Integer(), nullable=False, server_default=sa.text("0")),
             sa.Column("next_attempt", types.log_moment),
-            sa.Column("document", sa.String(200)),
+            sa.Column("answers", value),
             sa.Column("held", sa.Integer(), nullable=False, server_default=sa.text("0")),
             sa.Column("settled_at", types.log_moment),
         ],

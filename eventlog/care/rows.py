@@ -114,7 +114,6 @@ class LogRow(Struct, frozen=True, kw_only=True):
     note: str | None
     attempts: int | None
     next_attempt: str | None
-    document: str | None
     context: str | None = None
 
 

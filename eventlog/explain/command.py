@@ -43,6 +43,8 @@ def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
 def _show(explanation: Explanation) -> None:
     row = f"Row {explanation.record_id}: status {explanation.status}."
     show_sentence(f"{row} {explanation.recorded}")
+    for answer in explanation.answers:
+        show_sentence(answer.sentence)
     if explanation.by.context:
         show_sentence(
             f"Made by {readable(explanation.by.user or 'somebody')}; the session says {readable(explanation.by.context)}."

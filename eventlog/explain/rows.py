@@ -30,6 +30,7 @@ from eventlog.explain.policies import PolicyResult, results
 from eventlog.explain.states import waiting_sentences
 from eventlog.publisher.decide import parts_of
 from eventlog.publisher.encode import Part
+from eventlog.publisher.tables import decode
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.streams.deciding import decider_of_stream
@@ -71,13 +72,28 @@ class SentText(Struct, frozen=True, kw_only=True):
     note: str | None = None
 
 
+class OutputAnswer(Struct, frozen=True, kw_only=True):
+    """How a row ended at one output."""
+
+    output: str
+    status: str
+    reason: str
+    note: str | None
+
+    @property
+    def sentence(self) -> str:
+        """Say it in one line."""
+        return f"{self.output}: {self.status} {self.reason}{f': {self.note}' if self.note else ''}"
+
+
 class Explanation(Struct, frozen=True, kw_only=True):
     """The row, what was recorded about it, the rows it is read with, and the document that it
     gives.
 
     `refused` says why there is no document, or what was left out of it; `policies` say what outputs
     get that have any, and `sent` what those are sent that are sent requests. `first` is the first row in the
-    document, `former` the object's document before it.
+    document, `former` the object's document before it. `answers` are what outputs answered that ended the row
+    differently.
     """
 
     record_id: int
@@ -88,6 +104,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     document: str | None
     refused: tuple[str, ...] = ()
     settled_at: str | None = None
+    answers: tuple[OutputAnswer, ...] = ()
     first: int | None = None
     former: FormerDocument | None = None
     policies: tuple[PolicyResult, ...] = ()
@@ -151,6 +168,7 @@ def explain(
         document=document,
         refused=refused,
         settled_at=recorded[0][3] if recorded else None,
+        answers=_read_answers(recorded, secrets),
         first=first,
         former=None if first is None else _former(parts, first, config, mask),
         policies=tuple(results(config, tables, changes, mask)),
@@ -228,7 +246,7 @@ def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> 
 def _describe_records(rows: list[tuple[Any, ...]], waits: str) -> str:
     if not rows or not any(rows[0][:3]):
         return waits or "Nothing more was recorded."
-    letter, reason, note, settled_at = rows[0]
+    letter, reason, note, settled_at = rows[0][:4]
     at = f" at {settled_at}" if settled_at else ""
     sentence = f"Recorded{at}: {letter or '-'} {reason or ''}".strip()
     # A note may begin with the reason, which stands there already.
@@ -237,6 +255,17 @@ def _describe_records(rows: list[tuple[Any, ...]], waits: str) -> str:
     elif note:
         sentence += f": {note}"
     return f"{sentence.rstrip('.')}. {waits}".rstrip()
+
+
+def _read_answers(rows: list[tuple[Any, ...]], secrets: Sequence[str | None]) -> tuple[OutputAnswer, ...]:
+    """Read what each output answered, without what is hidden."""
+    if not rows or rows[0][4] is None:
+        return ()
+    noted = decode(str(rows[0][4]), dict[str, tuple[str, str, str | None]], "outcome.answers")
+    return tuple(
+        OutputAnswer(output=output, status=status, reason=reason, note=without(note, secrets))
+        for output, (status, reason, note) in noted.items()
+    )
 
 
 class _ShownRow(Struct, frozen=True):

@@ -21,11 +21,12 @@ from eventlog.core.model import Outcome, Status
 from eventlog.publisher.associated import write_associations
 from eventlog.publisher.memory import Memory, see
 from eventlog.publisher.plans import PROCESSED_LETTERS, Done, HoldsChangedError, PlanName, Settled, TakePlan, add_recent
+from eventlog.publisher.statuses import answer_of
 from eventlog.publisher.table_faults import REST_MILLISECONDS
 from eventlog.publisher.tables import EVER, JournalRow, OnTheWay, Parked
 from eventlog.publisher.writing import JournalWriter
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.log_indexes import may_number_twice
 
@@ -278,7 +279,10 @@ class Journal(JournalWriter):
                     self._tell(connection, query, [{**run, **PROCESSED_LETTERS, **taken_back} for run in runs])
                 if changed := self.numbers(connection, "still_waiting", ids=ids) - waiting:
                     worse = {number: answers[number] for number in changed}
-                    self._write_letters(connection, memory, changed, worse)
+                    apart = {}
+                    if len(memory.outputs) > 1:
+                        apart = {number: as_text({name: answer_of(worse[number])}) for number in changed}
+                    self._write_letters(connection, memory, changed, worse, apart)
                     letters[status] += len(worse)
                     ended |= changed
         return Settled(letters, ended)

@@ -6,7 +6,8 @@ nothing is marked that was not read, however the numbers lie.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.core.model import Outcome, Reason, Status, format_position
@@ -25,12 +26,17 @@ DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
 """What `delete_from_log` deletes; errors stay where people can see them."""
 
 
+PUBLISHED: Final = (Status.SUCCESS.value, Reason.PUBLISHED.value, None)
+"""The answer of an output that has nothing to say."""
+
+
 def settle(
     connection: Connection,
     log: Log,
     rows: Stretches,
     ended: Mapping[int, Outcome],
     settings: LogSettings,
+    answers: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
     """Record reasons of rows that stay and were not simply published; then mark or delete all."""
     deleted = DELETED if settings.delete_from_log else frozenset[Status]()
@@ -42,6 +48,8 @@ def settle(
             # Without a note the key is left out: not every database takes JSON's null for NULL.
             if note is not None:
                 record["note"] = note
+            if number in answers:
+                record["answers"] = answers[number]
             records.append(record)
     if records:
         log.execute(connection, log.query("note_outcome"), {"records": as_text(records)})
@@ -59,6 +67,27 @@ def settle(
                 scattered.extend(range(first, last + 1))
         if scattered:
             log.execute(connection, log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})
+
+
+def write_apart(
+    outputs: Iterable[str], answers: Mapping[int, Mapping[str, Outcome]], ended: Mapping[int, Outcome]
+) -> dict[int, str]:
+    """Write the status, reason and note that each output gave a row, as JSON; of rows that did not end well, and of which
+    the outputs said different things.
+    """
+    apart: dict[int, str] = {}
+    for number, outcome in ended.items():
+        if outcome.status is not Status.SUCCESS:
+            said = answers[number]
+            each = {name: answer_of(said[name]) if name in said else PUBLISHED for name in outputs}
+            if len(set(each.values())) > 1:
+                apart[number] = as_text(each)
+    return apart
+
+
+def answer_of(outcome: Outcome) -> tuple[str | None, ...]:
+    """Return an output's status, reason and note."""
+    return outcome.status.value, outcome.reason.value, note_of(outcome)
 
 
 def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Stretches]:

@@ -17,7 +17,7 @@ from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.plans import Settled
 from eventlog.publisher.row_outcomes import worst_of
 from eventlog.publisher.selection import Parking
-from eventlog.publisher.statuses import note_of, settle
+from eventlog.publisher.statuses import note_of, settle, write_apart
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, outcome_of
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches, as_text
@@ -217,38 +217,46 @@ class JournalWriter(JournalAtOnce):
             but = name if name in memory.outputs else "-"
             ids = id_list([*final])
             final -= self.numbers(connection, "parked_elsewhere", output=but, ids=ids)
-        answers: dict[int, list[Outcome]] = {}
+        answers: dict[int, dict[str, Outcome]] = {}
         if outcomes:
             if others := over - final:
                 kept = {number: outcome for number, outcome in outcomes.items() if number in others}
                 for output in speaks_for or (name,):
                     self._keep_answers(connection, memory, output, kept)
-            answers = {number: [outcome] for number, outcome in outcomes.items() if number in final}
+            answers = {number: {name: outcome} for number, outcome in outcomes.items() if number in final}
         if not final:
             return Settled()
         if memory.any_answers:
             self._add_answers(connection, memory, final, answers)
         ended: dict[int, Outcome] = {}
-        for number, several in answers.items():
+        for number, answered in answers.items():
             # What a conversion has published was not left out, whatever other outputs said.
-            outputs = len(several) * (number in outcomes) if speaks_for else len(memory.outputs)
-            worst = worst_of(number, several, outputs)
+            outputs = len(answered) * (number in outcomes) if speaks_for else len(memory.outputs)
+            worst = worst_of(number, [*answered.values()], outputs)
             if worst is not None:
                 ended[number] = worst
-        self._write_letters(connection, memory, final, ended)
+        apart = {} if speaks_for or len(memory.outputs) == 1 else write_apart(memory.outputs, answers, ended)
+        self._write_letters(connection, memory, final, ended, apart)
         letters = Counter(map(attrgetter("status"), ended.values()))
         letters[Status.SUCCESS] += len(final) - len(ended)
         return Settled(+letters, final)
 
     def _write_letters(
-        self, connection: Connection, memory: Memory, rows: Stretches, ended: Mapping[int, Outcome]
+        self,
+        connection: Connection,
+        memory: Memory,
+        rows: Stretches,
+        ended: Mapping[int, Outcome],
+        answers: Mapping[int, str],
     ) -> None:
-        """Write how rows ended; those not in `ended` were published."""
+        """Write how rows ended; those not in `ended` were published. `answers` are of outputs that ended them
+        differently.
+        """
         # Somebody may have set rows back by SQL, and left the record of how they ended before.
         if rows.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in rows.parts]
             self._tell(connection, "outcome_drop", runs)
-        settle(connection, self.log, rows, ended, self.settings)
+        settle(connection, self.log, rows, ended, self.settings, answers)
         memory.last_noted = max([memory.last_noted, *ended])
         if memory.last_processed is not None:
             memory.last_processed = max(memory.last_processed, rows.parts[-1][1])
@@ -263,14 +271,14 @@ class JournalWriter(JournalAtOnce):
         memory.any_answers = memory.any_answers or bool(kept)
 
     def _add_answers(
-        self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, list[Outcome]]
+        self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, dict[str, Outcome]]
     ) -> None:
         """Add other outputs' answers for these rows, and forget them."""
         for first, last in final.parts:
             answered = self.ask(connection, "answer_read", first=first, last=last)
-            for number, _, status, reason, note in answered:
+            for number, output, status, reason, note in answered:
                 outcome = outcome_of(int(number), status, reason, note)
-                answers.setdefault(int(number), []).append(outcome)
+                answers.setdefault(int(number), {})[str(output)] = outcome
             if answered:
                 self._tell(connection, "answer_drop", [{"first": first, "last": last}])
         memory.any_answers = self.ask(connection, "answer_any")[0][0] is not None

@@ -9,9 +9,7 @@ from typing import Final
 
 from eventlog.care.rows import LogRow
 
-COLUMNS: Final = tuple(
-    name for name in LogRow.__struct_fields__ if name not in ("attempts", "next_attempt", "document")
-)
+COLUMNS: Final = tuple(name for name in LogRow.__struct_fields__ if name not in ("attempts", "next_attempt"))
 
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """How texts begin that a spreadsheet would run."""

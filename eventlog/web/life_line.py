@@ -20,6 +20,8 @@ Fields = Mapping[str, str]
 
 MARKS: Final[Mapping[Kind, str]] = {"good": "✓", "calm": "…", "warn": "‖", "bad": "✗", "": "–"}
 
+UNREAD: Final = RowStage(output="", stage="unsealed")
+
 BUTTONS: Final = {"release": "Release…", "requeue": "Requeue…", "try": "Try now…", "resume": "Resume…"}
 """What the buttons of a step say."""
 
@@ -45,14 +47,17 @@ class LifeStep(Struct, frozen=True, kw_only=True):
 def life_line(
     row: LogRow, stages: Sequence[RowStage], outputs: Sequence[OutputView], settled_at: str | None
 ) -> tuple[LifeStep, ...]:
-    """Follow a row from being written to each output, or to its letter."""
+    """Follow a row from being written to each output, and to its letter.
+
+    The stages of a row that has ended are what its outputs answered; none where all of them answered the same.
+    """
     written = LifeStep(name="written", kind="good", word=row.event_time or "")
     if row.status == Status.NEW:
-        return (written, _draw_taken(row, stages), *_of_outputs(stages, outputs))
+        return (written, _draw_taken(row, stages), *_of_outputs(stages, outputs, UNREAD))
     if row.status not in set(Status):
         return (written, LifeStep(name="ignored", kind="", word=f"its status is {row.status}"))
     taken = LifeStep(name="taken", kind="good")
-    return (written, taken, *_draw_delivered(row, outputs), _draw_end(row, settled_at))
+    return (written, taken, *_draw_answers(row, stages, outputs), _draw_end(row, stages, settled_at))
 
 
 def _draw_taken(row: LogRow, stages: Sequence[RowStage]) -> LifeStep:
@@ -65,14 +70,19 @@ def _draw_taken(row: LogRow, stages: Sequence[RowStage]) -> LifeStep:
     return LifeStep(name="taken", kind="calm", word="not yet")
 
 
-def _of_outputs(stages: Sequence[RowStage], outputs: Sequence[OutputView]) -> list[LifeStep]:
-    """List where the row is at each output: those of the configuration first."""
+def _of_outputs(
+    stages: Sequence[RowStage], outputs: Sequence[OutputView], otherwise: RowStage | None
+) -> list[LifeStep]:
+    """List where the row is at each output: those of the configuration first, which are `otherwise` where nothing is
+    known of them.
+    """
     by_name = {stage.output: stage for stage in stages}
     steps = []
     for output in outputs:
         names = (output.noted, *output.former_names)
-        stage = next((by_name.pop(name) for name in names if name in by_name), None)
-        steps.append(_at_output(stage or RowStage(output=output.noted, stage="unsealed"), output))
+        stage = next((by_name.pop(name) for name in names if name in by_name), otherwise)
+        if stage is not None:
+            steps.append(_at_output(stage, output))
     for name, stage in by_name.items():
         steps.append(_at_output(stage, OutputView(name=name, noted=name, format="")))
     return steps
@@ -84,7 +94,7 @@ def _at_output(stage: RowStage, output: OutputView) -> LifeStep:
 
 def _over(stage: RowStage, output: OutputView) -> LifeStep:
     to = address("output", name=output.noted)
-    if stage.reason in (None, Reason.PUBLISHED):
+    if stage.status in (None, Status.SUCCESS) and stage.reason in (None, Reason.PUBLISHED):
         return LifeStep(name=output.name, kind="good", word="delivered", to=to)
     word = letter_word(stage.status)
     kind = word.kind if word.kind != "calm" else ""
@@ -119,24 +129,27 @@ def _waiting(stage: RowStage, output: OutputView) -> LifeStep:
     return LifeStep(name=name, kind="calm", word="waits", to=to)
 
 
-def _draw_delivered(row: LogRow, outputs: Sequence[OutputView]) -> list[LifeStep]:
-    """List the outputs that have the row: all of them, once it is published."""
-    if row.status != Status.SUCCESS or row.reason not in (None, Reason.PUBLISHED):
-        return []
-    return [
-        LifeStep(name=output.name, kind="good", word="delivered", to=address("output", name=output.noted))
-        for output in outputs
-    ]
+def _draw_answers(row: LogRow, stages: Sequence[RowStage], outputs: Sequence[OutputView]) -> list[LifeStep]:
+    """List what each output answered: all of them the same where nothing else was noted."""
+    if stages:
+        return _of_outputs(stages, outputs, None)
+    if row.status == Status.SUCCESS and row.reason not in (None, Reason.PUBLISHED):
+        return []  # nothing of it was to be sent
+    alike = RowStage(output="", stage="over", status=row.status, reason=row.reason)
+    return _of_outputs((), outputs, alike)
 
 
-def _draw_end(row: LogRow, settled_at: str | None) -> LifeStep:
+def _draw_end(row: LogRow, stages: Sequence[RowStage], settled_at: str | None) -> LifeStep:
     """Say how a row has ended; what is an error can be tried again."""
     word = letter_word(row.status)
     name = f"{row.status} {row.reason or word.text}"
     again = row.status in (Status.ERROR, Status.FATAL)
     actions = (("requeue", _of_row("requeue", row)),) if again else ()
     at = f"{settled_at}" if settled_at else ""
-    return LifeStep(name=name, kind=word.kind, word=at, sentence=row.note or "", actions=actions)
+    sentence = row.note or ""
+    if row.note in {stage.note for stage in stages}:  # it stands beside the output that said it
+        sentence = "When the cause is repaired, publish the row again." if again else ""
+    return LifeStep(name=name, kind=word.kind, word=at, sentence=sentence, actions=actions)
 
 
 def _of_row(action: str, row: LogRow) -> Fields:

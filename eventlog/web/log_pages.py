@@ -180,7 +180,10 @@ class LogPages:
 
     def _life(self, row: LogRow, whole: LogRow, explained: Explanation, mask: Mask | None) -> tuple[LifeStep, ...]:
         """Follow the row over all outputs, without what is hidden of it."""
-        stages: list[RowStage] = []
+        stages = [
+            RowStage(output=answer.output, stage="over", status=answer.status, reason=answer.reason, note=answer.note)
+            for answer in explained.answers
+        ]
         if row.status == Status.NEW:
             log = self.collector.log
             with log.moment() as connection:

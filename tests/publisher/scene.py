@@ -33,12 +33,13 @@ TABLES = ("batch", "planned", "parked", "answer", "hold")
 
 
 class ToldReceiver:
-    """A target that is away, or answers that some rows come again; `askable` ones know which plan they have."""
+    """A target that is away, or answers that some rows come again or are refused; `askable` ones know which plan they have."""
 
     def __init__(self, *, askable: bool = False) -> None:
         self.capabilities = SinkCapabilities(resolves=askable)
         self.away = False
         self.again: set[int] = set()
+        self.refused: set[int] = set()
         self.came: list[int] = []
         self.plan = ""
 
@@ -58,7 +59,11 @@ class ToldReceiver:
         covered = [position for one in documents for several in one.covers.values() for position in several]
         self.came += [position[0] for position in covered if position[0] not in self.again]
         again = [position for position in covered if position[0] in self.again]
-        return [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note="busy") for one in again]
+        refused = [position for position in covered if position[0] in self.refused]
+        return [
+            *(Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note="busy") for one in again),
+            *(Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED, note="no group") for one in refused),
+        ]
 
     def resolve(self, plan: str) -> Resolved:
         return Resolved(last=self.plan, documents=None if plan and plan == self.plan else frozenset())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from sqlalchemy import Engine
 from eventlog.care import journal as care
 from eventlog.care.journal import CaredJournal
 from eventlog.care.outputs import find_kept_for, forget, pause, resume, skip
-from eventlog.config.settings import PublisherConfig
+from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.errors import UsageError
+from eventlog.core.model import Outcome, Reason, Status
+from eventlog.explain.rows import explain
 from eventlog.explain.states import OutputPlace, read_places
 from eventlog.sources.marks import Stretches
 from tests.publisher.scene import Scene
@@ -101,6 +104,36 @@ def test_rows_that_are_given_up_end_with_a_warning(engine: Engine, monkeypatch: 
     scene.publish()  # what was behind it goes
     assert scene.receivers["two"].came == [2, 3, 5, 6, 8, 9, 4, 7]
     assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_a_row_that_its_outputs_ended_differently_keeps_what_each_of_them_said(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH, "three")
+    scene.receivers["two"].refused = {1, 3}
+    scene.receivers["one"].refused = scene.receivers["three"].refused = {3}
+    scene.write(1, 3)
+    scene.publish()
+    told = dict(scene.ask("SELECT record_id, answers FROM event_log_outcome ORDER BY 1"))
+    published = ["S", "published", None]
+    answers = {"one": published, "two": ["E", "refused", "no group"], "three": published}
+    assert {number: text and json.loads(text) for number, text in told.items()} == {1: answers, 3: None}
+    explained = explain(engine, scene.table.names, Config(), 1)
+    assert [answer.sentence for answer in explained.answers] == [
+        "one: S published",
+        "two: E refused: no group",
+        "three: S published",
+    ]
+    assert explain(engine, scene.table.names, Config(), 3).answers == ()
+
+
+def test_an_answer_that_comes_later_is_kept_with_its_output(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    scene.write(1, 1)
+    scene.publish()
+    refused = Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="no group")
+    scene.journal.answer_late("two", {1: refused}, {}, scene.journal.doubts)
+    assert letters(scene)[1] == ("E", "no group")
+    [answer] = explain(engine, scene.table.names, Config(), 1).answers
+    assert answer.sentence == "two: E refused: no group"
 
 
 @pytest.mark.parametrize("piece", [2, 10_000])

@@ -99,7 +99,6 @@ ROW = LogRow(
     note=None,
     attempts=None,
     next_attempt=None,
-    document=None,
 )
 
 
@@ -215,6 +214,13 @@ STAGES = (
         output="warehouse", stage="parked", reason="retry", attempts=6, due=int(NOW * 1000), note="no route to host"
     ),
 )
+ANSWERS = (
+    RowStage(output="vault", stage="over", status="S", reason="published"),
+    RowStage(output="archive", stage="over", status="W", reason="published", note="cut to 64 characters"),
+    RowStage(output="warehouse", stage="over", status="E", reason="refused", note="no such department"),
+)
+"""What the outputs answered for a row that one of them refused."""
+
 BEFORE, AFTER = (
     f"""<modify class-name="usr" event-id="{number}">
   <association>idu=1,table=usr</association>
@@ -256,7 +262,10 @@ def _rows() -> dict[str, str]:
             ROW, explained(ROW, 1, AFTER), READS, life=life_line(ROW, STAGES, OUTPUTS, None)
         ),
         "row that was refused": draw_row(
-            refused, explained(refused, 1, None), LOOK, life=life_line(refused, [], OUTPUTS, "2027-01-15 05:00:02.5")
+            refused,
+            explained(refused, 1, None),
+            LOOK,
+            life=life_line(refused, ANSWERS, OUTPUTS, "2027-01-15 05:00:02.5"),
         ),
         "row that is published": draw_row(
             replace(ROW, status="S"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.cli.main import main
 from eventlog.delivery.output import OutputState
 from eventlog.explain.states import RowStage
 from eventlog.web.life_line import LifeStep, life_line
@@ -76,8 +78,51 @@ def test_a_row_that_somebody_holds_can_be_released_and_one_that_is_an_error_be_t
     refused = replace(ROW, status="E", reason="refused", note="no such group")
     *_, ended = life_line(refused, [], OUTPUTS, "2027-01-15 05:00:02")
     assert told(ended) == ("E refused", "✗", "2027-01-15 05:00:02", ["requeue"])
+    assert [told(step)[1:3] for step in life_line(refused, [], OUTPUTS, None)[2:5]] == [("✗", "refused")] * 3
     published = life_line(replace(ROW, status="S"), [], OUTPUTS, None)
     assert [told(step)[1:3] for step in published[2:5]] == [("✓", "delivered")] * 3
+
+
+def test_a_row_that_has_ended_says_how_at_each_output() -> None:
+    refused = replace(ROW, status="E", reason="refused", note="no such group")
+    answers = [
+        RowStage(output="vault", stage="over", status="S", reason="published"),
+        RowStage(output="gone", stage="over", status="E", reason="refused", note="no such group"),
+        RowStage(output="archive", stage="over", status="W", reason="published", note="cut"),
+    ]
+    *steps, ended = life_line(refused, answers, OUTPUTS, "2027-01-15 05:00:02")
+    assert [told(step)[:3] for step in steps[2:]] == [
+        ("vault", "✓", "delivered"),
+        ("archive", "‖", "published"),
+        ("gone", "✗", "refused"),
+    ]
+    # The same sentence stands once.
+    assert [step.sentence for step in steps[2:]] == ["", "archive: cut", "gone: no such group"]
+    assert (ended.sentence, [action for action, _ in ended.actions]) == (
+        "When the cause is repaired, publish the row again.",
+        ["requeue"],
+    )
+    warned = replace(refused, status="W")
+    assert life_line(warned, answers, OUTPUTS, None)[-1].sentence == ""
+    left_out = replace(ROW, status="S", reason="superseded")
+    assert [step.name for step in life_line(left_out, [], OUTPUTS, None)] == ["written", "taken", "S superseded"]
+
+
+def test_the_answers_of_a_row_are_on_its_page(sqlite: Engine) -> None:
+    log = installed(sqlite)
+    log.write(7, "idu=1", status="E")
+    log.run(
+        "INSERT INTO event_log_outcome (record_id, status, reason, note, answers) VALUES (7, 'E', 'refused', 'no group',"
+        """ '{"files out": ["S", "published", null], "hr": ["E", "refused", "no group"]}')"""
+    )
+    with opened(sqlite) as page:
+        body = Visit(page).get("/rows/7").body
+    line = body.partition('<ol class="life"')[2].partition("</ol>")[0]
+    assert line.count("<li") == 5
+    assert "delivered" in line
+    assert body.count("hr: no group") == 1
+    told = CliRunner().invoke(main, ["explain", "7", "--database", str(sqlite.url)])
+    assert told.output.splitlines()[1:3] == ["files out: S published", "hr: E refused: no group"]
 
 
 def test_the_line_is_read_from_the_journal(sqlite: Engine) -> None:

@@ -25,7 +25,7 @@ WHERE /* record_id */record_id IN :records
 ORDER BY /* record_id */record_id;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, CAST(settled_at AS CHAR)
+SELECT status, reason, note, CAST(settled_at AS CHAR), answers
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error

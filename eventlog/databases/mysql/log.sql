@@ -68,16 +68,16 @@ WHERE /* record_id */record_id BETWEEN :first AND :last
   AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N';
 
 -- note_outcome: records why waiting rows end as they do
-INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
-SELECT noted.id, noted.status, noted.reason, noted.note, /* now */CURRENT_TIMESTAMP
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, settled_at)
+SELECT noted.id, noted.status, noted.reason, noted.note, noted.answers, /* now */CURRENT_TIMESTAMP
 FROM JSON_TABLE(:records, '$[*]' COLUMNS (id BIGINT PATH '$.id', status VARCHAR(8) PATH '$.status', reason VARCHAR(64) PATH '$.reason',
-                                            note LONGTEXT PATH '$.note')) AS noted
+                                            note LONGTEXT PATH '$.note', answers LONGTEXT PATH '$.answers')) AS noted
 WHERE (SELECT MAX(1) FROM /* log */event_log
        WHERE /* record_id */record_id = noted.id
          AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N') = 1
 ON DUPLICATE KEY UPDATE
-    status = noted.status, reason = noted.reason, note = noted.note, settled_at = /* now */CURRENT_TIMESTAMP,
-    next_attempt = NULL;
+    status = noted.status, reason = noted.reason, note = noted.note, answers = noted.answers,
+    settled_at = /* now */CURRENT_TIMESTAMP, next_attempt = NULL;
 
 -- mark_write: makes or replaces a mark
 INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)

@@ -21,8 +21,6 @@ SELECT entry./* record_id */record_id AS record_id,
        (SELECT parked.due FROM /* parked */event_log_parked AS parked
         WHERE CAST(entry./* status */status AS BINARY) = 'N' AND parked.record_id = entry./* record_id */record_id
         ORDER BY parked.reason = 'behind', parked.output LIMIT 1) AS next_attempt,
-       (SELECT ended.document FROM /* outcomes */event_log_outcome AS ended
-        WHERE ended.record_id = entry./* record_id */record_id) AS document,
        /* context */(NULL) AS context
 FROM (SELECT * FROM /* entries */event_log AS entry
       WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before

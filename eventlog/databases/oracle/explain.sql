@@ -23,7 +23,7 @@ WHERE /* record_id */record_id IN :records
 ORDER BY /* record_id */record_id;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, TO_CHAR(settled_at, 'YYYY-MM-DD HH24:MI:SS.FF6')
+SELECT status, reason, note, TO_CHAR(settled_at, 'YYYY-MM-DD HH24:MI:SS.FF6'), answers
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error

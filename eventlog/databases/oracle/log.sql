@@ -78,17 +78,18 @@ WHERE /* record_id */record_id IN
 -- note_outcome: records why waiting rows end as they do
 BEGIN
     MERGE INTO /* outcomes */event_log_outcome kept
-    USING (SELECT listed.id, listed.status, listed.reason, listed.note
+    USING (SELECT listed.id, listed.status, listed.reason, listed.note, listed.answers
            FROM JSON_TABLE(:records, '$[*]' COLUMNS (
                    id NUMBER PATH '$.id', status VARCHAR2(8) PATH '$.status',
-                   reason VARCHAR2(64) PATH '$.reason', note CLOB PATH '$.note')) listed
+                   reason VARCHAR2(64) PATH '$.reason', note CLOB PATH '$.note',
+                   answers CLOB PATH '$.answers')) listed
            WHERE EXISTS (SELECT 1 FROM /* log */event_log waiting
                          WHERE waiting./* record_id */record_id = listed.id AND waiting./* status */status = 'N')) noted
     ON (kept.record_id = noted.id)
     WHEN MATCHED THEN UPDATE SET kept.status = noted.status, kept.reason = noted.reason, kept.note = noted.note,
-        kept.settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP), kept.next_attempt = NULL
-    WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, settled_at)
-        VALUES (noted.id, noted.status, noted.reason, noted.note, SYS_EXTRACT_UTC(SYSTIMESTAMP));
+        kept.answers = noted.answers, kept.settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP), kept.next_attempt = NULL
+    WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, answers, settled_at)
+        VALUES (noted.id, noted.status, noted.reason, noted.note, noted.answers, SYS_EXTRACT_UTC(SYSTIMESTAMP));
 END;
 /
 

@@ -19,8 +19,6 @@ SELECT entry./* record_id */record_id AS record_id,
        (SELECT MIN(parked.due) KEEP (DENSE_RANK FIRST ORDER BY CASE parked.reason WHEN 'behind' THEN 2 ELSE 1 END, parked.output)
         FROM /* parked */event_log_parked parked
         WHERE entry./* status */status = 'N' AND parked.record_id = entry./* record_id */record_id) AS next_attempt,
-       (SELECT ended.document FROM /* outcomes */event_log_outcome ended
-        WHERE ended.record_id = entry./* record_id */record_id) AS document,
        /* context */(NULL) AS context
 FROM (SELECT * FROM (
       SELECT entry.* FROM /* entries */event_log entry

@@ -69,15 +69,15 @@ WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint
 
 -- note_outcome: records why waiting rows end as they do. One statement, for psycopg sends many in a
 -- pipeline, whose last message stops the server's clock for sessions that are idle in a transaction (decision 55).
-INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
-SELECT noted.id, noted.status, noted.reason, noted.note, /* now */CURRENT_TIMESTAMP
-FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS noted (id bigint, status text, reason text, note text)
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, settled_at)
+SELECT noted.id, noted.status, noted.reason, noted.note, noted.answers, /* now */CURRENT_TIMESTAMP
+FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS noted (id bigint, status text, reason text, note text, answers text)
 CROSS JOIN LATERAL (SELECT 1 FROM /* log */event_log AS waiting
                     WHERE waiting./* record_id */record_id = noted.id AND waiting./* status */status = 'N'
                     LIMIT 1) AS still
 ON CONFLICT (record_id) DO UPDATE
-SET status = excluded.status, reason = excluded.reason, note = excluded.note, settled_at = excluded.settled_at,
-    next_attempt = NULL;
+SET status = excluded.status, reason = excluded.reason, note = excluded.note, answers = excluded.answers,
+    settled_at = excluded.settled_at, next_attempt = NULL;
 
 -- count_by_status: how many rows carry each letter
 SELECT CAST(/* status */status AS text), count(*) FROM /* log */event_log GROUP BY 1;

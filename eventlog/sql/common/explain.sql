@@ -26,7 +26,7 @@ ORDER BY /* record_id */record_id;
 , /* context_column */eventlog_context;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, CAST(settled_at AS text)
+SELECT status, reason, note, CAST(settled_at AS text), answers
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error
