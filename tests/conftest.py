@@ -67,7 +67,7 @@ settings.register_profile("long", settings.get_profile("ci"), derandomize=False,
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick`, `--long`, `--containers`, `--fifth`, and `--progress`, which ./dev asks for."""
+    """`--quick`, `--long`, `--containers`, `--fifth`, and `--today` and `--progress`, which ./dev asks for."""
     parser.addoption(
         "--quick", action="store_true", help="only what needs no server, with fewer examples of each property"
     )
@@ -76,6 +76,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--containers", action="store_true", help="also what runs in containers, which takes minutes")
     parser.addoption("--fifth", action="store_true", help="where CI is set, a fifth of the tests, each day another one")
+    parser.addoption(
+        "--today", action="store_true", help="of the dearest tests a fifth, each day another one, as in CI"
+    )
     parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
 
 

@@ -96,6 +96,11 @@ def test_an_environment_that_is_made_is_used_as_it_is(made: Path) -> None:
     assert (answer.returncode, answer.stdout, answer.stderr) == (7, "two words|--flag|", "")
 
 
+def test_what_python_compiles_is_kept_though_somebody_asks_it_not_to(made: Path) -> None:
+    answer = dev("run", "sh", "-c", "echo ${PYTHONDONTWRITEBYTECODE-kept}", root=made, PYTHONDONTWRITEBYTECODE="1")
+    assert answer.stdout == "kept\n"
+
+
 def test_the_quick_tests_ask_for_an_environment_without_spark(made: Path, unsuitable: str) -> None:
     sums = "\n".join(_cksum(made / name) for name in ("pyproject.toml", "requirements/dev.txt"))
     (made / ".venv" / "made-from-quick").write_text(f"{made.resolve()}\n{sums}\n")

@@ -1,4 +1,5 @@
-"""What is another one each day in CI: the examples of a property, and which fifth of the dearest tests is asked.
+"""What is another one each day in CI: the examples of a property, and which fifth of the dearest tests is asked; the latter
+also with `--today`, as `./dev test` asks for all.
 
 `@daily` above all other decorators of a property asks it again after its fixed examples, by the seed of the day. All tests of
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
@@ -33,14 +34,14 @@ TURN_DAYS: Final = 5
 def pytest_configure(config: pytest.Config) -> None:
     """Set one seed for the run and all its processes, even past midnight."""
     config.addinivalue_line("markers", "in_turn: one of the dearest, which CI asks every fifth day")
-    if settings().derandomize:
+    if settings().derandomize or config.getoption("--today"):
         os.environ.setdefault(SEED, f"{dt.datetime.now(dt.UTC):%Y%m%d}")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the dearest tests of other days out, where somebody waits for CI."""
-    if config.getoption("--long") or not settings().derandomize:
+    if config.getoption("--long") or SEED not in os.environ:
         return
     left = left_out(
         items,
@@ -69,8 +70,8 @@ def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_fif
 
 
 def of_today(seeds: Sequence[int]) -> list[int]:
-    """Return the day's fifth of the seeds in CI, else all of them."""
-    if not settings().derandomize:
+    """Return the day's fifth of the seeds where tests take turns, else all of them."""
+    if SEED not in os.environ:
         return list(seeds)
     day = dt.date.fromisoformat(os.environ[SEED]).toordinal()
     return [seed for seed in seeds if (day + seed) % TURN_DAYS == 0]
@@ -84,7 +85,10 @@ def _on_mariadb(item: pytest.Item) -> tuple[Path, str]:
 
 def pytest_report_header() -> str | None:
     """Print how to repeat the day's tests and examples."""
-    return f"tests and examples of the day: CI=true {SEED}={os.environ[SEED]}" if settings().derandomize else None
+    if SEED not in os.environ:
+        return None
+    examples, ci = (" and examples", "CI=true ") if settings().derandomize else ("", "")
+    return f"tests{examples} of the day: {ci}{SEED}={os.environ[SEED]}"
 
 
 def daily(test: Test) -> Test:
