@@ -229,7 +229,7 @@ BEGIN
     note CLOB, 
     attempts INTEGER DEFAULT 0 NOT NULL, 
     next_attempt TIMESTAMP, 
-    document VARCHAR2(200 CHAR), 
+    answers CLOB, 
     held INTEGER DEFAULT 0 NOT NULL, 
     settled_at TIMESTAMP, 
     PRIMARY KEY (record_id)
