@@ -257,7 +257,7 @@ def _describe_records(rows: list[tuple[Any, ...]], waits: str) -> str:
     return f"{sentence.rstrip('.')}. {waits}".rstrip()
 
 
-def _read_answers(rows: list[tuple[Any, ...]], secrets: Sequence[str | None]) -> tuple[OutputAnswer, ...]:
+def _read_answers(rows: list[tuple[Any, ...]], secrets: list[str | None]) -> tuple[OutputAnswer, ...]:
     """Read what each output answered, without what is hidden."""
     if not rows or rows[0][4] is None:
         return ()

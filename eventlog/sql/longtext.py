@@ -13,7 +13,19 @@ STRING_BYTES: Final = 4000
 """The longest string of Oracle's SQL, whatever MAX_STRING_SIZE says."""
 
 LONG_COLUMNS: Final = frozenset(
-    ["awaiting", "body", "changed", "covers", "definition", "described", "details", "new_value", "note", "objects"]
+    [
+        "answers",
+        "awaiting",
+        "body",
+        "changed",
+        "covers",
+        "definition",
+        "described",
+        "details",
+        "new_value",
+        "note",
+        "objects",
+    ]
     + ["old_value", "options", "paused", "recent", "records", "route", "transactions", "value", "warning", "watched"]
 )
 """The columns of our tables that are LOBs; a parameter for one of them has its name."""
