@@ -1,4 +1,4 @@
-"""Runs the benchmarks that are named, or all of them, and prints what they found as Markdown."""
+"""Runs the benchmarks that are named, or all of them, and prints what they found as Markdown; keeps what pages quote."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def main() -> int:
         found = _run(benchmark, QUICK_RUNS if arguments.quick else arguments.runs, machine)
         print(markdown(found), end="\n\n", flush=True)
         if not arguments.quick:
-            draw_result(found, save(found).with_suffix(".svg"))
-            readme.write()
+            if name in readme.QUOTED:
+                draw_result(found, save(found).with_suffix(".svg"))
+                readme.write()
             missed |= not all(target.reached for target in found.targets)
     return 1 if missed else 0
 

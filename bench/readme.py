@@ -1,7 +1,7 @@
-"""What is generated from the kept results: the README's section on performance, and the page with all of them beside it.
+"""What is generated from the results that pages quote: the section on performance, and the page beside them.
 
-The README says how many promises are kept; the page has one line for each benchmark, every promise that was missed and
-what bounds it, and each contestant.
+The section says how many promises are kept; the page has one line for each benchmark, every promise that was missed and
+what bounds it, and each contestant. What no page quotes is printed by `./dev bench`, and not kept.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ FIGURES = ROOT / "docs" / "explanation" / "performance.md"
 """The page that says how many promises are kept; the README shows one plot only."""
 
 PAGE = RESULTS / "README.md"
-PROFILES = RESULTS / "profiles"
+PROFILES = ROOT / "bench" / "profiles"
 BEGIN: Final = "<!-- figures: written by `./dev bench` from bench/results -->\n"
 END: Final = "<!-- end of the figures -->\n"
 SHOWN: Final = "capture.update"
 """The benchmark whose plot the README shows: what writers pay is what people ask first."""
+
+
+QUOTED: Final = ("capture.four_clients", SHOWN, "latency", "peers.publish")
+"""The benchmarks whose figures pages quote: docs/explanation/compared.md, and the README."""
 
 
 def kept(folder: Path = RESULTS) -> list[Report]:
@@ -61,8 +65,8 @@ def write() -> None:
 def _lines(reports: Sequence[Report]) -> Iterator[str]:
     targets = [target for report in reports for target in report.targets]
     yield (
-        f"\n{sum(target.reached for target in targets)} of {len(targets)} promises are kept. "
-        f"`bench/results/{PAGE.name}` has all of them, and what limits the others.\n"
+        f"\nThe benchmarks below keep {sum(target.reached for target in targets)} of {len(targets)} promises. "
+        f"`bench/results/{PAGE.name}` has them, and what limits the others.\n"
     )
 
 
@@ -85,14 +89,14 @@ def _missed(reports: Sequence[Report]) -> Iterator[str]:
 def _profile(name: str) -> str:
     """Where the time of a benchmark goes is told under its name, or a part of it."""
     found = [part for part in (name, *name.split(".")) if (PROFILES / f"{part}.txt").exists()]
-    return f"[{found[0]}](profiles/{found[0]}.txt)" if found else "none yet"
+    return f"[{found[0]}](../profiles/{found[0]}.txt)" if found else "none yet"
 
 
 def _page(reports: Sequence[Report]) -> Iterator[str]:
     yield "# What was measured\n"
     yield (
-        "Written by `./dev bench` from the results beside it. How to read them, and how to measure anew:"
-        " [performance](../../docs/explanation/performance.md). `./dev docs` draws them into that page.\n"
+        "Written by `./dev bench` from the results beside it: those that pages quote. The others are printed."
+        " How to read them: [performance](../../docs/explanation/performance.md). `./dev docs` draws them into that page.\n"
     )
     yield "The first promise of each benchmark:\n"
     yield "| benchmark | promise | measured | kept |"

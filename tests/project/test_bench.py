@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench import __main__ as command
 from bench import readme
@@ -128,7 +129,7 @@ def test_the_page_beside_the_results_has_all_of_them() -> None:
 
 def test_a_missed_promise_is_counted_and_explained() -> None:
     reports = [found(timing("a", 1.0), reached=False)]
-    assert "0 of 1 promises are kept" in readme.section(reports)
+    assert "keep 0 of 1 promises" in readme.section(reports)
     text = readme.page(reports)
     assert "Missed, and what bounds it:" in text
     assert "| `x` | a promise | 2 s | none yet |" in text
@@ -137,7 +138,28 @@ def test_a_missed_promise_is_counted_and_explained() -> None:
 def test_what_was_missed_is_explained_in_a_profile() -> None:
     text = readme.page(readme.kept())
     assert "none yet" not in text
-    assert all(f"(profiles/{file.name})" in text for file in readme.PROFILES.glob("*.*.txt"))
+    assert "(../profiles/capture.txt)" in text
+
+
+def test_only_what_pages_quote_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {result.stem for result in RESULTS.glob("*.json")} == {*readme.QUOTED}
+    saved: list[str] = []
+
+    def keep(report: Report) -> Path:
+        saved.append(report.name)
+        return tmp_path / report.name
+
+    def load(name: str, **_: object) -> Benchmark:
+        nothing = Contestant(name="nothing", run=lambda: None)
+        return Benchmark(name=name, question="", unit="", contestants=[nothing], targets=lambda _: [])
+
+    monkeypatch.setattr(command, "load", load)
+    monkeypatch.setattr(command, "save", keep)
+    monkeypatch.setattr(command, "draw_result", lambda *_: None)
+    monkeypatch.setattr(readme, "write", lambda: None)
+    monkeypatch.setattr("sys.argv", ["bench", "rules", SHOWN])
+    assert command.main() == 0
+    assert saved == [SHOWN]
 
 
 def test_every_result_is_shown() -> None:
@@ -151,12 +173,12 @@ def test_every_result_is_shown() -> None:
 
 def test_results_that_are_kept_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of each kind. All of them are drawn where `./dev check` makes the pages, which takes a second for each."""
-    everything = readme.kept()
-    assert {one.name for one in everything} == {result.stem for result in RESULTS.glob("*.json")}
-    chosen = [one for one in everything if one.name in {"rules", "growth.rules"}]
-    monkeypatch.setattr("bench.plots.kept", lambda: chosen)
+    bars = next(one for one in readme.kept() if one.name == "latency")
+    series = [Timing(name="rows", units=size, seconds=(size / 10,), series="rows", size=size) for size in (10, 100)]
+    curves = replace(bars, name="growth.rows", timings=series)
+    monkeypatch.setattr("bench.plots.kept", lambda: [bars, curves])
     drawn = {plot.stem for plot in draw_all(tmp_path) if plot.read_text().startswith("<?xml")}
-    assert drawn == {"rules", "growth.rules", "soak"}
+    assert drawn == {"latency", "growth.rows", "soak"}
 
 
 def test_no_plot_is_kept_but_the_readmes() -> None:
