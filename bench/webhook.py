@@ -17,7 +17,7 @@ from bench.receiver import TAKES, name_of, port
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.tracked.options import Style, TriggerOptions
 
 REQUESTS: Final = 2_000

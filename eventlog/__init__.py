@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eventlog.core.schema import Catalog, Column, Table
     from eventlog.core.schema_file import catalog_from_json
     from eventlog.core.tablekey import TableKey
-    from eventlog.daemon import Publisher
+    from eventlog.daemon.publisher import Publisher
     from eventlog.policies.values import decrypt
     from eventlog.qlik import masks
     from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -71,7 +71,7 @@ _HOMES = {
     "GBaseDriver": "eventlog.sources.gbase.session:Driver",
     "GBaseSettings": "eventlog.sources.gbase.settings",
     "MessageSettings": "eventlog.qlik.messages.settings",
-    "Publisher": "eventlog.daemon",
+    "Publisher": "eventlog.daemon.publisher",
     "TableKey": "eventlog.core.tablekey",
     "decrypt": "eventlog.policies.values",
 }

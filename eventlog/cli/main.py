@@ -73,7 +73,7 @@ SUMMARIES: Final = {name: said for commands in SECTIONS.values() for name, said 
 COMMANDS: Final = [*SUMMARIES]
 
 PLACES: Final = {
-    "run": "eventlog.cli.run",
+    "run": "eventlog.daemon.command",
     "policy": "eventlog.cli.groups",
     "decode": "eventlog.cli.groups",
     "emulate": "eventlog.cli.groups",

@@ -1,5 +1,1 @@
 """The publisher as it lives: one batch after the other, waiting, standing by, failing and coming back, being watched."""
-
-from eventlog.daemon.publisher import Publisher
-
-__all__ = ["Publisher"]

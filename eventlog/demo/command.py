@@ -55,7 +55,7 @@ def _show(folder: Path) -> None:
     from eventlog.capture.track import track
     from eventlog.config.outputs import default_output
     from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-    from eventlog.daemon import Publisher
+    from eventlog.daemon.publisher import Publisher
     from eventlog.sql.connect import connect
     from eventlog.tracked.options import Style, TriggerOptions
 

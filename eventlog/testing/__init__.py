@@ -21,7 +21,7 @@ from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import UsageError
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.tracked.options import Style, TriggerOptions
 
 # Before the import: pytest rewrites the asserts only of what is not loaded yet.

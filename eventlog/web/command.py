@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-from eventlog.cli.run import learning, log_format_option
 from eventlog.cli.show import say
 from eventlog.cli.site import Site, site_options
 from eventlog.cli.watching import StandardError
 from eventlog.config.settings import Config
 from eventlog.core.errors import UsageError
+from eventlog.daemon.command import learning, log_format_option
 
 if TYPE_CHECKING:
     from eventlog.daemon.logging import Style

@@ -14,7 +14,7 @@ from eventlog.capture.install import install, uninstall
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.refresh.loads import loads
 from eventlog.refresh.stretches import Refresh

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.tracked.options import Style, TriggerOptions

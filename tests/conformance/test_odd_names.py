@@ -12,7 +12,7 @@ from eventlog.capture.installed import TriggerCondition
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.table_names import read_name, write_name
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import FilesOutput

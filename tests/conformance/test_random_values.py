@@ -26,7 +26,7 @@ from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.tablekey import TableKey
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput

@@ -17,7 +17,7 @@ from eventlog.check.point import Point, PointLevel
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Document, Outcome
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.publisher import reader, sending
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.findlog import log_columns

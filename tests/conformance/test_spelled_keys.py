@@ -14,7 +14,7 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
 from eventlog.core.tablekey import TableKey
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect

@@ -23,7 +23,7 @@ from tests.hardening.writing import TABLES, write
 
 PATIENCE = 180.0
 LOADED = (
-    "eventlog.cli.run",
+    "eventlog.daemon.command",
     "eventlog.daemon.publisher",
     "eventlog.daemon.service",
     "eventlog.config.build",

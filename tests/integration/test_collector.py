@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from sqlalchemy import Engine
 
-from eventlog.cli.run import _trace_batches
 from eventlog.config.settings import PublisherConfig
+from eventlog.daemon.command import _trace_batches
 from eventlog.daemon.publisher import Publisher
 from tests.integration.publishing import until
 from tests.integration.test_traces import SECRET, prepared, receiver, two_outputs

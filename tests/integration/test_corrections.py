@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.tracked.options import Style, TriggerOptions

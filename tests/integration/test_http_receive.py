@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.xds.read import Level, read_statuses

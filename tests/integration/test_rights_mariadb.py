@@ -17,7 +17,7 @@ from eventlog.check.examine import check
 from eventlog.check.point import PointLevel
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import publish_all

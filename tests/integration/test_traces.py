@@ -19,10 +19,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from sqlalchemy import Engine
 
-from eventlog.cli.run import _trace_batches
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, SinkError
+from eventlog.daemon.command import _trace_batches
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.traces import switch_on_traces
 from eventlog.qlik.messages.document import Message

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from tests.support.plugins import Site, proven_by_pytest, site
 
 __all__ = ["site"]

@@ -21,7 +21,7 @@ from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.lake.plugin import IcebergOutput
 from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.verify import verifying

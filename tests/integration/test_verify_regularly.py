@@ -17,9 +17,9 @@ from eventlog.care.proofs import read_proofs
 from eventlog.check.examine import check
 from eventlog.config.settings import load
 from eventlog.core.proofs import LastProof
-from eventlog.daemon import Publisher
 from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import library_journal
+from eventlog.daemon.publisher import Publisher
 from eventlog.sources.marks import VERIFIED
 from eventlog.web.metrics import metrics
 from eventlog.web.open_page import open_page

@@ -27,7 +27,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LOADED: Final = (
     *(
         "eventlog.cli.main",
-        "eventlog.cli.run",
+        "eventlog.daemon.command",
         "eventlog.capture.install_commands",
         "eventlog.convert.command",
         "eventlog.care.log_commands",

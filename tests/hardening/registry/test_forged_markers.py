@@ -18,8 +18,8 @@ from eventlog.capture.track import trigger_states
 from eventlog.check.examine import check
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
-from eventlog.daemon import Publisher
 from eventlog.daemon.logging import library_journal
+from eventlog.daemon.publisher import Publisher
 from eventlog.web.open_page import open_page
 from tests.hardening.quantity import scaled
 from tests.hardening.registry.forging import forged, marker

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog.cli.main import exit_code
-from eventlog.cli.run import _answer_signals
+from eventlog.daemon.command import _answer_signals
 
 
 @pytest.mark.parametrize("engine, named", [("local", True), ("spark", False)])
@@ -30,8 +30,8 @@ def test_a_publisher_says_that_it_finishes_its_batch(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, at_terminal: bool
 ) -> None:
     asked = []
-    monkeypatch.setattr("eventlog.cli.run.has_terminal", lambda: at_terminal)
-    monkeypatch.setattr("eventlog.cli.run.HINT_SECONDS", 0.01)
+    monkeypatch.setattr("eventlog.daemon.command.has_terminal", lambda: at_terminal)
+    monkeypatch.setattr("eventlog.daemon.command.HINT_SECONDS", 0.01)
     with _answer_signals(lambda: asked.append("end")) as stop:
         stop()
         sleep(0.3)

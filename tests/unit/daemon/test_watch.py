@@ -111,7 +111,9 @@ def test_a_publisher_never_measures_that_none_works(sqlite: Engine) -> None:
 
 
 def test_a_publisher_that_nobody_asks_does_not_load_what_writes_metrics() -> None:
-    program = "import sys, eventlog.cli.run, eventlog.daemon.publisher; sys.exit('prometheus_client' in sys.modules)"
+    program = (
+        "import sys, eventlog.daemon.command, eventlog.daemon.publisher; sys.exit('prometheus_client' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
