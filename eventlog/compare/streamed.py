@@ -29,6 +29,10 @@ class StreamedSide:
         self._scratch: ScratchSide | None = None
 
     @property
+    def compared(self) -> Compared:
+        return self._compared
+
+    @property
     def ordered(self) -> bool:
         return self._compared.counted
 

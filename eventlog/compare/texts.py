@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import binascii
 import datetime as dt
+import json
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -127,6 +128,13 @@ def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:
         if isinstance(cell, str) and _is_span(cell):
             return _trim_zeros(cell)
         return cell
+
+
+def write_several(sql_type: str, cells: Sequence[Any]) -> str | None:
+    """Write several values, of which neither order nor number counts, as one text; None where there are none."""
+    read = reading_of(sql_type)
+    texts = {plain_text(read_cell(read, cell)) for cell in cells} - {None}
+    return json.dumps(sorted(texts, key=str), ensure_ascii=False) if texts else None
 
 
 def same(left: Any, right: Any) -> bool:

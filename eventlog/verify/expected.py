@@ -19,10 +19,22 @@ from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, ComparedSide, Key
 from eventlog.compare.streamed import StreamedSide
 from eventlog.compare.tables import TableSide, log_text
-from eventlog.compare.texts import read_cell
+from eventlog.compare.texts import read_cell, write_several
 from eventlog.core.errors import DataError, UsageError
-from eventlog.core.model import ABSENT, TABLE_FAULTS, Change, Edit, Op, ReadBack, Reason, Refusal, RowId, Unreadable
-from eventlog.core.schema import Column, Table
+from eventlog.core.model import (
+    ABSENT,
+    TABLE_FAULTS,
+    Cell,
+    Change,
+    Edit,
+    Op,
+    ReadBack,
+    Reason,
+    Refusal,
+    RowId,
+    Unreadable,
+)
+from eventlog.core.schema import Attribute, Column, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import format_parts
@@ -117,24 +129,29 @@ def _spellings(column: Column, text: str) -> list[str]:
     return list(dict.fromkeys([with_scale, text]))
 
 
-class PolicySide(StreamedSide):
-    """What a policy makes of a table's rows."""
+class ObjectSide(StreamedSide):
+    """The objects of a table, with their values in child tables, as a policy changes them where there is one."""
 
     def __init__(
         self,
         table: TableSide,
         source: VerifiedTable,
-        shape: Shape,
-        policy: Policy,
+        changed: Table,
+        policy: Policy | None,
         reader: RowReader,
         there: frozenset[str],
+        several: Sequence[Attribute],
     ) -> None:
-        self._values, columns, compared = columns_of(shape.table, there)
-        super().__init__(compared, self._transform_rows)
+        self._values, columns, compared = columns_of(changed, there)
+        super().__init__(_with_several(compared, several), self._transform_rows)
         self._table = table
         self._source = source.table
         self._policy = policy
         self._reader = reader
+        self._several = several
+        # A policy may compute any of them from any other one.
+        of_children = (name for name, attribute in source.table.attributes.items() if attribute.child is not None)
+        self._of_children = frozenset(of_children if several else ())
         names = list(self._values.names)
         self._order = [names.index(column.name) for column in columns]
         readers = []
@@ -152,8 +169,8 @@ class PolicySide(StreamedSide):
         width = len(self._compared.key)
         rows = self._table.every()
         while batch := [self._change(row) for row in islice(rows, BATCH_ROWS)]:
-            for change in self._look_up(batch):
-                transformed = self._policy.tell(change)
+            for change in self._look_up(self._add_children(batch)):
+                transformed = change if self._policy is None else self._policy.tell(change)
                 # What the policy leaves out, or cannot make, no output has.
                 if isinstance(transformed, Refusal):
                     continue
@@ -161,7 +178,7 @@ class PolicySide(StreamedSide):
                     problem = f"The policy sends rows of {self._source.whole} to several places."
                     raise UsageError(problem, hint="verify compares one place; leave that table out.")
                 row = self._teller.row(transformed, new=True)[0]
-                cells = tuple([row[index] for index in self._order])
+                cells = (*(row[index] for index in self._order), *self._write_several(transformed))
                 if transformed.row.key != change.row.key:
                     scratch.note(cells[:width], change.row.key)
                 yield cells
@@ -184,10 +201,29 @@ class PolicySide(StreamedSide):
             positions=((0,),),
         )
 
+    def _add_children(self, changes: list[Change]) -> list[Change]:
+        """Add the values that the objects have in child tables."""
+        if not self._of_children:
+            return changes
+        rows = self._rows({change.row: self._of_children for change in changes})
+        read = []
+        for change in changes:
+            values = _require(rows.get(change.row)) or {}
+            edits = tuple([Edit(column=name, new=values.get(name, ())) for name in sorted(self._of_children)])
+            read.append(replace(change, edits=(*change.edits, *edits)))
+        return read
+
+    def _write_several(self, change: Change) -> Iterator[str | None]:
+        """Write the values of each attribute that has several."""
+        told = {edit.column: edit.new for edit in change.edits}
+        for attribute in self._several:
+            cell = told.get(attribute.name)
+            yield write_several(attribute.column.type, cell if isinstance(cell, tuple) else ())
+
     def _look_up(self, changes: list[Change]) -> list[Change]:
         """Add the values the policy looks up in other tables."""
         # Again and again: what a step looks up may say where the next one looks.
-        while self._policy.is_looking:
+        while self._policy is not None and self._policy.is_looking:
             places = [self._policy.looks(change) for change in changes]
             if not any(places):
                 break
@@ -217,15 +253,26 @@ def _has_no_room(values: ReadBack | None) -> bool:
 def _with_looked(change: Change, places: Places, rows: Mapping[RowId, ReadBack]) -> Change:
     looked = dict(change.looked or {})
     for name, (row, column) in places.items():
-        values = rows.get(row)
-        if isinstance(values, Unreadable):
-            # As if the row were not there, all that is looked up would differ.
-            if values.reason in TABLE_FAULTS or values.reason is Reason.NO_ROOM:
-                raise DataError(values.note)
-            # Some of its columns could be read all the same.
-            values = values.row
+        values = _require(rows.get(row))
         looked[name] = None if values is None else values.get(column, ABSENT)
     return replace(change, looked=looked)
+
+
+def _require(values: ReadBack | None) -> Mapping[str, Cell] | None:
+    """Return what was read of a row; raise DataError where nobody could."""
+    if not isinstance(values, Unreadable):
+        return values
+    # As if the row were not there, all of it would differ.
+    if values.reason in TABLE_FAULTS or values.reason is Reason.NO_ROOM:
+        raise DataError(values.note)
+    # Some of its columns could be read all the same.
+    return values.row
+
+
+def _with_several(compared: Compared, several: Sequence[Attribute]) -> Compared:
+    """Compare the values of attributes that have several, too, each as one text."""
+    names = (*compared.names, *(attribute.name for attribute in several))
+    return replace(compared, names=names, types=(*compared.types, *("text" for _ in several)))
 
 
 def shape_of(source: VerifiedTable, policy: Policy) -> Shape | None:
@@ -237,17 +284,18 @@ def shape_of(source: VerifiedTable, policy: Policy) -> Shape | None:
     return None
 
 
-def behind_policy(
+def read_objects(
     engine: Engine,
     source: VerifiedTable,
-    shape: Shape,
-    policy: Policy,
+    changed: Table,
+    policy: Policy | None,
     reader: RowReader,
     there: frozenset[str],
+    several: Sequence[Attribute] = (),
 ) -> Expected:
-    """Expect a table's rows as the policy changes them."""
+    """Expect a table's objects as a policy, if there is one, changes them: it makes the table `changed`."""
     table = TableSide(engine, *selection_of(source.table, None, source.when, source.query))
-    side = PolicySide(table, source, shape, policy, reader, there)
+    side = ObjectSide(table, source, changed, policy, reader, there, several)
     usual = KeyWriter(source.table)
 
     def map_key(key: Key) -> tuple[str, ...]:
@@ -257,5 +305,4 @@ def behind_policy(
             return usual(key)
         return (known,)
 
-    _, _, compared = columns_of(shape.table, there)
-    return Expected(source=source, table=shape.table, compared=compared, side=side, keyed=map_key)
+    return Expected(source=source, table=changed, compared=side.compared, side=side, keyed=map_key)

@@ -20,7 +20,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.dfm import APART
 from eventlog.sinks.change_files.settings import RowFiles
 from eventlog.verify.history import FoldedChanges, cells_of, octets, origin_of, read_hex
-from eventlog.verify.targets import PIECE_ROWS, pieces
+from eventlog.verify.targets import PIECE_ROWS, PlainTarget, pieces
 
 Rows = Iterator[tuple[Any, ...]]
 
@@ -28,7 +28,7 @@ LOAD: Final = "LOAD"
 """How the names of files of a full load begin."""
 
 
-class FileTarget:
+class FileTarget(PlainTarget):
     """The change tables of a folder: what the rows of their files add up to."""
 
     def __init__(self, folder: Path, form: RowFiles, settings: ChangeTableSettings) -> None:

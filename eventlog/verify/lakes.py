@@ -17,7 +17,7 @@ from eventlog.core.schema import Table
 from eventlog.qlik.change_tables.rows import folder_of
 from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.verify.history import FoldedChanges, cells_of, origin_of
-from eventlog.verify.targets import pieces
+from eventlog.verify.targets import PlainTarget, pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Rows = Iterator[tuple[Any, ...]]
 
 
-class LakeTarget:
+class LakeTarget(PlainTarget):
     """The tables of an output to a lake. They are opened for each request, since several may be
     under way.
     """

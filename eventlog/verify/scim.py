@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
 
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, ComparedSide, Key
+from eventlog.compare.texts import write_several
 from eventlog.core.errors import DataError, KeySyntaxError
-from eventlog.core.schema import Table
+from eventlog.core.schema import Attribute, Table
 from eventlog.core.sql_types import Category
-from eventlog.core.table_names import write_name
+from eventlog.core.table_names import read_name, write_name
 from eventlog.core.tablekey import parse
 from eventlog.sinks.scim.client import ScimClient
-from eventlog.sinks.scim.paths import get_value
+from eventlog.sinks.scim.paths import Path, get_value, list_values
 from eventlog.sinks.scim.plugin import ScimOutput
-from eventlog.sinks.scim.server import RefusedError, read_pages
-from eventlog.sinks.scim.settings import MappedColumn, list_columns
+from eventlog.sinks.scim.server import RefusedError, read_pages, resource_path
+from eventlog.sinks.scim.settings import list_columns
 from eventlog.sinks.scim.write import find_mapping
 
-TRUTHS = (Category.STATE, Category.INT)
+TRUTHS: Final = (Category.STATE, Category.INT)
+
+
+class ComparedValue(NamedTuple):
+    """An attribute of ours, and where a server has it; `refers_to` begins the names of the objects that it names."""
+
+    attribute: Attribute
+    path: Path
+    refers_to: tuple[str, ...]
 
 
 class ScimTarget:
     """The resources of a server; `associations` says what it calls our objects."""
+
+    selects = True
 
     def __init__(self, output: ScimOutput, associations: Callable[[], Mapping[str, str]]) -> None:
         self._output = output
@@ -32,11 +44,15 @@ class ScimTarget:
 
     def columns(self, table: Table) -> frozenset[str] | None:
         """Name the columns with readable values, key included."""
-        name = self._mapping(table)
-        if name is None:
+        if self._mapping(table) is None:
             return None
-        mapped = (column.name.casefold() for column in self._map_columns(name, table).values())
+        mapped = (name for name, value in self._list_values(table).items() if not value.attribute.multiple)
         return frozenset({*mapped, *(key.casefold() for key in table.key)})
+
+    def several(self, table: Table) -> frozenset[str]:
+        """Name the mapped columns of child tables."""
+        values = self._list_values(table)
+        return frozenset(name for name, value in values.items() if value.attribute.child is not None)
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         """Read the server's rows of a table."""
@@ -52,52 +68,86 @@ class ScimTarget:
         settings = self._output.scim
         return None if settings is None else find_mapping(settings, table.schema, table.name)
 
-    def _map_columns(self, name: str, table: Table) -> dict[str, MappedColumn]:
-        """Map the table's own columns by name, except those that cannot be compared."""
-        assert self._output.scim is not None  # it has a mapping
-        own = {column.name.casefold(): column for column in table.columns}
-        compared: dict[str, MappedColumn] = {}
+    def _list_values(self, table: Table) -> dict[str, ComparedValue]:
+        """List what is mapped of the table, by names in small letters, except what cannot be compared."""
+        name = self._mapping(table)
+        if name is None or self._output.scim is None:
+            return {}
+        known = {attribute.name.casefold(): attribute for attribute in table.loggable.values()}
+        values: dict[str, ComparedValue] = {}
         for mapped in list_columns(self._output.scim.tables[name], f"output.scim.tables.{name}"):
-            column = own.get(mapped.name.casefold())
-            if column is None or (mapped.type == "boolean" and column.category not in TRUTHS):
+            attribute = known.get(mapped.name.casefold())
+            if attribute is None or (mapped.type == "boolean" and attribute.column.category not in TRUTHS):
                 continue
-            compared[mapped.name.casefold()] = mapped
-        return compared
+            refers_to = attribute.column.references if mapped.references is None else mapped.references
+            begins = _begin_names(table, refers_to) if refers_to else ()
+            values[mapped.name.casefold()] = ComparedValue(attribute, mapped.path, begins)
+        return values
 
     def _rows(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
-        name = self._mapping(table)
-        assert name is not None
-        assert self._output.scim is not None
         begin = f"{write_name(table.schema, table.name)} "
-        associations = self._associations()
-        objects = {known: called for called, known in associations.items()}
-        columns = self._map_columns(name, table)
-        wanted = [columns.get(column.casefold()) for column in compared.names]
+        objects = {known: called for called, known in self._associations().items()}
+        values = self._list_values(table)
+        wanted = [values.get(column.casefold()) for column in compared.names]
+        paths = [value.path for value in values.values()]
         with closing(ScimClient(self._output)) as client:
             try:
-                for resource in read_pages(client, self._output.scim.tables[name].place):
+                for resource in self._resources(client, table, wanted):
                     called = objects.get(str(resource.get("id")), "")
-                    if called.startswith(begin):
-                        key = _key(called.removeprefix(begin), compared)
-                        if key is not None:
-                            cells = [self._cell(column, table, resource, objects) for column in wanted]
-                            yield (*key, *cells)
+                    key = _key(called.removeprefix(begin), compared) if called.startswith(begin) else None
+                    if key is not None:
+                        yield (*key, *(_cell(value, resource, objects, paths) for value in wanted))
             except RefusedError as error:
                 raise DataError(f"{client.address} does not list its resources: {error.note}.") from error
 
-    def _cell(
-        self, mapped: MappedColumn | None, table: Table, resource: Mapping[str, Any], objects: Mapping[str, str]
-    ) -> Any:
-        if mapped is None:
-            return None
-        value = get_value(resource, mapped.path)
-        column = next(column for column in table.columns if column.name.casefold() == mapped.name.casefold())
-        if isinstance(value, bool) and column.category is Category.INT:
-            return int(value)
-        is_reference = mapped.references or (mapped.references is None and column.references is not None)
-        if is_reference and isinstance(value, str) and value in objects:
-            return _only_part(objects[value])
-        return value
+    def _resources(
+        self, client: ScimClient, table: Table, wanted: Sequence[ComparedValue | None]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Read all resources of a table's type; of groups, whose pages have no members, each by itself."""
+        name = self._mapping(table)
+        assert name is not None
+        assert self._output.scim is not None
+        place = self._output.scim.tables[name].place
+        tops = dict.fromkeys(value.path.top for value in wanted if value is not None)
+        for resource in read_pages(client, place):
+            if "members" not in tops or "members" in resource:
+                yield resource
+                continue
+            # Some servers show members only to who asks for them.
+            path = resource_path(place, str(resource.get("id")))
+            answer = client.ask("GET", path, query={"attributes": ",".join(tops)})
+            if answer.is_taken:
+                yield {"id": resource.get("id")} | answer.content
+            elif answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+                raise RefusedError(answer)
+
+
+def _begin_names(table: Table, other: str) -> tuple[str, ...]:
+    """List what the names of another table's objects begin with."""
+    schema, name = read_name(other)
+    return tuple(f"{write_name(owner, name)} " for owner in dict.fromkeys([schema or table.schema, None]))
+
+
+def _cell(
+    value: ComparedValue | None, resource: Mapping[str, Any], objects: Mapping[str, str], paths: Sequence[Path]
+) -> Any:
+    """Read what a server has of one of our attributes."""
+    if value is None:
+        return None
+    if value.attribute.multiple:
+        cells = [_one(value, cell, objects) for cell in list_values(resource, value.path, paths)]
+        return write_several(value.attribute.column.type, cells)
+    return _one(value, get_value(resource, value.path), objects)
+
+
+def _one(value: ComparedValue, cell: Any, objects: Mapping[str, str]) -> Any:
+    if isinstance(cell, bool) and value.attribute.column.category is Category.INT:
+        return int(cell)
+    if value.refers_to and isinstance(cell, str):
+        called = objects.get(cell, cell)
+        begin = next((begin for begin in value.refers_to if called.startswith(begin)), None)
+        return called if begin is None else _only_part(called.removeprefix(begin))
+    return cell
 
 
 def _key(text: str, compared: Compared) -> list[str] | None:
@@ -111,10 +161,10 @@ def _key(text: str, compared: Compared) -> list[str] | None:
     return [parts[name.casefold()] for name in compared.key]
 
 
-def _only_part(called: str) -> str | None:
-    """Read the value of a key of one column from the name of an object."""
+def _only_part(key: str) -> str:
+    """Read the value of a key of one column; give one that was shortened as it is."""
     try:
-        [(_, value)] = parse(called[called.index(" ") + 1 :]).parts
+        [(_, value)] = parse(key).parts
     except (KeySyntaxError, ValueError):
-        return None
+        return key
     return value

@@ -35,10 +35,15 @@ WHAT: Final = "The database of the output"
 
 
 class Target(Protocol):
-    """What one output holds."""
+    """What one output holds. One that `selects` has the tables that a mapping names, and no others."""
+
+    selects: bool
 
     def columns(self, table: Table) -> frozenset[str] | None:
         """Name its columns of a table, in small letters; None where it has nothing of the table."""
+
+    def several(self, table: Table) -> frozenset[str]:
+        """Name the attributes from child tables that it has, in small letters."""
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         """Open its rows of a table."""
@@ -47,7 +52,16 @@ class Target(Protocol):
         """Find keys with changes known but not yet in their rows."""
 
 
-class NamedTables:
+class PlainTarget:
+    """What may have every table, and has nothing of child tables."""
+
+    selects = False
+
+    def several(self, table: Table) -> frozenset[str]:
+        return frozenset()
+
+
+class NamedTables(PlainTarget):
     """Tables of a database that are called as the source's are, with a suffix."""
 
     def __init__(self, engine: Engine, schema: str | None = None, suffix: str = "") -> None:
@@ -101,7 +115,7 @@ class TableTarget(NamedTables):
         return Table(name=shape.name, schema=shape.schema, columns=shape.columns, view=shape.view)
 
 
-class ChangeTableTarget:
+class ChangeTableTarget(PlainTarget):
     """The change tables of a database: what their rows add up to."""
 
     def __init__(self, engine: Engine, schema: str | None = None) -> None:
@@ -207,7 +221,7 @@ class StreamedTarget(NamedTables):
             raise SourceError(f"{WHAT} cannot be read: {words_of(error)}.") from error
 
 
-class AssociationTarget:
+class AssociationTarget(PlainTarget):
     """The associations that a vault has, one in a line of a file: only whether each object is there
     can be compared.
     """

@@ -16,6 +16,7 @@ from eventlog.qlik.messages.reader import MessageReader, Read
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.values import TableValues
 from eventlog.verify.history import octets, read_hex
+from eventlog.verify.targets import PlainTarget
 
 Values = Callable[[str], Iterable[tuple[str, bytes | None]]]
 """Where each message of a topic stands, and its value."""
@@ -24,7 +25,7 @@ WHOLE: Final = frozenset({"INSERT", "REFRESH"})
 """Operations whose messages have the whole row."""
 
 
-class TopicTarget:
+class TopicTarget(PlainTarget):
     """The topics of an output. Messages of one row must be in one partition, so their key must be
     the row's.
     """

@@ -32,7 +32,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from eventlog.tracked.registry import read_registry, refuse_condition
-from eventlog.verify.expected import Expected, VerifiedTable, behind_policy, plain, shape_of
+from eventlog.verify.expected import Expected, VerifiedTable, plain, read_objects, shape_of
 from eventlog.verify.objects import Objects
 from eventlog.verify.proof import Limits, Proving, TableProof
 from eventlog.verify.repair import repair
@@ -182,6 +182,8 @@ class Verifier:
                 return None, ("The policy of the output leaves it out.",)
             table = shape.table
         there = self._target.columns(table)
+        if there is None and self._target.selects:
+            return None, ("The output maps nothing of it.",)
         if there is None:
             with plain(self._reading, source).side.snapshot() as now:
                 if not now.count():
@@ -189,18 +191,20 @@ class Verifier:
             hint = "Publish a change of it, or a full load with `eventlog refresh`."
             raise DataError(NOTHING_THERE, hint=hint)
         missing = [name for name in TableValues(table).names if name.casefold() not in there]
+        of_children = [attribute for attribute in table.attributes.values() if attribute.child is not None]
+        several = [attribute for attribute in of_children if attribute.name.casefold() in self._target.several(table)]
+        if several:
+            missing += [attribute.name for attribute in of_children if attribute not in several]
         notes = []
         if missing:
             names = ", ".join(missing)
             notes.append(f"Not compared, for the output has no such column: {names}.")
-        if table.children:
+        if of_children and not several:
             notes.append("Child tables are not compared.")
-        if shape is None or self._policy is None:
+        if shape is None and not several:
             return plain(self._reading, source, there), tuple(notes)
-        return (
-            behind_policy(self._reading, source, shape, self._policy, self._reader, there),
-            tuple(notes),
-        )
+        expected = read_objects(self._reading, source, table, self._policy, self._reader, there, several)
+        return expected, tuple(notes)
 
 
 def _describe_table(catalog: Catalog, table: Table) -> Table:

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.config.build import name_of
+from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Document, Reason
 from eventlog.core.plugins import SinkOrder
@@ -30,7 +31,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.testing import SinkSuite, SinkTarget
 from eventlog.verify.opening import target_of
-from eventlog.verify.verifying import Verifier
+from eventlog.verify.verifying import Verified, Verifier
 from tests.integration.publishing import publish_all
 from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
 from tests.support.servers import databases
@@ -46,6 +47,8 @@ PEOPLE = (
     "INSERT INTO usr_grp VALUES (1, 1)",
     "INSERT INTO usr_grp VALUES (1, 2)",
 )
+ALONE = [statement.replace(", 4, 0)", ", NULL, 0)").replace(", 3, 0)", ", NULL, 0)") for statement in PEOPLE]
+"""The same without managers that come later, which a database may refuse."""
 CHANGES = (
     "UPDATE usr SET mail = 'bob@example.com', room = 'R9' WHERE idu = 2",
     "UPDATE usr SET mail = NULL, works = 0 WHERE idu = 1",
@@ -118,8 +121,7 @@ def test_a_log_elsewhere_knows_what_the_server_calls_objects(request: pytest.Fix
     with judge() as server:
         server.meddle = refuse_dan
         scim_site(engine)
-        alone = [statement.replace(", 4, 0)", ", NULL, 0)").replace(", 3, 0)", ", NULL, 0)") for statement in PEOPLE]
-        run(engine, *alone)
+        run(engine, *ALONE)
         run(engine, "UPDATE usr SET boss = 4 WHERE idu = 3")
         publish_all(scim_config(engine, server.url, name="people", connections=1))
         assert len(errors(engine)) == 1
@@ -423,6 +425,21 @@ def test_explain_shows_the_request(engine: Engine) -> None:
     assert '"givenName": "Ada"' in sent.text
 
 
+def verify(engine: Engine, config: Config, *, mend: bool = False) -> dict[str, Verified]:
+    """Verify the tables of the log, each with what was found."""
+    [output] = config.output
+    log = Log(engine, LogNames())
+    target = target_of(output, create_engine, log=log)
+    verifier = Verifier(engine, log, config, target, output=name_of(output), steps=output.steps)
+    found = [verifier.verify(source, mend=mend) for source in verifier.sources((), None)]
+    assert not [one.proof.problem for one in found if one.proof.problem]
+    return {one.proof.table: one for one in found}
+
+
+def count_differences(found: dict[str, Verified]) -> dict[str, tuple[int, int]]:
+    return {table: (len(one.proof.differences), one.repaired) for table, one in found.items()}
+
+
 def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
     with judge() as server:
         given(engine)
@@ -430,20 +447,63 @@ def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
         publish_all(config)
         server.change("PATCH", "bob", [{"op": "replace", "path": "name.givenName", "value": "Somebody"}])
         server.change("DELETE", "dan")
-        [output] = config.output
-        log = Log(engine, LogNames())
-
-        def verified(*, mend: bool) -> dict[str, tuple[int, int]]:
-            target = target_of(output, create_engine, log=log)
-            verifier = Verifier(engine, log, config, target, output=name_of(output))
-            found = [verifier.verify(source, mend=mend) for source in verifier.sources((), None)]
-            assert not [one.proof.problem for one in found if one.proof.problem]
-            return {one.proof.table: (len(one.proof.differences), one.repaired) for one in found}
-
-        assert verified(mend=True) == {"usr": (2, 2), "grp": (0, 0)}
+        assert count_differences(verify(engine, config, mend=True)) == {"usr": (2, 2), "grp": (0, 0)}
         publish_all(config)
         # Who is made again has another id, and whose manager that is differs now.
-        assert verified(mend=True) == {"usr": (1, 1), "grp": (0, 0)}
+        assert count_differences(verify(engine, config, mend=True)) == {"usr": (1, 1), "grp": (0, 0)}
         publish_all(config)
-        assert verified(mend=False) == {"usr": (0, 0), "grp": (0, 0)}
-        assert told(server)[0] == wanted(engine)[0]
+        assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
+        assert told(server) == wanted(engine)
+
+
+@pytest.mark.parametrize("database", databases())
+def test_verify_compares_members_and_other_values_of_child_tables(
+    request: pytest.FixtureRequest, database: str
+) -> None:
+    engine: Engine = request.getfixturevalue("engine" if database == "sqlite" else database)
+    with judge() as server:
+        scim_site(engine)
+        run(engine, *ALONE, "UPDATE usr SET boss = 4 WHERE idu = 3")
+        run(engine, "INSERT INTO grp VALUES (2, 'board')", "INSERT INTO usr_grp VALUES (2, 3)")
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        found = verify(engine, config)
+        assert count_differences(found) == {"usr": (0, 0), "grp": (0, 0)}
+        assert not [note for one in found.values() for note in one.proof.notes]
+        dan = server.users()["dan"]["id"]
+        server.change("PATCH", "ada", [{"op": "replace", "path": "phoneNumbers", "value": [{"value": "999"}]}])
+        server.change("PATCH", "board", [{"op": "add", "path": "members", "value": [{"value": dan}]}])
+        server.change("PATCH", "staff", [{"op": "remove", "path": "members"}])
+        found = verify(engine, config, mend=True)
+        assert count_differences(found) == {"usr": (1, 1), "grp": (2, 2)}
+        [phones] = found["usr"].proof.differences[0].values
+        assert (phones.column, phones.source, phones.target) == ("usr_phone.phone", '["123"]', '["999"]')
+        values = {value for one in found["grp"].proof.differences for value in one.values}
+        assert {(value.source, value.target) for value in values} == {('["1", "2"]', None), ('["3"]', '["3", "4"]')}
+        publish_all(config)
+        assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
+        assert told(server) == wanted(engine)
+
+
+def test_verify_compares_what_a_policy_renames_and_changes(engine: Engine) -> None:
+    columns = {"login": "userName", "given": "name.givenName", "phones": "phoneNumbers.value"}
+    steps = [
+        {"do": "rename", "classes": ["usr"], "attributes": {"fname": "given", "usr_phone.phone": "phones"}},
+        {"do": "text", "classes": ["usr"], "attributes": ["given"], "to": "upper"},
+    ]
+    with judge() as server:
+        given(engine)
+        mapping = {"tables": {"usr": {"columns": columns}}}
+        config = scim_config(engine, server.url, scim=mapping, steps=steps)
+        publish_all(config)
+        assert server.users()["ada"]["name"]["givenName"] == "ADA"
+        found = verify(engine, config)
+        assert len(found["usr"].proof.differences) == 0
+        # What no mapping names does not differ.
+        assert found["grp"].proof.notes == ("The output maps nothing of it.",)
+        server.change("PATCH", "ada", [{"op": "replace", "path": "phoneNumbers", "value": [{"value": "999"}]}])
+        server.change("PATCH", "bob", [{"op": "replace", "path": "name.givenName", "value": "Bob"}])
+        differing = verify(engine, config, mend=True)["usr"].proof.differences
+        assert {value.column for one in differing for value in one.values} == {"given", "phones"}
+        publish_all(config)
+        assert len(verify(engine, config)["usr"].proof.differences) == 0

@@ -69,8 +69,9 @@ class Judge:
         return {names[member["value"]] for member in self.groups()[group].get("members") or ()}
 
     def change(self, method: str, name: str, operations: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Change or delete a user, as somebody else does it."""
-        path = f"/Users/{self.users()[name]['id']}"
+        """Change or delete a user or a group, as somebody else does it."""
+        resource = (self.groups() | self.users())[name]
+        path = f"/{resource['meta']['resourceType']}s/{resource['id']}"
         body = {"schemas": [PATCH_OP], "Operations": operations} if operations else None
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/scim+json"}
         answer = urllib3.request(method, self.url + path, json=body, headers=headers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -131,6 +131,21 @@ def get_value(resource: Mapping[str, Any], path: Path) -> Any:
     if isinstance(held, Mapping):
         return held.get(find_key(held, path.sub))
     return held if path.sub == "value" else None
+
+
+def list_values(resource: Mapping[str, Any], path: Path, others: Iterable[Path]) -> list[Any]:
+    """List what an attribute with several values says at the path; a path without a filter means no value that
+    another one selects by its filter.
+    """
+    holder = resource
+    if path.urn:
+        holder = resource.get(find_key(resource, path.urn)) or {}
+    filters = [] if path.filter else [other.filter for other in others if other.filter and other.top == path.top]
+    return [
+        element.get(find_key(element, path.sub or "value"))
+        for element in _elements(holder.get(find_key(holder, path.attribute)))
+        if _is_meant(element, path.filter) and not any(_is_meant(element, terms) for terms in filters)
+    ]
 
 
 def add_elements(resource: dict[str, Any], path: Path, elements: Sequence[Mapping[str, Any]]) -> None:

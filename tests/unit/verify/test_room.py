@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Op, ReadBack, Reason, RowId, Unreadable
-from eventlog.verify.expected import PolicySide, _with_looked
+from eventlog.verify.expected import ObjectSide, _with_looked
 
 
 class Room:
@@ -23,8 +23,8 @@ class Room:
         return {row: {"name": row.key} if place < self.room else full for place, row in enumerate(wanted)}
 
 
-def side(room: int) -> PolicySide:
-    made = object.__new__(PolicySide)
+def side(room: int) -> ObjectSide:
+    made = object.__new__(ObjectSide)
     made._reader = cast("Any", Room(room))
     return made
 
