@@ -25,9 +25,26 @@ from eventlog.policies.bound import Policy
 from eventlog.policies.shape import Shape
 from eventlog.publisher.decide import parts_of
 from eventlog.publisher.encode import Part
-from eventlog.queries.asked import Asked, ObjectQuery, RefusedQuestion, SchemaQuery
+from eventlog.queries.asked import (
+    Asked,
+    EndedQuery,
+    ObjectQuery,
+    PagePlace,
+    RefusedQuestion,
+    SchemaQuery,
+    write_token,
+)
 from eventlog.queries.find import Finder, class_among, read_association
-from eventlog.queries.instances import Instance, InstanceFormat, write_answer, write_schema, write_status
+from eventlog.queries.instances import (
+    IDENTITY_CLASS,
+    Instance,
+    InstanceFormat,
+    write_answer,
+    write_identity,
+    write_rest,
+    write_schema,
+    write_status,
+)
 from eventlog.queries.settings import QueryConfig, settings_of
 from eventlog.refresh.loads import loads
 from eventlog.sql.access import transaction
@@ -43,6 +60,18 @@ LOOK_SECONDS: Final = 10.0
 
 STATEMENT_SECONDS: Final = 30.0
 LOCK_SECONDS: Final = 5.0
+
+
+class FullError(DataError):
+    """An answer has no room for all that it tells."""
+
+
+class FoundObject(Struct, frozen=True, kw_only=True):
+    """An object: its table, as it is called here and in the log, and its key as the log writes it."""
+
+    table: str
+    called: str
+    key: str
 
 
 class AskedTables(Struct, frozen=True, kw_only=True):
@@ -92,8 +121,7 @@ class Answerer:
             yield write_status("error", asked.event_id, asked.why)
             return
         try:
-            elements = [*self._write_answer(asked, self._look())]
-            self._refuse_long(elements, room)
+            elements = self._answer_in(asked, room)
         except DataError as error:
             yield write_status("error", asked.event_id, str(error))
         except EventlogError as error:
@@ -103,20 +131,49 @@ class Answerer:
             yield from elements
             yield write_status("success", asked.event_id)
 
+    def _answer_in(self, asked: ObjectQuery | EndedQuery | SchemaQuery, room: int) -> list[str]:
+        """Answer in so many bytes: a page has fewer objects, if there is no room for all."""
+        most = self._settings.most_rows
+        page = asked.page if isinstance(asked, ObjectQuery) else None
+        if page is not None:
+            most = min(most, page)
+        while True:
+            try:
+                elements = [*self._write_answer(asked, self._look(), most)]
+                self._refuse_long(elements, room)
+            except FullError:
+                if page is None or most == 1:
+                    raise
+                most //= 2
+            else:
+                return elements
+
     def _refuse_long(self, elements: Sequence[str], room: int) -> None:
         if sum(map(len, elements)) > room:
-            raise DataError(
+            raise FullError(
                 f"The answer has more than {self._settings.most_bytes} bytes, which query.most_bytes is; ask for fewer attributes."
             )
 
-    def _write_answer(self, asked: ObjectQuery | SchemaQuery, sight: AskedTables) -> Iterator[str]:
+    def _write_answer(
+        self, asked: ObjectQuery | EndedQuery | SchemaQuery, sight: AskedTables, most: int
+    ) -> Iterator[str]:
         if isinstance(asked, SchemaQuery):
             yield write_schema(shape.table for shape in sight.shapes)
             return
-        if asked.scope == "subordinates":
-            return  # objects of tables have none below them
-        for instance in self._instances(asked, sight):
-            yield instance.element(asked.event_id, asked.read)
+        # Objects of tables have none below them; and nothing is kept here of a search that somebody ends.
+        if isinstance(asked, EndedQuery) or asked.scope == "subordinates":
+            return
+        if asked.classes == (IDENTITY_CLASS,):
+            yield write_identity()
+            return
+        found = self._find_objects(asked, sight, most)
+        shown, rest = found[:most], found[most:]
+        for instance in _read(sight, [(one.called, one.key) for one in shown]):
+            if all(_shows(instance, *value) for value in asked.search):
+                yield instance.element(asked.event_id, asked.read)
+        if rest:
+            place = PagePlace(table=shown[-1].table, key=shown[-1].key)
+            yield write_rest(write_token(replace(asked, after=place)), asked.event_id)
 
     def _look(self) -> AskedTables:
         """Return the tables as they are, or as read a moment ago."""
@@ -166,15 +223,24 @@ class Answerer:
             self._names = log_columns(self._engine, source.wanted_names, source.columns)
         return self._engine, self._names
 
-    def _instances(self, asked: ObjectQuery, sight: AskedTables) -> list[Instance]:
-        """Find the queried objects, each with all the output publishes of it."""
-        found: list[tuple[str, str]] = []
+    def _find_objects(self, asked: ObjectQuery, sight: AskedTables, most: int) -> list[FoundObject]:
+        """Find so many of the queried objects, and one more if there is one; DataError where all must be told at once."""
+        found: list[FoundObject] = []
+        after = asked.after
         for shape, searched in self._find_classes(asked, sight):
-            found += self._keys(asked, sight, shape, searched)
-            if len(found) > self._settings.most_rows:
-                problem = f"More than {self._settings.most_rows} objects are meant, which query.most_rows is"
-                raise DataError(f"{problem}; say more of them with <search-attr>.")
-        return [one for one in _read(sight, found) if all(_shows(one, *value) for value in asked.search)]
+            table = shape.source.whole
+            if after is not None and after.table != table:
+                continue  # it is on earlier pages
+            behind, after = None if after is None else after.key, None
+            found += self._find_keys(asked, shape, searched, most - len(found), behind)
+            if len(found) > most:
+                break
+        if after is not None:
+            raise DataError(f"{shorten(after.table)} is not there any more; ask without the <query-token> again.")
+        if len(found) > most and asked.page is None:
+            problem = f"More than {most} objects are meant, which query.most_rows is"
+            raise DataError(f"{problem}; say more of them with <search-attr>, or ask for pages with <query-ex>.")
+        return found
 
     def _find_classes(self, asked: ObjectQuery, sight: AskedTables) -> Iterator[tuple[Shape, list[tuple[str, str]]]]:
         """Yield the queried classes, with search conditions by the source's names."""
@@ -203,23 +269,24 @@ class Answerer:
                 hint="Choose from the answer to <query-schema>.",
             )
 
-    def _keys(
-        self, asked: ObjectQuery, sight: AskedTables, shape: Shape, searched: list[tuple[str, str]]
-    ) -> list[tuple[str, str]]:
-        """Find the table and key of each matching object of a class, as in the log."""
+    def _find_keys(
+        self, asked: ObjectQuery, shape: Shape, searched: list[tuple[str, str]], most: int, after: str | None
+    ) -> list[FoundObject]:
+        """Find so many matching objects of a class, and one more."""
         engine, names = self._where()
         source = self._config.source
         limits = (source.statement_timeout, source.lock_timeout, self._config.publisher.read_back_timeout)
         reading = connect_for_read_back(engine, source.reader, *limits)
         [load] = loads(engine, names, [shape.source.whole], None, None)
-        finder = Finder(dialect_of(engine), names, load, self._settings.most_rows)
+        finder = Finder(dialect_of(engine), names, load, most)
         with transaction(reading, "What a query asks for", lone=True) as connection:
             if asked.association is not None:
                 keys = finder.find_by_key(connection, read_association(asked.association).key)
             else:
                 attributes = shape.source.loggable
-                keys = finder.find_by_values(connection, [(attributes[name], value) for name, value in searched])
-        return [(load.called, key) for key in keys]
+                wanted = [(attributes[name], value) for name, value in searched]
+                keys = finder.find_by_values(connection, wanted, after)
+        return [FoundObject(table=shape.source.whole, called=load.called, key=key) for key in keys]
 
 
 def _by_source(shape: Shape, search: Sequence[tuple[str, str]]) -> list[tuple[str, str]] | None:
@@ -276,7 +343,7 @@ def _refuse_unread(parts: Sequence[Part]) -> None:
     for part in parts:
         for outcome in part.decision.outcomes:
             if outcome.reason is Reason.NO_ROOM:
-                raise DataError(
+                raise FullError(
                     "The objects have more bytes together than publisher.query_bytes allows; ask for fewer, such as one."
                 )
             if outcome.reason not in (Reason.PUBLISHED, Reason.VANISHED, Reason.SUPERSEDED):

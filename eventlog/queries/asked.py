@@ -1,20 +1,36 @@
-"""What a document asks: `<query>` and `<query-schema>`, read as the grammar of XDS has them. Pure."""
+"""What a document asks: `<query>`, `<query-ex>` and `<query-schema>`, read as the grammar of XDS has them. Pure."""
 
 from __future__ import annotations
 
+import binascii
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final
+
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, XmlError, shorten, value_shown
 from eventlog.xds.read import XmlElement, parse
 
 SCOPES = ("entry", "subordinates", "subtree")
+MOST_PAGED: Final = 1_000_000_000
+"""What `max-result-count` is where a `<query-ex>` does not say it."""
 
 
-class ObjectQuery(Struct, frozen=True, kw_only=True):
+class PagePlace(Struct, frozen=True, kw_only=True):
+    """The last object of a page: the name of its table, and its key as the log writes it."""
+
+    table: str
+    key: str
+
+
+class ObjectQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `<query>`: for the object of an `association`, or for objects of `classes` that have all
     values of `search`.
 
-    `read` are the attributes that are wanted; None is all of them.
+    `read` are the attributes that are wanted; None is all of them. A `<query-ex>` has pages of `page` objects, and
+    goes on `after` an object.
     """
 
     event_id: str = ""
@@ -23,6 +39,14 @@ class ObjectQuery(Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...] = ()
     search: tuple[tuple[str, str], ...] = ()
     read: frozenset[str] | None = None
+    page: int | None = None
+    after: PagePlace | None = None
+
+
+class EndedQuery(Struct, frozen=True, kw_only=True):
+    """A `<query-ex>` of which nobody wants the rest."""
+
+    event_id: str = ""
 
 
 class SchemaQuery(Struct, frozen=True, kw_only=True):
@@ -38,7 +62,7 @@ class RefusedQuestion(Struct, frozen=True, kw_only=True):
     why: str
 
 
-Asked = ObjectQuery | SchemaQuery | RefusedQuestion
+Asked = ObjectQuery | EndedQuery | SchemaQuery | RefusedQuestion
 
 
 def read_asked(body: bytes) -> list[Asked]:
@@ -54,11 +78,11 @@ def _read(element: XmlElement) -> Asked:
     event_id = element.get("event-id") or ""
     if element.tag == "query-schema":
         return SchemaQuery(event_id=event_id)
-    if element.tag != "query":
+    if element.tag not in ("query", "query-ex"):
         why = f"<{shorten(str(element.tag))}> is not answered here: this address reads, and changes nothing."
         return RefusedQuestion(event_id=event_id, why=why)
     try:
-        return _query(element, event_id)
+        return _query(element, event_id) if element.tag == "query" else _paged_query(element, event_id)
     except DataError as error:
         return RefusedQuestion(event_id=event_id, why=str(error))
 
@@ -81,6 +105,36 @@ def _query(element: XmlElement, event_id: str) -> ObjectQuery:
         search=tuple(_read_search(element)),
         read=_read_attributes(element),
     )
+
+
+def _paged_query(element: XmlElement, event_id: str) -> ObjectQuery | EndedQuery:
+    """Read a `<query-ex>`; the search of one that goes on is the first one's, whatever else stands in it."""
+    if element.get("cancel") == "true":
+        return EndedQuery(event_id=event_id)
+    token = element.find("query-token")
+    if token is not None:
+        return replace(read_token("".join(map(str, token.itertext()))), event_id=event_id)
+    most = element.get("max-result-count") or ""
+    # Digits of other scripts are none here, and thousands of them nobody means.
+    if most and not (most.isascii() and most.isdigit() and len(most) < 10 and int(most)):
+        raise DataError(f"max-result-count is {value_shown(most)}; it is a number from 1 on.")
+    return replace(_query(element, event_id), page=int(most or MOST_PAGED))
+
+
+def write_token(asked: ObjectQuery) -> str:
+    """Write the rest of a search, with all that somebody needs who answers it: nobody keeps it here."""
+    return urlsafe_b64encode(msgspec.json.encode(replace(asked, event_id=""))).decode()
+
+
+def read_token(token: str) -> ObjectQuery:
+    """Read the rest of a search. Whoever made it may ask for nothing else than in a query."""
+    try:
+        asked = msgspec.json.decode(urlsafe_b64decode(token.strip()), type=ObjectQuery)
+    except (msgspec.DecodeError, binascii.Error, ValueError):
+        asked = ObjectQuery()
+    if asked.after is None or not asked.page or asked.page < 1 or asked.scope not in SCOPES:
+        raise DataError("The <query-token> is none that was given here; ask without it again.")
+    return asked
 
 
 def _read_search(element: XmlElement) -> list[tuple[str, str]]:

@@ -60,7 +60,7 @@ class Finder:
     def __init__(self, dialect: Dialect, names: LogNames, load: Load, most: int) -> None:
         self._dialect, self._load, self._most = dialect, load, most
         self._row = in_text(dialect.quote(load.table.name))
-        order = KeyOrder(dialect, load.table, self._row)
+        self._order = order = KeyOrder(dialect, load.table, self._row)
         # With the condition of its triggers: rows of which no change is told are not told here.
         self._holes = fill_holes(dialect, names, load, order)
 
@@ -72,8 +72,10 @@ class Finder:
         attributes = [Attribute(name=name, column=columns[name.casefold()]) for name, _ in key]
         return self.find_by_values(connection, list(zip(attributes, [value for _, value in key], strict=True)))
 
-    def find_by_values(self, connection: Connection, searched: Sequence[tuple[Attribute, str]]) -> list[str]:
-        """Find keys of objects with all these values."""
+    def find_by_values(
+        self, connection: Connection, searched: Sequence[tuple[Attribute, str]], after: str | None = None
+    ) -> list[str]:
+        """Find keys of objects with all these values, in their order; of those behind the key `after`, where it is given."""
         conditions, parameters = [], dict[str, Any]()
         for index, (attribute, value) in enumerate(searched):
             form = self._dialect.lookup.compare_column(self._dialect, attribute.column)
@@ -85,7 +87,13 @@ class Finder:
         if offers(self._dialect, "refresh_session"):
             connection.exec_driver_sql(statement(self._dialect, "refresh_session"))
         chosen = " AND ".join([self._holes["chosen"], *conditions])
-        anywhere = {"after": "(1 = 1)", "upto": "(1 = 1)"}
+        begin = "(1 = 1)"
+        if after is not None:
+            begin = self._order.after
+            if len(parse(after).parts) != len(self._load.table.key):
+                raise DataError(f"{shorten(after)} is no key of {self._load.table.name}.")
+            parameters |= self._order.parameters(after)
+        anywhere = {"after": begin, "upto": "(1 = 1)"}
         query = statement(self._dialect, "refresh_keys", **self._holes | {"chosen": chosen} | anywhere)
         rows = fetch(connection, text(query), {"limit": self._most + 1, **parameters})
         return [str(key) for (key,) in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -11,11 +11,16 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.model import ABSENT, Change, Document, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
+from eventlog.version import VERSION
 from eventlog.xds.values import Fields, Settings, association_end, attribute, escape, values
 from eventlog.xds.write import DECLARATION
 
 XDS_TYPES = {"int": "int", "state": "state", "octet": "octet"}
 """The type of an attribute by the category of its column; all others are texts."""
+
+
+IDENTITY_CLASS: Final = "__driver_identification_class__"
+"""The class whose one object is the driver."""
 
 
 class Instance(Struct, frozen=True, kw_only=True):
@@ -112,6 +117,21 @@ def write_schema(tables: Iterable[Table]) -> str:
             )
         lines.append("      </class-def>")
     return "\n".join([*lines, "    </schema-def>\n"])
+
+
+def write_identity() -> str:
+    """Write what an engine asks of a driver before anything else: who it is, and that it answers `<query-ex>`."""
+    told = {"driver-id": "eventlog", "driver-version": VERSION, "query-ex-supported": "true"}
+    lines = [f'    <instance class-name="{IDENTITY_CLASS}">']
+    for name, value in told.items():
+        kind = "state" if value == "true" else "string"
+        lines.append(f'      <attr attr-name="{name}"><value type="{kind}">{escape(value)}</value></attr>')
+    return "\n".join([*lines, "    </instance>\n"])
+
+
+def write_rest(token: str, event_id: str) -> str:
+    """Write by what the rest of an answer is asked for."""
+    return f"    <query-token{_event(event_id)}>{escape(token)}</query-token>\n"
 
 
 def write_status(level: str, event_id: str, text: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,10 +14,12 @@ from sqlalchemy import Engine, text
 from structlog import get_logger
 
 from eventlog.capture.install import install
-from eventlog.capture.track import track
+from eventlog.capture.track import track, untrack
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.queries.asked import ObjectQuery, PagePlace, read_token, write_token
+from eventlog.version import VERSION
 from eventlog.web.open_page import open_page
 from eventlog.xds.validate import validate
 from tests.support.logged import run
@@ -133,6 +136,114 @@ def test_objects_are_found_by_values_and_told_as_far_as_wanted(serve: Callable[.
     assert found(ask(question("", ""))) == ["idu=1", "idu=2", "idu=3"]
     odd = '<search-attr attr-name="fname"><value>\' OR 1=1 --</value></search-attr>'
     assert found(ask(question(odd))) == []
+
+
+def paged(inside: str = "", head: str = 'class-name="usr" event-id="0" scope="subtree" max-result-count="2"') -> str:
+    return f'<nds dtdversion="2.0"><input><query-ex {head}>{inside}</query-ex></input></nds>'
+
+
+def next_page(output: Any) -> str | None:
+    """Return the token of the next page, if the answer has one."""
+    token = output.find("query-token")
+    return None if token is None else f"<query-token>{token.text}</query-token>"
+
+
+def read_pages(ask: Ask, first: str, later: str = 'event-id="1"') -> list[list[str]]:
+    """Ask for all pages of a search; each goes on with the token of the one before, and nothing else."""
+    told = ask(first)
+    pages = [found(told)]
+    while (token := next_page(told)) is not None:
+        told = ask(paged(token, later))
+        assert level(told) == "success"
+        pages.append(found(told))
+    return pages
+
+
+def test_a_search_is_answered_page_by_page(usr: Engine, serve: Callable[..., Ask]) -> None:
+    ask = serve()
+    run(usr, *(f"INSERT INTO usr VALUES ({number}, 'Jo', 'Doe', '1', NULL)" for number in range(4, 8)))
+    assert read_pages(ask, paged()) == [["idu=1", "idu=2"], ["idu=3", "idu=4"], ["idu=5", "idu=6"], ["idu=7"]]
+    # What else stands beside a token says nothing.
+    other = 'class-name="none" max-result-count="1" scope="entry"'
+    assert read_pages(ask, paged(), other) == read_pages(ask, paged())
+    doe = '<search-attr attr-name="lname"><value>Doe</value></search-attr><read-attr attr-name="fname"/>'
+    assert read_pages(ask, paged(doe)) == [["idu=2", "idu=3"], ["idu=4", "idu=5"], ["idu=6", "idu=7"]]
+    [one] = ask(paged("<association>idu=1,table=usr</association>")).iterchildren("instance")
+    assert attributes(one)["fname"] == ["Jack"]
+    # Rows that come and go meanwhile do not double or hide others.
+    told = ask(paged())
+    run(usr, "DELETE FROM usr WHERE idu = 4", "UPDATE usr SET manager = NULL", "DELETE FROM usr WHERE idu = 2")
+    assert found(ask(paged(str(next_page(told))))) == ["idu=3", "idu=5"]
+
+
+def test_pages_go_over_all_classes_and_what_a_policy_leaves_out(usr: Engine, serve: Callable[..., Ask]) -> None:
+    track(usr, ["secret"], TriggerOptions(style=Style.ROW_BACK))
+    everything = read_pages(serve(), paged(head='max-result-count="1"'))
+    assert sorted(chain.from_iterable(everything)) == ["ids=7", "idu=1", "idu=2", "idu=3"]
+    assert [len(page) for page in everything] == [1, 1, 1, 1]
+    steps = {"do": "where", "classes": ["usr"], "condition": "new.fname != 'Jane'"}
+    assert sorted(chain.from_iterable(read_pages(serve(steps), paged()))) == ["idu=1", "idu=3"]
+
+
+def test_a_page_has_what_there_is_room_for(usr: Engine, serve: Callable[..., Ask]) -> None:
+    ask = serve(most_rows=3, most_bytes=10_000)
+    run(usr, *(f"INSERT INTO usr VALUES ({number}, '{'x' * 60}', 'Doe', '1', NULL)" for number in range(4, 12)))
+    assert [len(page) for page in read_pages(ask, paged(head='class-name="usr"'))] == [3, 3, 3, 2]
+    long = "y" * 3000
+    pages = read_pages(ask, paged(head=f'class-name="usr" event-id="{long}"'), f'event-id="{long}"')
+    assert sorted(chain.from_iterable(pages)) == sorted(f"idu={number}" for number in range(1, 12))
+    assert max(map(len, pages)) < 3
+    assert level(ask(paged(head=f'event-id="{long * 3}"'))) == "error"
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "e30=", "bnVsbA==", "\u00fc", "eyJwYWdlIjogMSwgImFmdGVyIjogeyJ0YWJsZSI6ICJ1c3IifX0="]
+)
+def test_a_token_of_somebody_else_is_refused(serve: Callable[..., Ask], token: str) -> None:
+    told = serve()(paged(f"<query-token>{token}</query-token>"))
+    assert (level(told), found(told)) == ("error", [])
+    assert "query-token" in told.findtext("status")
+
+
+def test_a_token_gives_nothing_that_a_query_does_not(usr: Engine, serve: Callable[..., Ask]) -> None:
+    ask = serve({"do": "drop", "attributes": ["salary"]}, most_rows=2)
+
+    first = next_page(ask(paged(head='max-result-count="1"')))
+    given_out = read_token(etree.fromstring(str(first)).text)
+    assert given_out.after is not None
+    usr_table = given_out.after.table
+
+    def forge(**given: Any) -> Any:
+        asked = ObjectQuery(**{"page": 100, "after": PagePlace(table=usr_table, key="idu=1"), **given})
+        return ask(paged(f"<query-token>{write_token(asked)}</query-token>"))
+
+    assert found(forge()) == ["idu=2", "idu=3"]
+    assert level(forge(after=PagePlace(table="secret", key="ids=1"))) == "error"
+    for key in ("idu=", "idu=1+fname=Jack", "no key"):
+        assert found(forge(after=PagePlace(table=usr_table, key=key))) == []
+    assert level(forge(search=(("salary", "200"),), classes=("usr",))) == "error"
+    assert level(forge(page=0)) == "error"
+    # A table that is not captured any more has no next page.
+    token = str(next_page(ask(paged())))
+    untrack(usr, ["usr"])
+    assert level(serve()(paged(token))) == "error"
+
+
+def test_a_search_is_ended_and_a_wrong_number_refused(serve: Callable[..., Ask]) -> None:
+    ask = serve()
+    ended = ask(paged(str(next_page(ask(paged()))), 'cancel="true" event-id="5"'))
+    assert (level(ended), found(ended), next_page(ended)) == ("success", [], None)
+    for wrong in ("0", "-1", "two", "1.5", "1" * 20):
+        refused = ask(paged(head=f'max-result-count="{wrong}"'))
+        assert (level(refused), "max-result-count" in refused.findtext("status")) == ("error", True)
+
+
+def test_the_driver_says_who_it_is(serve: Callable[..., Ask]) -> None:
+    asked = '<search-class class-name="__driver_identification_class__"/><read-attr/>'
+    [one] = serve()(question(asked, 'event-id="query-driver-ident" scope="entry"')).iterchildren("instance")
+    told = attributes(one)
+    assert told["query-ex-supported"] == ["true"]
+    assert told["driver-version"] == [VERSION]
 
 
 def test_the_schema_is_told(serve: Callable[..., Ask]) -> None:

@@ -13,8 +13,6 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.config.build import name_of
-from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Document, Reason
 from eventlog.core.plugins import SinkOrder
@@ -27,13 +25,11 @@ from eventlog.sinks.scim.plugin import SCIM, ScimOutput
 from eventlog.sinks.scim.requests import ScimRequest, Unique, encode
 from eventlog.sinks.scim.settings import ScimSettings
 from eventlog.sinks.scim.write import ScimFormat
-from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.testing import SinkSuite, SinkTarget
-from eventlog.verify.opening import target_of
-from eventlog.verify.verifying import Verified, Verifier
+from eventlog.verify.verifying import Verified
 from tests.integration.publishing import publish_all
-from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
+from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, verify, wanted
 from tests.support.servers import databases
 from tests.support.sinks import KilledError
 
@@ -423,17 +419,6 @@ def test_explain_shows_the_request(engine: Engine) -> None:
     assert (sent.output, sent.note) == ("people", None)
     assert sent.text.startswith("POST /Users\n{")
     assert '"givenName": "Ada"' in sent.text
-
-
-def verify(engine: Engine, config: Config, *, mend: bool = False) -> dict[str, Verified]:
-    """Verify the tables of the log, each with what was found."""
-    [output] = config.output
-    log = Log(engine, LogNames())
-    target = target_of(output, create_engine, log=log)
-    verifier = Verifier(engine, log, config, target, output=name_of(output), steps=output.steps)
-    found = [verifier.verify(source, mend=mend) for source in verifier.sources((), None)]
-    assert not [one.proof.problem for one in found if one.proof.problem]
-    return {one.proof.table: one for one in found}
 
 
 def count_differences(found: dict[str, Verified]) -> dict[str, tuple[int, int]]:

@@ -19,13 +19,18 @@ from scim2_server.utils import (
     load_default_schemas,
     load_default_service_provider_config,
 )
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.track import track
+from eventlog.config.build import name_of
 from eventlog.config.settings import Config, from_settings
 from eventlog.sinks.scim.requests import PATCH_OP
 from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.verify.opening import target_of
+from eventlog.verify.verifying import Verified, Verifier
 
 TOKEN = "token-of-tests"  # of a server that lives as long as a test
 
@@ -254,6 +259,17 @@ def run(engine: Engine, *statements: str) -> None:
     with engine.begin() as connection:
         for statement in statements:
             connection.execute(text(statement))
+
+
+def verify(engine: Engine, config: Config, *, mend: bool = False) -> dict[str, Verified]:
+    """Verify the tables of the log, each with what was found."""
+    [output] = config.output
+    log = Log(engine, LogNames())
+    target = target_of(output, create_engine, log=log)
+    verifier = Verifier(engine, log, config, target, output=name_of(output), steps=output.steps)
+    found = [verifier.verify(source, mend=mend) for source in verifier.sources((), None)]
+    assert not [one.proof.problem for one in found if one.proof.problem]
+    return {one.proof.table: one for one in found}
 
 
 def ends(engine: Engine) -> dict[int, tuple[str, str | None]]:

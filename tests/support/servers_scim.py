@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from eventlog.sinks.scim.requests import PATCH_OP
 from tests.support.servers import absent, found, free_port
 
 PATIENCE = 600.0
@@ -79,6 +80,10 @@ class Keycloak:
         answer = self._pool.request(method, self.url + path, json=content, headers=headers)
         assert answer.status < 300, (answer.status, answer.data)
         return answer.json() if answer.data else None
+
+    def change(self, path: str, *operations: dict[str, Any]) -> None:
+        """Change a resource, as somebody else does it."""
+        self.ask("PATCH", path, {"schemas": [PATCH_OP], "Operations": operations})
 
     def resources(self, place: str) -> list[dict[str, Any]]:
         """Read all resources of a type, page by page and one by one."""
