@@ -18,6 +18,7 @@ NAMES = (
     "growth.convert",
     "growth.verify",
     "linter",
+    "scim",
     "values",
     "gbase",
     "poll",

@@ -39,9 +39,9 @@ class Posting(Standing):
 
 
 @cache
-def port() -> int:
-    """Where the receiver listens, a process of its own that is started at the first call."""
-    command = [sys.executable, "-m", "bench.slow", str(TAKES)]
+def port(kind: str = "") -> int:
+    """Where a receiver of this kind listens, a process of its own that is started at the first call."""
+    command = [sys.executable, "-m", "bench.slow", str(TAKES), kind]
     receiver = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE)
     at_end(receiver.wait)
     at_end(receiver.terminate)
