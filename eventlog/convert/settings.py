@@ -99,6 +99,7 @@ class SentMessages(Struct, frozen=True, kw_only=True):
 
     settings: MessageSettings = field(default_factory=_message_settings)
     into: KafkaSettings
+    who: bool = False
 
 
 class ChangeRows(Struct, frozen=True, kw_only=True):

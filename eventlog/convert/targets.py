@@ -233,4 +233,5 @@ def _messages(target: TargetOrder, config: Config) -> MessageFiles | SentMessage
     known: KafkaSettings = KafkaSettings(servers=target.kafka, transactional_id=OWN_TASK)
     if kafkas:
         known = kafkas[0]
-    return SentMessages(settings=settings, into=replace(known, servers=target.kafka))
+    who = _nearest(target, config, lambda output: output.who, other=False)
+    return SentMessages(settings=settings, into=replace(known, servers=target.kafka), who=who)

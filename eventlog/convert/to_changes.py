@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventlog.convert.forms import Rendering, TableNumbers
-from eventlog.core.model import ABSENT, Change, Edit, Op, RowId, Transaction, Value
+from eventlog.core.model import ABSENT, Change, Edit, Op, RowId, Transaction, Value, Who
 from eventlog.core.schema import Catalog
 
 EDIT: Final = pa.struct(
@@ -58,9 +58,12 @@ CHANGES: Final = pa.schema(
         ("edits", pa.list_(EDIT)),
         ("whole", pa.bool_()),
         ("captured", CAPTURED),
+        ("who", pa.struct([("user", pa.string()), ("context", pa.string())])),
     ]
 )
-"""A change; `op` stands beside it in every form's results. Changes of a log have no `captured`."""
+"""A change; `op` stands beside it in every form's results. Changes of a log have no `captured`; `who` is there where it
+was asked for.
+"""
 
 SEVERAL: Final = "*"
 _letters: Final[dict[type, str]] = {
@@ -135,6 +138,7 @@ def _cells(change: Change) -> tuple[object, ...]:
         [_edit(edit) for edit in change.edits],
         change.whole,
         captured,
+        None if change.who is None else {"user": change.who.user, "context": change.who.context},
     )
 
 
@@ -202,6 +206,7 @@ def _change(row: Mapping[str, Any]) -> Change:
         refresh=row["refresh"],
         created=row["created"],
         route=row["route"],
+        who=None if row["who"] is None else Who(**row["who"]),
     )
 
 

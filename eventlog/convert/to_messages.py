@@ -63,6 +63,7 @@ SCHEMA: Final = pa.schema(
 KEYED: Final = [
     pa.field("key", pa.large_binary()),
     pa.field("deleted", pa.bool_()),
+    pa.field("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.large_binary())]))),
     pa.field(COVERS, pa.list_(pa.int64())),
 ]
 SENT: Final = pa.schema([*SCHEMA, *KEYED])
@@ -89,8 +90,9 @@ class PackedMessages:
         metadata_sent: bool = False,
         open_: bool = False,
         free: bool = False,
+        headed: bool = False,
     ) -> None:
-        self._form = MessageFormat(settings=settings, body=False, free=free)
+        self._form = MessageFormat(settings=settings, body=False, free=free, headed=headed)
         self._tables = tables
         self._metadata_sent = metadata_sent
         self._open = open_
@@ -106,7 +108,8 @@ class PackedMessages:
             pieces = (written.head, written.tail) if self._open else written.close()
             row = (written.stamp, number, *pieces, written.route)
             if has_key:
-                return (*row, written.key, written.deleted)
+                headers = [{"key": name, "value": value} for name, value in written.headers]
+                return (*row, written.key, written.deleted, headers or None)
             return row
 
         return Rendering(self.schema, self._form.writer(catalog), cells, counts=True)
@@ -115,11 +118,11 @@ class PackedMessages:
         """Make messages of rows to send; columns no longer needed may be missing."""
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         stamps = columns["sequence" if "sequence" in columns else STAMP]
-        names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE)
+        names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE, "headers")
         counts = _counts_in(rendered)
         rows = zip(stamps, counts, *[columns[name] for name in names], strict=True)
         for stamp, (transaction, ordinal, last), *cells in rows:
-            number, key, head, tail, deleted, covers, route = cells
+            number, key, head, tail, deleted, covers, route, headers = cells
             positions = list_covered(covers)
             # By position, which is quicker than by name, for each message.
             message = WrittenMessage(
@@ -134,7 +137,8 @@ class PackedMessages:
                 transaction,
                 ordinal,
             )
-            yield message._replace(last=last, route=route)
+            pairs = tuple([(header["key"], header["value"]) for header in headers or ()])
+            yield message._replace(last=last, route=route, headers=pairs)
 
     def closed(self, rendered: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
         """Write the bytes before and behind the changeSequence of open messages, with their numbers
@@ -277,7 +281,7 @@ class MessageDocuments(PackedMessages):
         metadata_sent: bool = False,
         open_: bool = False,
     ) -> None:
-        super().__init__(target.settings, tables, metadata_sent=metadata_sent, open_=open_)
+        super().__init__(target.settings, tables, metadata_sent=metadata_sent, open_=open_, headed=target.who)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
         """Make documents of as many messages as one of the daemon's has."""

@@ -164,16 +164,18 @@ def decide(
     options: Options | None = None,
     unique: bool = False,
     transactions: Literal["mixed", "whole"] = "mixed",
+    who: bool = False,
 ) -> Decisions:
     """Decide events by the rules of the publisher and of `eventlog convert`.
 
     `rows` answers read-backs: the URL of a database, or frames of tables by their names. `unique`
     promises one object for each record_id, as a primary key does, and saves the search for others.
-    For formats with whole `transactions`, changes name theirs, and where it ends.
+    For formats with whole `transactions`, changes name theirs, and where it ends. With `who` changes say who is
+    behind them, and those of two people are never one.
     """
     url, tables = (rows, None) if isinstance(rows, str) else (None, rows)
     order = _order(catalog, url, policies, options or Options())
-    order = replace(order, transactions=transactions)
+    order = replace(order, transactions=transactions, who=who)
     results = results_of(events, order, tables, unique=unique)
     return Decisions(results=results, catalog=order.output_catalog)
 

@@ -159,14 +159,18 @@ CONTEXT_FIELD: Final = pa.field(CONTEXT, pa.string())
 
 
 def source_batches(log: BulkLog, stretch: NumberRange, options: LogOptions) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a stretch as the data source gives them: with their transactions, NULL where the
+    """Read the rows of a stretch as the data source gives them: with their transactions and contexts, NULL where the
     log does not say them, and with times as Spark has them.
     """
-    schema, adds_nulls = ROWS, options.transactions and not log.transaction
-    if options.transactions and log.transaction:
-        schema = ROWS.append(TEXTS_AND_TRANSACTION.field(TRANSACTION))
+    there = {TRANSACTION: log.transaction, CONTEXT: log.context}
+    schema = pa.schema([*ROWS, *(pa.field(name, pa.string()) for name in options.more if there[name])])
     for read in batches(log, stretch, schema):
-        batch = read.append_column(TRANSACTION, pa.nulls(len(read), pa.string())) if adds_nulls else read
+        batch = read
+        for name in options.more:
+            if not there[name]:
+                batch = batch.append_column(name, pa.nulls(len(read), pa.string()))
+        if options.more:
+            batch = batch.select([*STANDARD, *options.more])
         yield batch if options.event_time == "text" else with_timestamps(batch)
 
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, UTC, zone_of
-from eventlog.sql.names import LogNames, read_log_name
+from eventlog.sql.names import CONTEXT, TRANSACTION, LogNames, read_log_name
 
 KNOWN: Final = (
     *("url", "log", "columns", "clock", "status", "partitions", "snapshot"),
-    *("rows", "start", "patience", "pushdown", "transactions", "event_time"),
+    *("rows", "start", "patience", "pushdown", "transactions", "context", "event_time"),
 )
 _number = re.compile(r"\d{1,18}").fullmatch
 
@@ -59,8 +59,15 @@ class LogOptions(Struct, frozen=True, kw_only=True):
     patience: int = 120
     pushdown: bool = True
     transactions: bool = False
+    context: bool = False
     event_time: str = "timestamp"
     chosen: Chosen = Chosen()
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """Name the columns that are asked for beside the ten."""
+        asked = {TRANSACTION: self.transactions, CONTEXT: self.context}
+        return tuple(name for name, wanted in asked.items() if wanted)
 
     @property
     def names(self) -> LogNames:
@@ -95,6 +102,7 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
         patience=_count(given, "patience", 120),
         pushdown=_is_on(given, "pushdown", "true"),
         transactions=_is_on(given, "transactions", "false"),
+        context=_is_on(given, "context", "false"),
         event_time=_event_time(given),
     )
 

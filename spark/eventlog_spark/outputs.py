@@ -66,6 +66,7 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
     """`position` and `note` of what cannot be written, or not with all of its values."""
     catalog: Catalog
     settings: ChangeTableSettings
+    who: bool = False
 
     def tables(self, route: str = "") -> dict[str, DataFrame]:
         """Return a frame for each table by the name of its change table; with a `route`, of the
@@ -74,13 +75,14 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
         frames = {}
         for number, table in enumerate(self.catalog):
             try:
-                made = ChangeTable(table, self.settings, route=route)
+                made = ChangeTable(table, self.settings, route=route, who=self.who)
             except ExpressionError:
                 # Its changes were refused, each with the reason.
                 continue
             is_own = self.written["table"] == number
             own_rows = self.written.where(is_own & (self.written[ROUTE] == route))
-            unpack = name_function(_unpack_table, made.columns, self.catalog, self.settings)
+            form = ChangeTableFormat(settings=self.settings, who=self.who)
+            unpack = name_function(_unpack_table, made.columns, self.catalog, form)
             name = folder_of(made.table, made.target)
             frames[name] = own_rows.mapInArrow(unpack, ddl(arrow_schema(made.columns)))
         return frames
@@ -147,16 +149,17 @@ def change_tables(
     *,
     after: str = "",
     transactions: Transactions = "mixed",
+    who: bool = False,
 ) -> ChangeTableFrames:
     """Make the rows of change tables; numbers continue `after` the last change_seq there is.
 
-    Whole `transactions` have numbers one after the other.
+    Whole `transactions` have numbers one after the other. With `who` rows have header columns with who is behind them.
     """
     settings = settings or ChangeTableSettings()
-    form = TableForm(TableFiles(settings=settings), dict(enumerate(catalog)))
+    form = TableForm(TableFiles(settings=settings, who=who), dict(enumerate(catalog)))
     written = _write_changes(changes, form, catalog, transactions)
     rows = number_rows(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
-    return ChangeTableFrames(written=rows, notes=_notes(written), catalog=catalog, settings=settings)
+    return ChangeTableFrames(written=rows, notes=_notes(written), catalog=catalog, settings=settings, who=who)
 
 
 def messages(
@@ -166,33 +169,35 @@ def messages(
     *,
     after: str = "",
     transactions: Transactions = "mixed",
+    who: bool = False,
 ) -> MessageFrames:
     """Make a message for each change, and one more for each tombstone. Numbers continue `after` a
     changeSequence.
 
-    Whole `transactions` have numbers one after the other, and their messages are counted.
+    Whole `transactions` have numbers one after the other, and their messages are counted. With `who` the frame has
+    `headers`, as Spark's Kafka writer takes them.
     """
     settings = settings or MessageSettings()
     if settings.mode == "registry":
         hint = "eventlog convert --kafka asks the registry; here choose bare, envelope or metadata."
         raise UsageError("A DataFrame of messages has no schema registry that gives numbers.", hint=hint)
     whole = transactions == "whole"
-    form = PackedMessages(settings, dict(enumerate(catalog)), open_=whole)
+    form = PackedMessages(settings, dict(enumerate(catalog)), open_=whole, headed=who)
     written = _write_changes(changes, form, catalog, transactions)
     rows = number_rows(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     if whole:
         with_places = count_messages(rows)
         rows = with_places.mapInArrow(name_function(_close_messages, form), with_places.schema)
     return MessageFrames(
-        frame=_as_messages(rows, catalog, settings),
+        frame=_as_messages(rows, catalog, settings, ["headers"] if who else []),
         notes=_notes(written),
         catalog=catalog,
         settings=settings,
     )
 
 
-def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings) -> DataFrame:
-    """Give messages their numbers. A row of a full load has none: its value is whole."""
+def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings, more: list[str]) -> DataFrame:
+    """Give messages their numbers; `more` are further columns. A row of a full load has none: its value is whole."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     # Without a tail the first is NULL.
@@ -208,7 +213,7 @@ def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings) -
             own_topic = F.lit(writer.shape.topic)
             topic = F.when(F.col("table") == number, own_topic).otherwise(topic)
     topic = F.when(F.col(ROUTE) == "", topic).otherwise(F.col(ROUTE)).alias("topic")
-    return rows.select("position", SEQUENCE, topic, "key", F.explode(values).alias("value"))
+    return rows.select("position", SEQUENCE, topic, "key", F.explode(values).alias("value"), *more)
 
 
 def _notes(written: DataFrame) -> DataFrame:
@@ -273,13 +278,13 @@ def _render(
 def _unpack_table(
     columns: Any,
     catalog: Catalog,
-    settings: ChangeTableSettings,
+    form: ChangeTableFormat,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the finished rows of one change table."""
-    packed = PackedRows(ChangeTableFormat(settings=settings), dict(enumerate(catalog)))
-    every = settings.partition_every
-    partitions = Partitions(every, settings.base()) if every else None
+    packed = PackedRows(form, dict(enumerate(catalog)))
+    every = form.settings.partition_every
+    partitions = Partitions(every, form.settings.base()) if every else None
     for batch in batches:
         if not len(batch):
             continue

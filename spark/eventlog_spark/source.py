@@ -6,8 +6,7 @@
 Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose
 time event_time is), `status` (letters; all rows without it), `partitions` (how many ranges of
 record_id are read side by side), `pushdown` (false: the database evaluates no filters), `snapshot`
-(of PostgreSQL, exported by whoever reads), `transactions` (true: an eleventh column), `event_time`
-(text: as the database writes it), and for streams `rows` (of one batch at most), `start` (a
+(of PostgreSQL, exported by whoever reads), `transactions`, `context` (true: a column more each), `event_time` (text: as the database writes it), and for streams `rows` (of one batch at most), `start` (a
 record_id to begin after), `patience` (seconds). Nothing is written into a log.
 """
 
@@ -24,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from eventlog.core.errors import UsageError
-from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog.sql.names import STANDARD
 from eventlog_spark.faults import travelling
 from eventlog_spark.log import BulkLog, source_batches, stretches
 from eventlog_spark.options import NumberRange, read_options
@@ -67,8 +66,7 @@ class EventLogSource(DataSource):
                 options = read_options(self.options)
                 if options.event_time == "text":
                     types["event_time"] = "string"
-                if options.transactions:
-                    names.append(TRANSACTION)
+                names += options.more
             return ", ".join(f"{name} {types.get(name, 'string')}" for name in names)
 
     def reader(self, schema: StructType) -> DataSourceReader:

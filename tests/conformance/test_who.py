@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
 from sqlalchemy import Connection, Engine, text
 
 from eventlog.capture.install import install, uninstall
@@ -23,6 +24,7 @@ from eventlog.sql.names import CONTEXT
 from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.xds.validate import validate
 from tests.support.logged import USR, run
+from tests.support.servers_kafka import consumed, stand_in
 
 STYLES = [style.value for style in Style]
 SAY = {
@@ -216,6 +218,31 @@ def test_a_conversion_says_it_as_the_publisher_does(usr: Engine, tmp_path: Path,
     assert len(published) == 5 - (to == "xds" and usr.dialect.name == "sqlite")  # nobody there
     assert sorted(converted) == sorted(published)
     assert any("dave" in one for one in converted)
+
+
+def test_headers_of_a_converted_message_say_it(usr: Engine, tmp_path: Path) -> None:
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
+    change(usr, "alice", "INSERT INTO usr VALUES (1, 'a', 'b', 3)")
+    change(usr, None, "INSERT INTO usr VALUES (2, 'a', 'b', 3)")
+    url = usr.url.render_as_string(hide_password=False)
+    config = tmp_path / "eventlog.toml"
+    with stand_in() as servers:
+        for who in ("true", "false"):
+            lines = ["[publisher]", "allow_loopback = true", "[[output]]", 'sink = "kafka"', f'servers = "{servers}"']
+            more = ['format = "messages"', f"who = {who}", f'transactional_id = "{who}"']
+            config.write_text("\n".join([*lines, *more]))
+            words = ["convert", "database", url, "--config", str(config), "--engine", "local", "--to", "messages"]
+            done = CliRunner().invoke(main, [*words, "--kafka", servers, "--out", str(tmp_path / who)])
+            assert done.exit_code == 0, done.output
+        [topic] = [name for name in AdminClient({"bootstrap.servers": servers}).list_topics().topics if "usr" in name]
+        found = consumed(servers, topic)
+    headers = sorted((str(one.key), sorted(dict(one.headers).items())) for one in found)
+    assert [(key, dict(told).get("eventlog.context")) for key, told in headers] == [
+        *(("b'1'", None), ("b'1'", b"alice")),
+        *(("b'2'", None), ("b'2'", None)),
+    ]
+    users = 0 if kind(usr) == "sqlite" else 1  # which has none
+    assert [len(told) for _, told in headers] == [0, 1 + users, 0, users]  # without `who` there are none
 
 
 def files(folder: Path) -> list[Path]:

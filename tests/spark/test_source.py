@@ -54,6 +54,26 @@ def test_a_log_is_a_table_of_ten_columns(spark: SparkSession, database: str, req
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_contexts_are_a_column_more(database: str, request: pytest.FixtureRequest) -> None:
+    """They come beside transactions, or alone; where the log does not say them they are NULL."""
+    log = installed(request.getfixturevalue(database))
+    log.write_all([1])
+    url = log.engine.url.render_as_string(hide_password=False)
+
+    def told(**asked: bool) -> tuple[list[str], list[Any]]:
+        options = LogOptions(url=url, context=True, **asked)
+        [batch] = LogReader(options).read(InputPartition(NumberRange(first=1, last=9)))
+        return batch.schema.names[10:], batch.column("eventlog_context").to_pylist()
+
+    both = ["eventlog_transaction", "eventlog_context"]
+    assert told(transactions=True) == (both, [None])
+    log.run("ALTER TABLE event_log ADD eventlog_context VARCHAR(400)")
+    log.run("UPDATE event_log SET eventlog_context = 'alice'")
+    assert told() == (both[1:], ["alice"])
+    assert told(transactions=True) == (both, ["alice"])
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_transactions_are_an_eleventh_column(database: str, request: pytest.FixtureRequest) -> None:
     """At rest and as a stream; NULL where the log does not say them."""
     log = installed(request.getfixturevalue(database))

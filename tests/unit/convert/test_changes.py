@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eventlog.convert.forms import form_of
 from eventlog.convert.settings import ChangeRows, Conversion, FilesInput
 from eventlog.convert.to_changes import changes_of
-from eventlog.core.model import ABSENT, Change, Edit, Op, RowId, Transaction
+from eventlog.core.model import ABSENT, Change, Edit, Op, RowId, Transaction, Who
 from tests.support.strategies import CATALOG
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -48,6 +48,7 @@ changes = st.builds(
     refresh=st.booleans(),
     created=st.booleans(),
     route=st.just("") | texts,
+    who=st.none() | st.builds(Who, st.none() | texts, st.none() | texts),
 )
 
 
