@@ -15,11 +15,11 @@ from bench.backlog import temporary_folder
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.receiver import TAKES, port
 from eventlog.capture.install import install
-from eventlog.capture.plan import Style, TriggerOptions
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
 from eventlog.daemon import Publisher
 from eventlog.sinks.scim.paths import CORE_USER
+from eventlog.tracked.options import Style, TriggerOptions
 
 USERS: Final = 3_000
 QUICK: Final = 40

@@ -17,8 +17,8 @@ from eventlog.capture.install import install
 from eventlog.capture.track import track, untrack
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.queries.asked import ObjectQuery, PagePlace, read_token, write_token
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.version import VERSION
 from eventlog.web.open_page import open_page
 from eventlog.xds.validate import validate

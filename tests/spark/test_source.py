@@ -60,8 +60,8 @@ def test_contexts_are_a_column_more(database: str, request: pytest.FixtureReques
     log.write_all([1])
     url = log.engine.url.render_as_string(hide_password=False)
 
-    def told(**asked: bool) -> tuple[list[str], list[Any]]:
-        options = LogOptions(url=url, context=True, **asked)
+    def told(transactions: bool = False) -> tuple[list[str], list[Any]]:
+        options = LogOptions(url=url, context=True, transactions=transactions)
         [batch] = LogReader(options).read(InputPartition(NumberRange(first=1, last=9)))
         return batch.schema.names[10:], batch.column("eventlog_context").to_pylist()
 

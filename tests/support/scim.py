@@ -26,9 +26,9 @@ from eventlog.capture.track import track
 from eventlog.config.build import name_of
 from eventlog.config.settings import Config, from_settings
 from eventlog.sinks.scim.requests import PATCH_OP
-from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.verify.opening import target_of
 from eventlog.verify.verifying import Verified, Verifier
 
