@@ -14,7 +14,7 @@ from eventlog.core.errors import DataError, XmlError, shorten, value_shown
 from eventlog.xds.read import XmlElement, parse
 
 SCOPES = ("entry", "subordinates", "subtree")
-MOST_PAGED: Final = 1_000_000_000
+MOST_ROWS: Final = 1_000_000_000
 """What `max-result-count` is where a `<query-ex>` does not say it."""
 
 
@@ -117,8 +117,8 @@ def _paged_query(element: XmlElement, event_id: str) -> ObjectQuery | EndedQuery
     most = element.get("max-result-count") or ""
     # Digits of other scripts are none here, and thousands of them nobody means.
     if most and not (most.isascii() and most.isdigit() and len(most) < 10 and int(most)):
-        raise DataError(f"max-result-count is {value_shown(most)}; it is a number from 1 on.")
-    return replace(_query(element, event_id), page=int(most or MOST_PAGED))
+        raise DataError(f"The max-result-count is {value_shown(most)}; it takes a number from 1 on.")
+    return replace(_query(element, event_id), page=int(most or MOST_ROWS))
 
 
 def write_token(asked: ObjectQuery) -> str:

@@ -91,7 +91,8 @@ class Finder:
         if after is not None:
             begin = self._order.after
             if len(parse(after).parts) != len(self._load.table.key):
-                raise DataError(f"{shorten(after)} is no key of {self._load.table.name}.")
+                problem = f"{shorten(after)} is no key of {self._load.table.name}"
+                raise DataError(f"{problem}; ask without the <query-token> again.")
             parameters |= self._order.parameters(after)
         anywhere = {"after": begin, "upto": "(1 = 1)"}
         query = statement(self._dialect, "refresh_keys", **self._holes | {"chosen": chosen} | anywhere)
