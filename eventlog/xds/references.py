@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
+from eventlog.core.key_forms import forms_of
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.view_columns import read_column_name
 
@@ -29,6 +31,18 @@ def find_referenced(catalog: Catalog, table: Table, column: Column) -> Table | N
     if len(near) != 1:  # of several nobody can tell which is meant
         return None
     return near[0]
+
+
+def make_speller(table: Table) -> Callable[[str], str]:
+    """Make a function that spells a value of a reference as the key of the table spells it: 1.00 names the row 1.
+
+    How a text of another case is spelled in its row is not known here.
+    """
+    form = forms_of(table).get(table.key[0])
+    if form is None:
+        return str
+    is_spelled, spell = re.compile(form.spelled, re.ASCII).fullmatch, form.spell
+    return lambda text: text if is_spelled(text) else spell(text)
 
 
 # The same tables come with each batch.

@@ -43,7 +43,7 @@ from eventlog.core.rules.times import in_iso_form
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import quote_value
-from eventlog.xds.references import find_referenced
+from eventlog.xds.references import find_referenced, make_speller
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
 # One search tells both: what must be escaped, and what cannot be carried at all.
@@ -478,12 +478,12 @@ def _value_writer(read: Reading) -> ValueWriter:
 
 
 def _reference_writer(read: Reading, table: Table, schema_name: str | None) -> ValueWriter:
-    key = table.key[0]
+    key, spell = table.key[0], make_speller(table)
     end = association_end(table.name, table.schema or schema_name)
 
     def write(value: object) -> str:
         _, text = read(value)
-        association = attribute(f"{key}={quote_value(text)}{end}")
+        association = attribute(f"{key}={quote_value(spell(text))}{end}")
         return f'<value type="dn" association-ref="{association}">{escape(text)}</value>'
 
     return write

@@ -25,7 +25,7 @@ from eventlog.sinks.events.rows import json_field
 from eventlog.sinks.scim.paths import ENTERPRISE_USER, Path, add_elements, read_path, set_value
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, encode, refer_to
 from eventlog.sinks.scim.settings import MappedColumn, ResourceSettings, ScimSettings, ValueType, list_columns
-from eventlog.xds.references import find_referenced
+from eventlog.xds.references import find_referenced, make_speller
 from eventlog.xds.write import document_id
 
 ACTIVE: Final = Path("active")
@@ -425,11 +425,11 @@ def _find_referred_table(
 
 
 def _refer(other: Table) -> Any:
-    key = other.key[0]
-    spell = _writer(Column(name=key, type=other.key_columns[0].type), "string")
+    key, spell = other.key[0], make_speller(other)
+    text_of = _writer(Column(name=key, type=other.key_columns[0].type), "string")
 
     def write(cell: Any) -> Any:
-        return refer_to(RowId(other.schema, other.name, format_parts([(key, spell(cell))])))
+        return refer_to(RowId(other.schema, other.name, format_parts([(key, spell(text_of(cell)))])))
 
     return write
 

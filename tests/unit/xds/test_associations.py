@@ -77,3 +77,26 @@ def test_a_reference_to_a_day_names_it_as_a_log_does() -> None:
     )
     edit = Edit(column="eve", new=dt.date(2025, 3, 23))
     assert said(RowId(None, "day", "d=2025-03-24"), day, edit=edit)[1] == "d=2025-03-23,table=day"
+
+
+@pytest.mark.parametrize(
+    "key, kind, value, spelled",
+    [
+        ("integer", "numeric(10,2)", "7.00", "7"),
+        ("integer", "varchar(9)", "07", "7"),
+        ("numeric(10,2)", "integer", 7, "7.00"),
+        ("numeric", "numeric(10,2)", "7.50", "7.5"),
+        ("char(5)", "varchar(9)", "ab  ", "ab"),
+        ("varchar(9)", "varchar(9)", "ab  ", '"ab  "'),
+        ("date", "timestamp", "2025-03-23 00:00:00", "2025-03-23"),
+        ("timestamp", "date", "2025-03-23", "2025-03-23 00:00:00.000000000"),
+        ("uuid", "varchar(40)", "F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"),
+        ("integer", "varchar(9)", "no number", "no number"),
+    ],
+)
+def test_a_reference_is_spelled_as_the_key_is(key: str, kind: str, value: object, spelled: str) -> None:
+    other = Table(name="other", columns=(Column(name="k", type=key, key=1),))
+    usr = Table(name="usr", columns=(KEY, Column(name="o", type=kind, references="other")))
+    assert (
+        said(RowId(None, "usr", "id=1"), usr, other, edit=Edit(column="o", new=value))[1] == f"k={spelled},table=other"
+    )
