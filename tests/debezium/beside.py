@@ -105,6 +105,7 @@ def compare(theirs: Sequence[Told], ours: Sequence[Told]) -> Iterator[tuple[str,
     )
     for their, our in zip(theirs, ours, strict=True):
         yield from _differing("", "key", their.key, our.key)
+        yield from _compare_sources(their, our)
         yield from _differing("", "title", *[side.value["schema"]["name"] for side in (their, our)])
         for row in ("before", "after"):
             fields, others = (_fields(side, row) for side in (their, our))
@@ -114,6 +115,22 @@ def compare(theirs: Sequence[Told], ours: Sequence[Told]) -> Iterator[tuple[str,
                 yield from _differing(name, "schema", fields.get(name), others.get(name))
                 if values is not None and told is not None and name in fields:
                     yield from _differing(name, "value", values.get(name), told.get(name, "not there"))
+
+
+OWN: Final = frozenset({"version", "connector", "ts_ms", "ts_us", "ts_ns", "sequence", "lsn"})
+"""What each capture says of itself, of the moment when it read a change, and of the database's own log."""
+
+
+def _compare_sources(their: Told, our: Told) -> Iterator[tuple[str, str, Any, Any]]:
+    """Compare where a change comes from: fields that both have."""
+    fields, others = (_fields(side, "source") for side in (their, our))
+    told, said = (side.value["payload"]["source"] for side in (their, our))
+    for name in fields.keys() & others.keys():
+        yield from _differing(f"source.{name}", "schema", fields[name], others[name])
+        if name not in OWN:
+            # The engine is told to leave a NULL that has a default.
+            default = fields[name].get("default")
+            yield from _differing(f"source.{name}", "value", default if told[name] is None else told[name], said[name])
 
 
 def _differing(name: str, what: str, theirs: Any, ours: Any) -> Iterator[tuple[str, str, Any, Any]]:

@@ -205,9 +205,11 @@ class DebeziumTable:
         fields = [simple("string", name, optional=False) for name in ("version", "connector", "name")]
         fields += [simple("int64", name, optional=name != "ts_ms") for name in ("ts_ms", "ts_us", "ts_ns")]
         snapshot = {"name": "io.debezium.data.Enum", "version": 1, "parameters": {"allowed": SNAPSHOTS}}
-        fields.append({**simple("string", "snapshot", optional=True), **snapshot})
-        rest = ("db", "sequence", "schema", "table")
-        fields += [simple("string", name, optional=name != "db") for name in rest]
+        fields.append({**simple("string", "snapshot", optional=True), **snapshot, "default": "false"})
+        required = ("db", "schema", "table") if self._tells_number else ("db",)
+        fields += [
+            simple("string", name, optional=name not in required) for name in ("db", "sequence", "schema", "table")
+        ]
         kind = "int64" if self._tells_number else "string"
         fields.append(simple(kind, "txId", optional=True))
         if self._tells_number:

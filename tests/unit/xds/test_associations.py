@@ -94,7 +94,7 @@ def test_a_reference_to_a_day_names_it_as_a_log_does() -> None:
         ("integer", "varchar(9)", "no number", "no number"),
     ],
 )
-def test_a_reference_is_spelled_as_the_key_is(key: str, kind: str, value: object, spelled: str) -> None:
+def test_a_reference_is_spelled_as_the_key_is(key: str, kind: str, value: str | int, spelled: str) -> None:
     other = Table(name="other", columns=(Column(name="k", type=key, key=1),))
     usr = Table(name="usr", columns=(KEY, Column(name="o", type=kind, references="other")))
     assert (
