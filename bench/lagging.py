@@ -29,7 +29,7 @@ PROMISED: Final = 0.9
 DEAD: Final = "dead"
 LATE: Final = "late"
 FAR, FAR_ALONE = "files, catching up with what others have", "files alone, as many rows"
-JOURNAL: Final = ("batch", "output", "planned", "parked", "hold", "said")
+JOURNAL: Final = ("batch", "output", "planned", "parked", "hold", "answer")
 """The tables beside a log that remember a dead output's rows from one run to the next."""
 
 

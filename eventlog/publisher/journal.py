@@ -155,8 +155,11 @@ class Journal(JournalWriter):
             latest = now + int(self.settings.backoff.longest * 1000)
             bound = {"now": now, "latest": latest}
             with self.transaction(soon=True) as (connection, memory):
-                self._tell(connection, "parked_no_later", [{**bound, "rested": latest + REST_MILLISECONDS}])
-                self._tell(connection, "planned_no_later", [bound])
+                if memory.any_parked:
+                    rested = {**bound, "rested": latest + REST_MILLISECONDS}
+                    self._tell(connection, "parked_no_later", [{**rested, "output": name} for name in memory.outputs])
+                if memory.planned:
+                    self._tell(connection, "planned_no_later", [bound])
                 memory.retried.clear()
             self.faults.bound_delays(now, latest)
             self._clock_went_back = False

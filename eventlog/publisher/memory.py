@@ -175,17 +175,14 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
     for output, plan, _, records in log.rows(connection, log.query("planned_records")):
         records_planned = stretches_of(records, f"records of plan {plan}")
         planned[str(output)] = planned.get(str(output), Stretches()) | records_planned
-    last, numbers = None, Stretches()
-    if not seen:
-        waiting = log.rows(connection, log.query("parked_any"))[0][0] is not None
-    else:
-        [(waiting, last)] = log.rows(connection, log.query("parked_count"))
-        if int(waiting) > MOST_SEEN_RANGES:
+    numbers = Stretches()
+    last = log.rows(connection, log.query("parked_newest"))[0][0]
+    if seen and last is not None:
+        parked = log.rows(connection, log.query("parked_numbers"), {"limit": MOST_SEEN_RANGES + 1})
+        numbers = Stretches.of(int(number) for (number,) in parked)
+        if len(parked) > MOST_SEEN_RANGES:
             # Those that somebody has set back since are found by the sweep, a piece each time.
             numbers = Stretches.read(Marks(log).get(connection, SEEN) or "")
-        elif waiting:
-            parked = log.rows(connection, log.query("parked_numbers"))
-            numbers = Stretches.of(int(number) for (number,) in parked)
     sealed: dict[int, Sealed] = {}
     for number, records, weight in batches:
         sealed[int(number)] = Sealed(
@@ -209,7 +206,7 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         seen=numbers,
         last_parked=EVER if last is None else int(last),
         seen_kept=len(numbers),
-        any_parked=bool(waiting),
+        any_parked=last is not None,
         any_answers=log.rows(connection, log.query("answer_any"))[0][0] is not None,
         any_held=log.rows(connection, log.query("hold_any"))[0][0] is not None,
     )

@@ -118,8 +118,10 @@ class Log:
                 message = f"The event log {self.name} has no column {', '.join(missing)}."
                 hint = "A log has ten columns; add it, or say in `columns` what it is called."
                 raise InstallError(message, hint=hint)
+            # At once; then those that are no tables, or that SQLAlchemy leaves out, one by one.
+            there = {name.casefold() for name in inspector.get_table_names(schema=self.names.schema)}
             for companion in self.names.companions.values():
-                if not inspector.has_table(companion, schema=self.names.schema):
+                if companion.casefold() not in there and not inspector.has_table(companion, schema=self.names.schema):
                     message = f"The table {companion} beside the event log {self.name} is missing."
                     new = f"`eventlog install --log {self.name}` makes it for a log that has no such tables yet"
                     raise InstallError(message, hint=f"{new}; else restore it from a backup.")

@@ -70,20 +70,24 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
     dialect = dialect_of(connection)
     renamed: dict[int, dict[str, str]] = {}
     keys: dict[int, tuple[str, ...]] = {}
+    # A savepoint is gone with its statement where each is a transaction of its own.
+    alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     try:
-        rows = _read(connection, dialect, names, "registry_read")
-        entered = _read(connection, dialect, names, "registry_triggers")
-        if offers(dialect, "registry_columns"):
-            for number, former, now, place in _read(connection, dialect, names, "registry_columns"):
-                names_now = renamed.setdefault(int(number), {})
-                if former is not None:
-                    names_now[str(former)] = str(now)
-                if place is not None:
-                    keys[int(number)] = (*keys.get(int(number), ()), str(now))
+        with nullcontext() if alone else connection.begin_nested():
+            rows = _read(connection, dialect, names, "registry_read")
+            entered = _read(connection, dialect, names, "registry_triggers")
+            offered = offers(dialect, "registry_columns")
+            columns = _read(connection, dialect, names, "registry_columns") if offered else []
     except SQLAlchemyError:
         if inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
             raise
         return {}
+    for number, former, now, place in columns:
+        names_now = renamed.setdefault(int(number), {})
+        if former is not None:
+            names_now[str(former)] = str(now)
+        if place is not None:
+            keys[int(number)] = (*keys.get(int(number), ()), str(now))
     triggers: dict[int, dict[str, EnteredTrigger]] = {}
     for number, name, table, function, digest in entered:
         trigger = EnteredTrigger(name=str(name), table=str(table), function=function, digest=str(digest or ""))
@@ -100,10 +104,7 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
 
 
 def _read(connection: Connection, dialect: Dialect, names: LogNames, query: str) -> list[tuple[Any, ...]]:
-    # A savepoint is gone with its statement where each is a transaction of its own.
-    alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
-    with nullcontext() if alone else connection.begin_nested():
-        return fetch(connection, verbatim(write_statement(dialect, names, query)))
+    return fetch(connection, verbatim(write_statement(dialect, names, query)))
 
 
 def _decode(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from eventlog.care.journal import hold, release
 from eventlog.check.point import ask_query
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.output import Output
-from eventlog.publisher import proven
+from eventlog.publisher import memory, proven
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.turn_report import ConsumerSettings
@@ -72,21 +73,27 @@ class Polls:
         with self.engine.begin() as connection:
             connection.execute(text("ANALYZE event_log, event_log_parked"))
 
-    def look(self) -> tuple[bool, int]:
-        """Look once; return whether anything waits, and the buffers read by the most expensive statement."""
-        statements: list[tuple[str, Any]] = []
+    @contextmanager
+    def statements(self) -> Iterator[list[tuple[str, Any]]]:
+        """Note what is asked meanwhile."""
+        asked: list[tuple[str, Any]] = []
 
         def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-            statements.append((statement, parameters))
+            asked.append((statement, parameters))
 
+        event.listen(self.engine, "before_cursor_execute", note)
+        try:
+            yield asked
+        finally:
+            event.remove(self.engine, "before_cursor_execute", note)
+
+    def look(self) -> tuple[bool, int]:
+        """Look once; return whether anything waits, and the buffers read by the most expensive statement."""
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session:
-            event.listen(self.engine, "before_cursor_execute", note)
-            try:
+            with self.statements() as asked:
                 found = self.scene.journal.anything(session)
-            finally:
-                event.remove(self.engine, "before_cursor_execute", note)
             driver: Any = session.connection.driver_connection
-            return found, max(buffers(driver, *one) for one in statements)
+            return found, max(buffers(driver, *one) for one in asked)
 
     def looks(self, times: int = 3) -> list[int]:
         """Look so many times and find nothing; return the buffers read by each look's most expensive statement."""
@@ -220,3 +227,26 @@ def test_what_somebody_sets_back_is_found(
     assert polls.look()[0]
     polls.publish()
     assert polls.receiver.came[-1] == 7
+
+
+def test_a_new_start_does_not_read_all_rows_that_wait_behind_a_held_one(
+    polls: Polls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "MOST_SEEN_RANGES", 10)  # in place of 1,000: a table of 20,000 rows is small
+    polls.write(20 * BATCH)
+    with polls.engine.begin() as connection:
+        connection.execute(text("UPDATE event_log SET table_key = 'idu=1'"))
+        hold(connection, polls.scene.log, [(1, 1)], "")
+    assert polls.scene.lock.tenure is not None
+    while polls.consumer.turn(polls.scene.lock.tenure).moved:
+        pass
+    polls.scene.journal.doubt()  # as a new start does: nothing that is known counts
+    with polls.statements() as asked:
+        assert not polls.consumer.turn(polls.scene.lock.tenure).moved
+    about_parked = [one for one in asked if "_parked" in one[0]]
+    assert len(about_parked) >= 5
+    with polls.engine.connect() as session:
+        driver: Any = session.connection.driver_connection
+        read = {one[0]: buffers(driver, *one) for one in about_parked}
+    assert max(read.values()) <= MOST_BUFFERS, read
+    assert not polls.receiver.came

@@ -86,6 +86,9 @@ SELECT * FROM (
     ORDER BY 1
 ) WHERE ROWNUM <= :limit;
 
+-- parked_numbers: the first rows that wait for any output
+SELECT * FROM (SELECT record_id FROM /* parked */event_log_parked ORDER BY record_id) WHERE ROWNUM <= :limit;
+
 -- parked_some: how many rows wait for an output, as far as it is counted
 SELECT COUNT(*) FROM /* parked */event_log_parked WHERE output = :output AND ROWNUM <= :limit;
 

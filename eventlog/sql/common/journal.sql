@@ -99,14 +99,14 @@ WHERE output = :output AND record_id = :record_id AND due IS NULL
 -- parked_try_first: a row tries again whether its table can be read
 UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND record_id = :record_id;
 
--- parked_count: how many rows wait, and the highest number
-SELECT COUNT(*), MAX(record_id) FROM /* parked */event_log_parked;
+-- parked_newest: the highest number that waits
+SELECT MAX(record_id) FROM /* parked */event_log_parked;
 
 -- parked_any: whether any row waits
 SELECT MIN(record_id) FROM /* parked */event_log_parked;
 
--- parked_numbers: the rows that wait for any output
-SELECT DISTINCT record_id FROM /* parked */event_log_parked ORDER BY record_id;
+-- parked_numbers: the first rows that wait for any output
+SELECT record_id FROM /* parked */event_log_parked ORDER BY record_id LIMIT :limit;
 
 -- parked_copy: a new output lacks what another one has waiting
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
@@ -117,8 +117,9 @@ FROM /* parked */event_log_parked WHERE output = :former;
 SELECT output, object, MIN(record_id) FROM /* parked */event_log_parked
 GROUP BY output, object HAVING COUNT(due) = 0 AND MAX(CASE WHEN reason IN ('held', 'restored') THEN 1 ELSE 0 END) = 0;
 
--- parked_retried: when the last row may be offered again that a receiver did not take
-SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND reason = 'retry';
+-- parked_retried: when the last row may be offered again that a receiver did not take. That `due` is a number is said
+-- as a range here and below: by that servers without statistics pass over a million rows without a time.
+SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND due >= 0 AND reason = 'retry';
 
 -- parked_again: the first row of each object that a receiver did not take; of '*', behind which they have lost their name, all
 SELECT object, MIN(record_id) FROM /* parked */event_log_parked
@@ -127,17 +128,17 @@ GROUP BY object, CASE WHEN object = '*' THEN record_id ELSE 0 END;
 
 -- parked_readable: rows of tables that could not be read are tried again
 UPDATE /* parked */event_log_parked SET due = 0
-WHERE output = :output AND reason IN ('no right', 'locked', 'damaged') AND due IS NOT NULL;
+WHERE output = :output AND due > 0 AND reason IN ('no right', 'locked', 'damaged');
 
 -- parked_first_unread: the first row that waits because its table cannot be read
 SELECT MIN(kept.record_id) FROM /* parked */event_log_parked kept
 JOIN /* log */event_log entry ON entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N'
-WHERE kept.output = :output AND kept.due IS NOT NULL AND kept.reason IN ('no right', 'locked', 'damaged')
+WHERE kept.output = :output AND kept.due >= 0 AND kept.reason IN ('no right', 'locked', 'damaged')
   AND entry./* table_name */table_name = :table;
 
 -- parked_read_again: rows of a table that could not be read, and now can, may go
 UPDATE /* parked */event_log_parked SET due = 0
-WHERE output = :output AND due IS NOT NULL AND reason IN ('no right', 'locked', 'damaged')
+WHERE output = :output AND due > 0 AND reason IN ('no right', 'locked', 'damaged')
   AND record_id IN (SELECT entry./* record_id */record_id FROM /* log */event_log entry
                     WHERE entry./* status */status = 'N' AND entry./* table_name */table_name = :table);
 
@@ -160,13 +161,13 @@ UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND reaso
 
 -- parked_no_later: what would wait longer than the longest wait was given its time by a clock that was set back since
 UPDATE /* parked */event_log_parked SET due = :now
-WHERE due > CASE WHEN reason IN ('no right', 'locked', 'damaged') THEN :rested ELSE :latest END;
+WHERE output = :output AND due > :latest AND due > CASE WHEN reason IN ('no right', 'locked', 'damaged') THEN :rested ELSE :latest END;
 
 -- planned_no_later: the same of documents whose answer nobody could read
 UPDATE /* planned */event_log_planned SET due = :now WHERE due > :latest;
 
 -- parked_try_now: rows that a receiver did not take may go again
-UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND reason = 'retry' AND due IS NOT NULL;
+UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND due > 0 AND reason = 'retry';
 
 -- planned_try_now: documents whose answer nobody could read may go again
 UPDATE /* planned */event_log_planned SET due = 0 WHERE output = :output AND due > 0;
