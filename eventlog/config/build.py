@@ -38,7 +38,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     they stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's
     own tables never.
     """
-    from eventlog.sql.findlog import locate_log
+    from eventlog.sql.findlog import with_schema
     from eventlog.sql.history import number_tables
     from eventlog.sql.reflect import reflect
     from eventlog.tracked.classes import list_tracked
@@ -49,8 +49,8 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     # Without a transaction: what is computed between two statements may take longer than one may be
     # idle.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        located_names = locate_log(connection, names)
-        classes = number_tables(connection, located_names, list_tracked(connection, located_names))
+        log = with_schema(connection, names)
+        classes = number_tables(connection, log, list_tracked(connection, log))
         catalog = reflect(connection, source.tables or None, schema)
     if source.tables:
         asked = {(table.schema, table.name) for table in catalog}

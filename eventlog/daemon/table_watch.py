@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.stdlib import BoundLogger
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.findlog import locate_log
+from eventlog.sql.findlog import with_schema
 from eventlog.sql.history import latest, moment_text, newest_number, read_history
 from eventlog.sql.log import Log
 from eventlog.tracked.stamp import Stamp, read_current, read_stamp
@@ -72,7 +72,7 @@ class TableWatch:
 
     def _look(self) -> bool:
         with self._log.engine.connect() as connection:
-            names = locate_log(connection, self._log.names)
+            names = with_schema(connection, self._log.names)
             # Before the catalog, so that nothing of a gap is missed.
             newest = newest_number(connection, names) or 0
             stamp = read_stamp(connection, names)

@@ -200,7 +200,7 @@ class Schema:
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
         if offers(self._dialect, "primary_keys"):
-            rows = answers(self._connection, "primary_keys")
+            rows = answers(self._connection, "primary_keys", {"schema": self._asked})
             return {table: tuple(column for _, column in parts) for table, parts in groupby(rows, itemgetter(0))}
         with _unknown_types_are_text():
             keys = self._inspector.get_multi_pk_constraint(schema=self._asked)

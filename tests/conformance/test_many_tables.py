@@ -19,8 +19,14 @@ from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.check.examine import check
 from eventlog.check.point import PointLevel
 from eventlog.config.settings import Config, SourceConfig
+from eventlog.daemon.logging import library_journal
 from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.table_watch import TableWatch
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.sql.shapes import Schema
 from tests.support.logged import run
 
 FEW, MANY = 2, 9
@@ -83,6 +89,51 @@ def test_the_catalog_is_asked_as_often_for_many_tables_as_for_few(
         run(engine, *(f"DROP TABLE {table}" for table in tables))
     assert all(few.total() > 0 for few, _ in asked.values())
     assert {name: many for name, (_, many) in asked.items()} == {name: few for name, (few, _) in asked.items()}
+
+
+def test_a_publisher_that_looks_at_unchanged_tables_asks_nothing_about_a_schema(
+    engine: Engine, counted: Counter[str]
+) -> None:
+    install(engine)
+    run(engine, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY)")
+    track(engine, ["usr"])
+    log = Log(engine, log_columns(engine, LogNames()))
+    watch = TableWatch(log, follow=False, looked=lambda *_: None, journal=library_journal())
+    assert not watch.look()
+    assert counted.total() > 0
+    counted.clear()
+    assert not watch.look()
+    assert counted.total() == 0
+
+
+def test_keys_are_those_of_the_schema_or_of_the_tables_that_are_seen_without_one(postgresql: Engine) -> None:
+    run(
+        postgresql,
+        "CREATE SCHEMA beside",
+        'CREATE TABLE "Two" (b INTEGER, a INTEGER, "C d" TEXT, PRIMARY KEY ("C d", b) INCLUDE (a))',
+        "CREATE TABLE none (a INTEGER)",
+        "CREATE TABLE beside.one (z INTEGER PRIMARY KEY)",
+        "CREATE TABLE parts (n INTEGER PRIMARY KEY) PARTITION BY RANGE (n)",
+        "CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (9)",
+    )
+    expected = {"Two": ("C d", "b"), "one": ("z",), "parts": ("n",), "part": ("n",)}
+    with postgresql.connect() as connection:
+        connection.exec_driver_sql("CREATE TEMPORARY TABLE passing (n INTEGER PRIMARY KEY)")
+        for schema, search_path in (
+            (None, "public, beside"),
+            (None, "public"),
+            ("beside", "public"),
+            ("public", "beside"),
+        ):
+            connection.exec_driver_sql(f"SET search_path = {search_path}")
+            seen, asked = Schema(connection, schema), inspect(connection).get_multi_pk_constraint(schema=schema)
+            keys = {name: seen.key(name) for name in (*expected, "passing", "none") if seen.key(name)}
+            assert keys == {
+                name: tuple(key["constrained_columns"])
+                for (_, name), key in asked.items()
+                if key["constrained_columns"]
+            }
+            assert keys.items() <= expected.items()
 
 
 def test_a_name_that_is_there_twice_but_for_its_case_is_meant_as_it_is_written(postgresql: Engine) -> None:

@@ -29,6 +29,15 @@ SELECT table_name, name, CASE WHEN type < 16384 THEN format_type(type, modifier)
 FROM chain JOIN pg_type ON pg_type.oid = type
 WHERE typtype <> 'd' AND typtype <> 'e' AND (of_domain OR typcategory IN ('G', 'U', 'A', 'R', 'C'));
 
+-- primary_keys: the columns of every table's key in their order; without a schema, of the tables that are seen without one
+SELECT relname AS table_name, attname AS column_name
+FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+CROSS JOIN LATERAL unnest(conkey) WITH ORDINALITY AS part (number, place)
+JOIN pg_attribute ON attrelid = conrelid AND attnum = part.number
+WHERE contype = 'p' AND relpersistence <> 't'
+  AND (nspname = :schema OR CAST(:schema AS text) IS NULL AND pg_table_is_visible(pg_class.oid))
+ORDER BY relname, place;
+
 -- home_schema: the schema of a table that is named without one
 current_schema();
 
