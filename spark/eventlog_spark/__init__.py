@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eventlog_spark.frames import Decisions, decide, events
     from eventlog_spark.outputs import ChangeTableFrames, MessageFrames, change_tables, documents, messages
     from eventlog_spark.source import EventLogSource
+    from eventlog_spark.typed import typed_changes
 
 __all__ = [
     "Captures",
@@ -31,6 +32,7 @@ __all__ = [
     "events",
     "messages",
     "session",
+    "typed_changes",
 ]
 
 
@@ -46,7 +48,7 @@ def __getattr__(name: str) -> object:
     places |= dict.fromkeys(("Captures", "captures"), "capturing")
     places |= dict.fromkeys(("Decisions", "decide", "events"), "frames")
     formats = ("ChangeTableFrames", "MessageFrames", "change_tables", "documents", "messages")
-    places |= dict.fromkeys(formats, "outputs")
+    places |= {**dict.fromkeys(formats, "outputs"), "typed_changes": "typed"}
     if name not in places:
         raise AttributeError(f"eventlog_spark has no {name}.")
     return getattr(import_module(f"eventlog_spark.{places[name]}"), name)
