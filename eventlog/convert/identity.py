@@ -2,7 +2,8 @@
 is gone on with, and one whose rows are to be marked finds its output.
 
 The identity of an order is the same whatever engine does the work and however many processes it has.
-No password counts, for a new one is the same order. It stands in `_SUCCESS`, names the folder of the
+No password counts, for a new one is the same order. The tables of a log's database do not count: it is still the
+same order when one was altered. It stands in `_SUCCESS`, names the folder of the
 work, and beside an output whose rows are not marked yet.
 """
 
@@ -14,22 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from eventlog.convert.commit import IDENTITY, SUCCESS, Summary
 from eventlog.convert.inputs import input_files
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Status
-from eventlog.core.schema_file import catalog_to_json
+from eventlog.core.schema_file import catalog_from_json, catalog_to_json
 from eventlog.core.secrets import is_secret, mask_secrets
+from eventlog.durable_files import write_file
 
 
-def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
+def identity_of(conversion: Conversion) -> str:
     """Hash an order and its input: equal for conversions with equal output; empty if the input is
     gone.
 
-    A conversion resumed while it sent needs its input no more. Marks go without the catalog: a
-    table altered since makes no other order of converted rows.
+    A conversion resumed while it sent needs its input no more.
     """
     asked: Any = conversion.input
     source: object
@@ -38,7 +40,7 @@ def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
             source = [_files(input_files(asked)), asked.statuses, asked.clock]
         elif isinstance(asked, LogInput):
             # Whether rows are marked afterwards changes nothing of the output.
-            source = without_secrets(msgspec.structs.replace(asked, mark=False))
+            source = without_secrets(replace(asked, mark=False))
         else:
             source = [_files(map(Path, asked.places)), without_secrets(asked.settings)]
     except (DataError, UsageError):
@@ -49,7 +51,7 @@ def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
     else:
         read_back = without_secrets(conversion.read_back)
     catalog = ""
-    if conversion.catalog is not None and with_catalog:
+    if conversion.catalog is not None and not isinstance(asked, LogInput):
         catalog = catalog_to_json(conversion.catalog).decode()
     parts = [source, read_back, without_secrets(conversion.format)]
     parts += [conversion.options, conversion.part_events]
@@ -58,12 +60,23 @@ def identity_of(conversion: Conversion, *, with_catalog: bool = True) -> str:
     return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
 
 
-def order_of(conversion: Conversion) -> str | None:
-    """Return the identity of an order with rows to mark: only a log's waiting rows."""
+def takes_waiting_rows(conversion: Conversion) -> bool:
+    """Return True for a conversion whose rows can be marked: those of a log that wait, and no others."""
     source = conversion.input
-    if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
-        return None
-    return identity_of(conversion, with_catalog=False)
+    return isinstance(source, LogInput) and set(source.statuses) == {Status.NEW.value}
+
+
+def as_begun(conversion: Conversion, work: Path) -> Conversion:
+    """Return a conversion of a log with the tables that it was begun with, which its work folder keeps.
+
+    What was decided by these is sent by them, if a table was altered since.
+    """
+    if not isinstance(conversion.input, LogInput) or conversion.catalog is None:
+        return conversion
+    kept = work / "tables.json"
+    if not kept.exists():
+        write_file(kept, catalog_to_json(conversion.catalog))
+    return replace(conversion, catalog=catalog_from_json(kept.read_bytes(), origin=str(kept)))
 
 
 def complete(conversion: Conversion) -> Summary | None:

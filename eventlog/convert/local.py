@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
-from eventlog.convert.identity import identity_of, order_of
+from eventlog.convert.identity import as_begun, identity_of, takes_waiting_rows
 from eventlog.convert.inputs import Unit, units
 from eventlog.convert.marks import Marking, sealing
 from eventlog.convert.partitions import PartitionFile, labels_of, ranges, within
@@ -88,8 +88,8 @@ def convert(
                 raise
             if marking is not None:
                 marking.plan()
-            note = order_of(conversion) if marking is None else marking.note
-            destination.commit(summary, note, identity)
+            note = identity if takes_waiting_rows(conversion) else None
+            destination.commit(summary, note if marking is None else marking.note, identity)
     return summary
 
 
@@ -115,6 +115,7 @@ def _stage_output(
     if not conversion.overwrite:
         refuse_other(identity, destination.work)
     kept = destination.begun(identity)
+    conversion = as_begun(conversion, kept)
     tally = SharedTally()
     plan = {} if marking is None else {"plan": marking.plan}
     with workers(jobs, kept, tally) as crew:

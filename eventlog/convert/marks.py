@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from eventlog.convert.commit import SUCCESS, UNMARKED, Destination, is_reserved
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.convert.identity import is_its_end, order_of
+from eventlog.convert.identity import identity_of, is_its_end
 from eventlog.convert.sending import is_sending
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.convert.taken import ALL, ConvertedRows, has_journal, open_log
@@ -239,7 +239,7 @@ def marking(conversion: Conversion, output: MarkedOutput | None = None) -> Itera
                 hint="Stop it, and let the conversion do this; or convert without --mark.",
             )
         try:
-            order = order_of(conversion) or ""
+            order = identity_of(conversion)
             place = ConversionPlace(log, lock, name_conversion(output.name), order, conversion.catalog)
             yield Marking(output, place, order)
         except BaseException:
@@ -304,4 +304,4 @@ def waits_for_marks(conversion: Conversion, output: MarkedOutput | None = None) 
         return False
     # On HDFS a file is seen before it has its content: who is killed then leaves an empty one.
     order = note.decode(errors="replace").partition("\n")[0].strip()
-    return order == order_of(conversion) if note else is_its_end(ended, conversion)
+    return order == identity_of(conversion) if note else is_its_end(ended, conversion)

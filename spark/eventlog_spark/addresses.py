@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from eventlog.convert.collecting import WrittenChanges, transaction_labels
 from eventlog.convert.commit import WORK, Summary
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.convert.identity import identity_of, order_of
+from eventlog.convert.identity import identity_of, takes_waiting_rows
 from eventlog.convert.marks import Marking, fetch_outcomes, sealing
 from eventlog.convert.pipeline import summary_of
 from eventlog.convert.settings import (
@@ -301,10 +301,10 @@ def _write(
     moves += store_outcomes(blobs, target)
     if marking is not None:
         marking.plan()
-    note = order_of(conversion) if marking is None else marking.note
     # Files at addresses have no sizes and times here by which an input would be known again.
-    identity = ""
-    if isinstance(conversion.input, LogInput):
-        identity = identity_of(conversion)
+    identity = identity_of(conversion) if isinstance(conversion.input, LogInput) else ""
+    note = identity if takes_waiting_rows(conversion) else None
+    if marking is not None:
+        note = marking.note
     target.commit(moves, replace(summary, folders=tuple(sorted(folders))), note, identity)
     return summary

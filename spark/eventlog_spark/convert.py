@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
-from eventlog.convert.identity import identity_of, order_of
+from eventlog.convert.identity import as_begun, identity_of, takes_waiting_rows
 from eventlog.convert.marks import Marking, sealing
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
@@ -106,7 +106,8 @@ def convert(
                 _cut(conversion, taken, resumed=resumed) as input_cut,
                 session(cluster or Cluster(), hiding=conversion.hides) as spark,
             ):
-                folder, staged = str(destination.begun(order)), str(destination.staged)
+                kept, staged = destination.begun(order), str(destination.staged)
+                conversion, folder = as_begun(conversion, kept), str(kept)
                 engine = SparkEngine(conversion, folder, spark, input_cut, watch or Unwatched())
                 plan = {} if marking is None else {"plan": marking.plan}
                 run = ConversionRun(conversion, engine, folder, staged, **plan)
@@ -118,8 +119,8 @@ def convert(
             if not is_sending(destination.work):
                 destination.discard()
             raise
-        note = order_of(conversion) if marking is None else marking.note
-        destination.commit(summary, note, identity)
+        note = identity if takes_waiting_rows(conversion) else None
+        destination.commit(summary, note if marking is None else marking.note, identity)
     return summary
 
 

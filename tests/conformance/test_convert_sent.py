@@ -13,12 +13,14 @@ from sqlalchemy import Engine, text
 from eventlog.convert import plan, to_change_tables
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SentMessages, SentTables
+from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, SentMessages, SentTables
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
+from eventlog.sql.reflect import reflect
+from tests.conformance.event_logs import installed
 from tests.support.converting import converted, log_row, outcomes_of, write_lines
 from tests.support.servers_kafka import Found, consumed, settings, stand_in
 
@@ -115,6 +117,31 @@ def test_an_interrupted_conversion_goes_on_and_nothing_is_there_twice(
     assert (done.changes, done.statuses) == (21, {"S": 21})
     assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED * 2
     assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["_SUCCESS", "outcomes.parquet"]
+
+
+def test_a_conversion_of_a_log_goes_on_although_a_table_was_altered(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = installed(sqlite)
+    log.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64))")
+    for number in range(1, 21):
+        log.write(number, f"idu={number}", event_type=1, new_value=f"n{number}")
+    url = str(sqlite.url)
+
+    def run() -> Summary:
+        source = LogInput(url=url)
+        target, out = into(tmp_path / "t.db"), tmp_path / "out"
+        return convert(
+            Conversion(input=source, destination=out, catalog=reflect(sqlite, ["usr"]), format=target), jobs=1
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DatabaseSink, "commit", failing(2, taken=False))
+        with pytest.raises(SinkError, match="is away"):
+            run()
+    log.run("ALTER TABLE usr ADD COLUMN age INTEGER")
+    assert run().statuses == {"S": 20}
+    assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED[:20]
 
 
 def test_a_database_that_does_not_answer_is_noticed_before_anything_is_done(source: Path, tmp_path: Path) -> None:

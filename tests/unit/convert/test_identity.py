@@ -8,18 +8,25 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.convert.identity import identity_of, order_of
-from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, SentMessages, SentTables, SnapshotRows
-from eventlog.core.schema import Catalog
+from eventlog.convert.identity import as_begun, identity_of
+from eventlog.convert.settings import (
+    Conversion,
+    DatabaseRows,
+    FilesInput,
+    LogInput,
+    SentMessages,
+    SentTables,
+    SnapshotRows,
+)
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.policies.steps import Hash
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 
 
-def names_of(conversion: Conversion) -> list[str | None]:
-    """What the order is called for each purpose."""
-    return [order_of(conversion), identity_of(conversion)]
+def tables_of(conversion: Conversion) -> list[Table]:
+    return list(conversion.catalog or ())
 
 
 def ordered(**more: Any) -> Conversion:
@@ -47,7 +54,7 @@ def with_password(word: str, **more: Any) -> Conversion:
 )
 def test_a_new_password_makes_no_other_order(form: Any) -> None:
     """Else nobody could go on with what was interrupted while it was sent."""
-    assert names_of(with_password("new", format=form("new"))) == names_of(ordered(format=form("old")))
+    assert identity_of(with_password("new", format=form("new"))) == identity_of(ordered(format=form("old")))
 
 
 @pytest.mark.parametrize(
@@ -60,5 +67,19 @@ def test_a_new_password_makes_no_other_order(form: Any) -> None:
     ids=["policies", "snapshot", "another database"],
 )
 def test_what_makes_another_output_is_another_order(more: dict[str, Any]) -> None:
-    names = zip(names_of(ordered()), names_of(ordered(**more)), strict=True)
-    assert all(one != other for one, other in names)
+    assert identity_of(ordered()) != identity_of(ordered(**more))
+
+
+def test_a_table_that_was_altered_makes_no_other_order_of_a_log_and_its_work_keeps_the_former_one(
+    tmp_path: Path,
+) -> None:
+    former, later = (Catalog([Table(name="t", columns=(Column(name=name),))]) for name in ("a", "b"))
+    assert identity_of(ordered(catalog=later)) == identity_of(ordered(catalog=former))
+    assert tables_of(as_begun(ordered(catalog=former), tmp_path)) == tables_of(ordered(catalog=former))
+    assert tables_of(as_begun(ordered(catalog=later), tmp_path)) == tables_of(ordered(catalog=former))
+    files = FilesInput(places=(str(tmp_path),))
+    (tmp_path / "a.jsonl").touch()
+    assert identity_of(replace(ordered(catalog=later), input=files)) != identity_of(
+        replace(ordered(catalog=former), input=files)
+    )
+    assert as_begun(replace(ordered(catalog=later), input=files), tmp_path).catalog == later
