@@ -169,13 +169,12 @@ class HadoopFolder:
         # Once `_SUCCESS` is gone nothing else says that these folders are ours.
         self._write(f"{WORK}/{MOVING}", msgspec.json.encode(folders))
         self._remove(names - {WORK})
-        made: set[str] = set()
-        for source, name in moves:
-            parent = self._path(self.subfolder(name)).getParent()
-            if str(parent) not in made:
-                self._system.mkdirs(parent)
-                made.add(str(parent))
-            self._rename(source, name)
+        for folder in {name.rpartition("/")[0] for _, name in moves} - {""}:
+            self._system.mkdirs(self._path(self.subfolder(folder)))
+        # On an object store a rename is a copy there, and each waits for its answer.
+        with ThreadPoolExecutor(LOOK_THREADS) as pool:
+            for _ in pool.map(lambda move: self._rename(*move), moves):
+                pass
         # Written elsewhere and renamed, so that each is there as a whole or not at all.
         if order is not None:
             self._write(f"{WORK}/{UNMARKED}", f"{order}\n".encode())
