@@ -224,6 +224,13 @@ def object_number(row: RowId) -> int:
     return _hash(f"{row.schema}\0{row.table}\0{row.key}")
 
 
+def object_text(row: RowId) -> str:
+    """Write an object in results: its table and its canonical key."""
+    if row.schema:
+        return f"{row.schema}.{row.table} {row.key}"
+    return f"{row.table} {row.key}"
+
+
 def bucket_of(objects: pa.Array, buckets: int) -> pa.Array:
     """Return the bucket of each object among `buckets`, a power of two."""
     return pc.bit_wise_and(objects, buckets - 1)

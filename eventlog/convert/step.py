@@ -23,8 +23,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from eventlog.convert.by_shape import by_shape_of
 from eventlog.convert.copies import UniqueRows, deduplicate
 from eventlog.convert.forms import (
     ENDS,
@@ -41,11 +43,12 @@ from eventlog.convert.rows import (
     PLACED,
     events_of,
     integers,
+    object_text,
     one_batch,
     uncut,
 )
 from eventlog.convert.settings import ChangeRows, Conversion
-from eventlog.core.model import Event, Outcome, Position, Reason, RowId
+from eventlog.core.model import Event, Outcome, Position, Reason
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
 from eventlog.core.rules.images import open_images
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
 CHUNK_ROWS: Final = 5_000
 CHUNK_BYTES: Final = 4_000_000
 """A chunk holds no more rows and no more bytes than this, and one batch of the input."""
+SHAPED_ROWS: Final = 20_000
+"""So many rows has a chunk that is written by shape: what a chunk costs beside its rows is shared by more."""
 
 CHANGE: Final = "change"
 OUTCOME: Final = "outcome"
@@ -110,7 +115,7 @@ def step(
     `reader` there are no read-backs. `conflicts` are record_ids of several objects, in order.
     """
     deciding = _Deciding(conversion, reader, conflicts)
-    for chunk in chunks(batches):
+    for chunk in chunks(batches, deciding.most_rows):
         if isinstance(chunk, pa.RecordBatch):
             yield from deciding.whole(chunk)
         else:
@@ -133,13 +138,6 @@ def kind_of(results: pa.RecordBatch) -> str:
     if kind == REFUSAL:
         return OUTCOME
     return kind
-
-
-def object_text(row: RowId) -> str:
-    """Write an object in results: its table and its canonical key."""
-    if row.schema:
-        return f"{row.schema}.{row.table} {row.key}"
-    return f"{row.table} {row.key}"
 
 
 class _Deciding:
@@ -172,19 +170,29 @@ class _Deciding:
         self._conflicts = conflicts
         tells_transactions = not isinstance(conversion.format, XdsFormat | ChangeRows)
         self._transactions = self._gathers or tells_transactions
+        self._by_shape = by_shape_of(conversion)
+        self.most_rows = SHAPED_ROWS if self._by_shape else CHUNK_ROWS
 
     def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decide rows of whole objects."""
         unique = deduplicate(rows, self._conflicts)
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
-        for span, decision in self._decide(unique.rows):
-            rendering = self._rendering(span)
-            for change in decision.changes:
-                rendering.take(change)
-            yield from self._changes(rendering)
-            others |= decision.outcomes.others
-            refused |= outcomes_of(rendering.refused)
+        rest = unique.rows
+        if self._by_shape is not None:
+            shaped = self._by_shape.write(rest)
+            others |= shaped.others
+            rest = shaped.rest
+            if shaped.columns:
+                yield self._batch(CHANGE, len(shaped.columns["position"]), shaped.columns)
+        for objects in cut_objects(rest):
+            for span, decision in self._decide(objects):
+                rendering = self._rendering(span)
+                for change in decision.changes:
+                    rendering.take(change)
+                yield from self._changes(rendering)
+                others |= decision.outcomes.others
+                refused |= outcomes_of(rendering.refused)
         # In the order of the rows; what a format refused was published as far as the rules know.
         positions = unique.rows.column("record_id")
         yield from self._outcomes(positions, {**others, **refused}, refused)
@@ -325,18 +333,19 @@ class _Deciding:
             }
             yield self._batch(OUTCOME, len(positions), columns)
             return
-        numbers = positions.to_pylist()
-        outcomes = [others.get((number,), published) for number in numbers]
+        # Values are made only for the few that are not simply published.
+        numbers = pa.array([number for (number,) in others], pa.int64())
+        found = pc.is_in(positions, value_set=numbers)
+        outcomes = [others[number,] for number in positions.filter(found).to_pylist()]
         columns = {
-            "position": positions,
-            "status": pa.array([outcome.status.value for outcome in outcomes], pa.string()),
-            "reason": pa.array([outcome.reason.value for outcome in outcomes], pa.string()),
-            "note": pa.array([outcome.note for outcome in outcomes], pa.string()),
+            "status": _put(published.status.value, found, [outcome.status.value for outcome in outcomes]),
+            "reason": _put(published.reason.value, found, [outcome.reason.value for outcome in outcomes]),
+            "note": _put(published.note, found, [outcome.note for outcome in outcomes]),
         }
         if refused:
-            kinds = [REFUSAL if (number,) in refused else OUTCOME for number in numbers]
-            columns["kind"] = pa.array(kinds, pa.string())
-        yield self._batch(OUTCOME, len(positions), columns)
+            kinds = [REFUSAL if outcome.position in refused else OUTCOME for outcome in outcomes]
+            columns["kind"] = _put(OUTCOME, found, kinds)
+        yield self._batch(OUTCOME, len(positions), {"position": positions, **columns})
 
     def _set_aside(self, unique: UniqueRows) -> Iterator[pa.RecordBatch]:
         """Yield the results of rows kept from the rules."""
@@ -379,7 +388,25 @@ def _all(word: str, positions: pa.Array) -> pa.Array:
     return pa.repeat(pa.scalar(word, pa.string()), len(positions))
 
 
-def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Iterator[pa.RecordBatch]]:
+def _put(usual: str | None, places: pa.Array, words: Sequence[str | None]) -> pa.Array:
+    """Put words into these places of a column that has a usual one elsewhere."""
+    column = pa.repeat(pa.scalar(usual, pa.string()), len(places))
+    return pc.replace_with_mask(column, places, pa.array(words, pa.string()))
+
+
+def cut_objects(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut rows in the order of their objects into pieces of whole objects, of about CHUNK_ROWS rows."""
+    numbers, start = integers(rows.column(OBJECT)), 0
+    while start < len(rows):
+        last = min(start + CHUNK_ROWS, len(rows)) - 1
+        end = bisect_right(numbers, numbers[last])
+        yield rows.slice(start, end - start)
+        start = end
+
+
+def chunks(
+    batches: Iterable[pa.RecordBatch], most_rows: int = CHUNK_ROWS
+) -> Iterator[pa.RecordBatch | Iterator[pa.RecordBatch]]:
     """Cut rows (PLACED, in the order of their objects) into chunks of whole objects.
 
     An object too large for a chunk comes in pieces, to be taken before the next chunk.
@@ -388,7 +415,7 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Itera
     held: list[pa.RecordBatch] = []
     for batch in source:
         held.append(batch)
-        if sum(map(len, held)) < CHUNK_ROWS and sum(part.nbytes for part in held) < CHUNK_BYTES:
+        if sum(map(len, held)) < most_rows and sum(part.nbytes for part in held) < CHUNK_BYTES:
             continue
         rows = one_batch(held, PLACED)
         objects = integers(rows.column(OBJECT))

@@ -31,6 +31,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import Literal
@@ -88,6 +89,7 @@ _DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _ZONE = r"(?: ?(?:Z|(?P<sign>[+-])(?P<zone_hours>\d\d)(?::?(?P<zone_minutes>\d\d))?))?"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?)?" + _ZONE
 _DB2_TIME = r"(?P<hour>\d\d)\.(?P<minute>\d\d)\.(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?"
+_usual = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?", re.ASCII).fullmatch
 _ISO = f"{_DATE}(?:[T ]{_TIME})?"
 _FORMS = tuple(re.compile(form, re.ASCII | re.IGNORECASE).fullmatch for form in (_ISO, _TIME, _DB2_TIME))
 
@@ -119,6 +121,11 @@ def moment(value: object) -> Moment:
 
 def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
     """Write a value of a date, time or timestamp column in the given syntax."""
+    # Nearly all of them: a moment in the form that the commonest syntax has, but for its fraction.
+    if syntax == 3 and category is Category.TIMESTAMP and type(value) is str and _usual(value):
+        with suppress(ValueError):
+            dt.datetime.fromisoformat(value[:19])
+            return f"{value[:10]} {value[11:19]}.{value[20:]:0<9}"
     at = moment(value)
     # A time of day needs no day; everything else does.
     missing = at.day is None
@@ -346,14 +353,14 @@ ValueWriter = Callable[[object], str]
 
 Search = Callable[[str], re.Match[str] | None]
 
-_always = re.compile("").search
+always = re.compile("").search
 # The second half finds the empty text, which is no number.
-_not_digits = re.compile(r"[^0-9]|^$").search
+not_digits = re.compile(r"[^0-9]|^$").search
 _ODD: dict[Category | None, tuple[str, Search]] = {
     None: ("string", special),
     Category.STRING: ("string", special),
     Category.NUMBER: ("string", special),
-    Category.INT: ("int", _not_digits),
+    Category.INT: ("int", not_digits),
 }
 """Which text of the log is not written as it stands; None is a column that nobody described."""
 
@@ -414,10 +421,10 @@ class Fields(dict[str, Field]):
             write = _reference_writer(reading(category, 3), other, self._settings.schema_name)
         else:
             write = _value_writer(reading(category, self._settings.time_syntax))
-        kind, odd = _ODD.get(category, ("", _always))
+        kind, odd = _ODD.get(category, ("", always))
         if other is not None:
             # Each value of a reference has an association of its own, and none is ready.
-            kind, odd = "", _always
+            kind, odd = "", always
         try:
             attribute_name = attribute(name)
         except ExpressionError as error:

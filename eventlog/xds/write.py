@@ -89,9 +89,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes each change as it stands in a document, or says why XDS cannot express it."""
-        # As deep as the elements of a document stand; a bare <input> is one level less.
-        indent = "    " if self.envelope else "  "
-        templates = _templates(catalog, self._settings(indent))
+        templates = self.templates(catalog)
 
         def write_change(change: Change) -> Written:
             event_id = change.event_id
@@ -116,6 +114,11 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                         yield instead
 
         return write
+
+    def templates(self, catalog: Catalog | None) -> Templates:
+        """Return what the changes of each table are written with, as they stand in a document."""
+        # As deep as the elements of a document stand; a bare <input> is one level less.
+        return _templates(catalog, self._settings("    " if self.envelope else "  "))
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
         """Join changes of one place to documents, in order."""

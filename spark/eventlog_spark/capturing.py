@@ -24,8 +24,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.forms import Rendering, TableNumbers
+from eventlog.convert.rows import object_text
 from eventlog.convert.settings import ChangeRows, Conversion, StreamInput
-from eventlog.convert.step import CHANGE, OUTCOME, RESULT, object_text
+from eventlog.convert.step import CHANGE, OUTCOME, RESULT
 from eventlog.convert.streams import PieceReading, ReadPiece
 from eventlog.convert.to_changes import CHANGES, ChangeForm
 from eventlog.core.errors import UsageError

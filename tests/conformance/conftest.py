@@ -45,7 +45,7 @@ def log(table: LogTable) -> Log:
 
 
 SMALL: Final = {
-    step: {"CHUNK_ROWS": 3},
+    step: {"CHUNK_ROWS": 3, "SHAPED_ROWS": 3},
     partitions: {"RUN_ROWS": 4, "HEAD_ROWS": 2, "GIVEN_ROWS": 3, "MERGED_BYTES": 1, "GATHERED_ROWS": 2},
     plan: {"BUCKET_ROWS": 4, "RANGE_ROWS": 4, "SPAN_EVENTS": 2},
 }

@@ -129,6 +129,7 @@ def test_a_log_with_alterations_gives_what_the_publisher_makes_of_it(
     altered_log(engine, style)
     convert(url_of(engine), tmp_path / "whole", "--engine", "local[1]")
     monkeypatch.setattr(step, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(step, "SHAPED_ROWS", 2)
     convert(url_of(engine), tmp_path / "pieces", "--engine", "local[1]")
     published(engine, tmp_path / "published")
     expected = said(tmp_path / "published")

@@ -266,6 +266,10 @@ class Definitions:
         """Return True if rows of this table ever were images, by its name in the log."""
         return self._fold(table) in self._imaged
 
+    def has_changed(self, table: str | None) -> bool:
+        """Return True if rows under this name in the log ever meant another definition than today's."""
+        return self._fold(table) in self._lists
+
     def knows(self, table: str | None) -> bool:
         """Return True if the history has a table, by its name in the log."""
         return self._fold(table) in self._called

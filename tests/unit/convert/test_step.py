@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.convert import step as stepping
-from eventlog.convert.rows import PLACED, ROWS, Placing
+from eventlog.convert.rows import PLACED, ROWS, Placing, object_text
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles
-from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, OUTCOME, REFUSAL, Reread, kind_of, object_text, step
+from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, OUTCOME, REFUSAL, Reread, kind_of, step
 from eventlog.core.model import Event, Kind, RowId
 from eventlog.core.rules.definitions import Definition, Definitions
 from eventlog.core.schema import Catalog, Column, Table
@@ -93,7 +93,8 @@ def test_results_do_not_depend_on_how_rows_are_cut(events: list[Event], size: in
     rows = [row_of(event) for event in events]
     whole = told(results(rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stepping, "CHUNK_ROWS", chunk)
+        for size_of in ("CHUNK_ROWS", "SHAPED_ROWS"):
+            patch.setattr(stepping, size_of, chunk)
         assert told(results(rows, size)) == whole
     kinds = Counter(row[1] for row in whole)
     assert kinds[OUTCOME] + kinds[REFUSAL] + kinds[DUPLICATE] == len(rows)
@@ -152,6 +153,7 @@ def test_rows_are_read_by_the_definitions_of_their_time(monkeypatch: pytest.Monk
     assert written(whole) == {2: ["name"], 3: ["mail", "fax"], 4: ["fax"], 5: ["mail"], 6: ["mail"], 7: ["mail"]}
     assert {one[4] for one in told(whole) if one[1] == OUTCOME} == {"S"}
     monkeypatch.setattr(stepping, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(stepping, "SHAPED_ROWS", 2)
     pieces = results(rows, 1, conversion=conversion)
     assert written(pieces) == written(whole)
     assert told(pieces) == told(whole)
