@@ -22,11 +22,11 @@ from eventlog.convert.settings import Conversion
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import REFRESH, Outcome, Position
 from eventlog.core.rules.screen import Identities, Ours, identities_of
-from eventlog.xds.shapes import NEW, NO_PIECE, OLD, PLAIN_KINDS, Piece, Shape, Shapes, shapes_of
+from eventlog.xds.shapes import NEW, NO_PIECE, OLD, PLAIN_KINDS, RowPiece, RowShape, Shapes, shapes_of
 from eventlog.xds.values import always, escape, not_digits
 from eventlog.xds.write import XdsFormat
 
-MOST_LEARNED: Final = 200
+MOST_LEARNED_SHAPES: Final = 200
 """So many shapes are learned of one chunk: that takes about as long as all of its rows by the rules."""
 MOST_BYTES: Final = 100_000_000
 """A chunk with more could have more text than Arrow's columns hold."""
@@ -95,7 +95,7 @@ class RowsByShape:
             plain = pc.and_(plain, pc.fill_null(pc.invert(_by_code(apart, people.indices)), True))
         return plain
 
-    def _shape(self, rows: pa.RecordBatch, kinds: pa.Array, objects: _Objects) -> tuple[pa.Array, list[Piece]]:
+    def _shape(self, rows: pa.RecordBatch, kinds: pa.Array, objects: _Objects) -> tuple[pa.Array, list[RowPiece]]:
         """Find each row's piece; NO_PIECE where it goes through the rules."""
         old, new = rows.column("old_value"), rows.column("new_value")
         tables, columns = (_encode(rows.column(name)) for name in ("table_name", "column_name"))
@@ -107,7 +107,7 @@ class RowsByShape:
             numbers = pc.add(pc.multiply(numbers, count), pc.cast(part, pa.int64()))
         encoded = numbers.dictionary_encode()
         table_names, column_names = tables.dictionary.to_pylist(), columns.dictionary.to_pylist()
-        pieces: list[Piece] = []
+        pieces: list[RowPiece] = []
         learned = 0
         for code, number in enumerate(encoded.dictionary.to_pylist()):
             parts = []
@@ -115,12 +115,12 @@ class RowsByShape:
                 number, part = divmod(number, count)  # noqa: PLW2901  # what is left of it
                 parts.append(part)
             equal, has_new, has_old, column, table = parts
-            shape = Shape(
+            shape = RowShape(
                 number, table_names[table], column_names[column], bool(has_old), bool(has_new), equal=bool(equal)
             )
             piece = self._find(shape)
             if piece is None:
-                example = objects.example(rows, encoded.indices, code) if learned < MOST_LEARNED else None
+                example = objects.example(rows, encoded.indices, code) if learned < MOST_LEARNED_SHAPES else None
                 piece = NO_PIECE
                 if example is not None:
                     learned += 1
@@ -128,7 +128,7 @@ class RowsByShape:
             pieces.append(piece)
         return encoded.indices, pieces
 
-    def _find(self, shape: Shape) -> Piece | None:
+    def _find(self, shape: RowShape) -> RowPiece | None:
         """Look up the piece of a shape; None if it is to be learned."""
         if shape.kind not in PLAIN_KINDS or (self._former is not None and self._former.has_changed(shape.table)):
             return NO_PIECE
@@ -188,7 +188,7 @@ class _Objects:
         key: str | None = rows.column("table_key")[place].as_py()
         return key
 
-    def part(self, codes: pa.Array, pieces: Sequence[Piece], aside: pa.Array | None, shapes: Shapes) -> list[int]:
+    def part(self, codes: pa.Array, pieces: Sequence[RowPiece], aside: pa.Array | None, shapes: Shapes) -> list[int]:
         """Find where changes begin among written rows; leave objects of which nobody can say it."""
         while True:
             written = self.written(aside)
@@ -222,7 +222,9 @@ def _name_object(identities: Identities, table: str | None, key: str | None) -> 
         return None
 
 
-def _write_pieces(rows: pa.RecordBatch, codes: pa.Array, pieces: Sequence[Piece]) -> tuple[pa.Array, pa.Array | None]:
+def _write_pieces(
+    rows: pa.RecordBatch, codes: pa.Array, pieces: Sequence[RowPiece]
+) -> tuple[pa.Array, pa.Array | None]:
     """Write the piece of each row; say also which rows have values that cannot be written, if there are any."""
     old = _Values(rows.column("old_value"), OLD, codes, pieces)
     new = _Values(rows.column("new_value"), NEW, codes, pieces)
@@ -242,7 +244,7 @@ class _Values:
     `typed` are those that only the writer of their field can write: a moment, a reference, a number that is none.
     """
 
-    def __init__(self, column: pa.Array, hole: str, codes: pa.Array, pieces: Sequence[Piece]) -> None:
+    def __init__(self, column: pa.Array, hole: str, codes: pa.Array, pieces: Sequence[RowPiece]) -> None:
         fields = [piece.field if hole in piece.holes else None for piece in pieces]
         if None in fields:
             column = pc.if_else(_by_code([field is not None for field in fields], codes), column, _no_text)
@@ -272,7 +274,7 @@ def _escape(value: str) -> str | None:
 
 
 def _write_typed(
-    texts: pa.Array, typed: pa.Array, codes: pa.Array, values: Iterable[pa.Array], pieces: Sequence[Piece]
+    texts: pa.Array, typed: pa.Array, codes: pa.Array, values: Iterable[pa.Array], pieces: Sequence[RowPiece]
 ) -> tuple[pa.Array, pa.Array]:
     """Write the pieces of rows by the writers of their fields; say also of which rows that failed."""
     written: list[str | None] = []
@@ -290,7 +292,7 @@ def _any_of(masks: Sequence[pa.Array]) -> pa.Array:
 
 
 def _write_changes(
-    starts: list[int], kept: Sequence[pa.Array], pieces: Sequence[Piece], names: Sequence[tuple[str, str]]
+    starts: list[int], kept: Sequence[pa.Array], pieces: Sequence[RowPiece], names: Sequence[tuple[str, str]]
 ) -> dict[str, pa.Array]:
     """Write the changes that begin at these rows."""
     positions, objects, codes, texts = kept
@@ -320,7 +322,7 @@ def _write_changes(
 
 
 def _outcomes(
-    rows: pa.RecordBatch, codes: pa.Array, pieces: Sequence[Piece], done: pa.Array
+    rows: pa.RecordBatch, codes: pa.Array, pieces: Sequence[RowPiece], done: pa.Array
 ) -> dict[Position, Outcome]:
     """Make the outcomes of rows that are set aside."""
     outcomes: dict[Position, Outcome] = {}

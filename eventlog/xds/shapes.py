@@ -31,7 +31,7 @@ ID, KEY, OLD, NEW, BOTH = SYMBOLS = "\U000f1d00\U000f1d01\U000f1d02\U000f1d03\U0
 
 PLAIN_KINDS: Final = frozenset(map(int, (Kind.INSERT_FIELD, Kind.UPDATE_FIELD, Kind.REPLACE_FIELD, Kind.DELETE_ROW)))
 """The kinds of rows that may have a shape: nothing is read back for them."""
-MOST_KEPT: Final = 10_000
+MOST_KEPT_SHAPES: Final = 10_000
 """So many shapes are remembered: who writes into a log may name a million columns."""
 COLUMN_BITS: Final = 64
 """Where the bits of columns begin; below them are those of likenesses, of which a table has fewer."""
@@ -39,7 +39,7 @@ ALL_LIKENESSES: Final = (1 << COLUMN_BITS) - 1
 CLOSE: Final = "</value>"
 
 
-class Shape(Struct, frozen=True):
+class RowShape(Struct, frozen=True):
     """A row without its values."""
 
     kind: int
@@ -51,7 +51,7 @@ class Shape(Struct, frozen=True):
     equal: bool = False
 
 
-class Piece(Struct, kw_only=True):
+class RowPiece(Struct, kw_only=True):
     """What a row of one shape becomes: an `outcome` that sets it aside, or a part of a change's text; neither
     where it must go through the rules with its values.
 
@@ -103,7 +103,7 @@ class Piece(Struct, kw_only=True):
         return f"{frame.opening}{ID}{frame.to_key}{KEY}{frame.after_key}{''.join(texts)}{frame.closing}"
 
 
-NO_PIECE: Final = Piece()
+NO_PIECE: Final = RowPiece()
 """Of rows that go through the rules with their values."""
 
 
@@ -113,7 +113,7 @@ class TableShapes(Struct):
     Rows are alike if their shapes differ in nothing but the column.
     """
 
-    likenesses: dict[tuple[Shape, bool], int] = {}
+    likenesses: dict[tuple[RowShape, bool], int] = {}
     columns: dict[str, int] = {}
     joined: list[int] = []
     """Of each likeness the bits of those that may follow it in a change, with another column."""
@@ -153,24 +153,24 @@ class Shapes:
     def __init__(self, tables: Catalog | None, options: Options, form: XdsFormat) -> None:
         # Without a reader: what is read back has no shape.
         self._round = Round(catalog=tables, options=options, by_object=True)
-        self._templates = form.templates(tables)
+        self._templates = Templates(tables, form.settings())
         self._symbolic = SymbolicTemplates(self._templates)
-        self._known: dict[Shape, Piece] = {}
+        self._known: dict[RowShape, RowPiece] = {}
         self._tables: dict[str | None, TableShapes] = {}
 
-    def find(self, shape: Shape) -> Piece | None:
+    def find(self, shape: RowShape) -> RowPiece | None:
         """Look up what rows of a shape become; None if nobody has learned it."""
         return self._known.get(shape)
 
-    def learn(self, shape: Shape, key: str | None) -> Piece:
+    def learn(self, shape: RowShape, key: str | None) -> RowPiece:
         """Learn what rows of a shape become. `key` is the key of one of them."""
-        if len(self._known) >= MOST_KEPT:
+        if len(self._known) >= MOST_KEPT_SHAPES:
             self._known.clear()
             self._tables.clear()
         piece = self._known[shape] = self._learn(shape, key)
         return piece
 
-    def _learn(self, shape: Shape, key: str | None) -> Piece:
+    def _learn(self, shape: RowShape, key: str | None) -> RowPiece:
         names = f"{shape.table}{shape.column}"
         if shape.kind not in PLAIN_KINDS or not {*SYMBOLS}.isdisjoint(names):
             return NO_PIECE
@@ -191,19 +191,19 @@ class Shapes:
         changes, outcomes = self._round.decide([event])
         [outcome] = outcomes
         if not changes and outcome.reason is Reason.NOTHING:
-            return Piece(outcome=outcome)
+            return RowPiece(outcome=outcome)
         if len(changes) != 1 or outcome.reason is not Reason.PUBLISHED:
             return NO_PIECE
         return self._piece(shape, event, changes[0])
 
-    def _piece(self, shape: Shape, event: Event, change: Change) -> Piece:
+    def _piece(self, shape: RowShape, event: Event, change: Change) -> RowPiece:
         """Cut the text of a change of one row at its values."""
         try:
             text = self._write(change)
             template = self._templates[change.row.schema, change.row.table]
         except ExpressionError:
             return NO_PIECE
-        piece = Piece(op=change.op, frame=template.frames[change.op], event=event)
+        piece = RowPiece(op=change.op, frame=template.frames[change.op], event=event)
         before, after = piece.frame_text(SYMBOLS).split(SYMBOLS)
         column = ""
         if change.edits:
@@ -223,7 +223,7 @@ class Shapes:
         self._place(shape, piece, column)
         return piece
 
-    def _place(self, shape: Shape, piece: Piece, column: str) -> None:
+    def _place(self, shape: RowShape, piece: RowPiece, column: str) -> None:
         """Number the piece among those of its table."""
         of_table = piece.of_table = self._tables.setdefault(shape.table, TableShapes())
         several = piece.field is not None and piece.field.several
@@ -237,7 +237,9 @@ class Shapes:
     def _write(self, change: Change) -> str:
         return element(replace(change, row=replace(change.row, key=KEY)), ID, self._symbolic)
 
-    def part(self, objects: Sequence[int], codes: Sequence[int], pieces: Sequence[Piece]) -> tuple[list[int], set[int]]:
+    def part(
+        self, objects: Sequence[int], codes: Sequence[int], pieces: Sequence[RowPiece]
+    ) -> tuple[list[int], set[int]]:
         """Part rows of objects into changes; return where each begins, and the objects of which nobody can say it.
 
         `codes` say which of the `pieces` a row has; all of them are parts of changes.
@@ -266,7 +268,7 @@ class Shapes:
             starts.append(place)
         return starts, unsure
 
-    def _follows(self, change: Iterable[Piece], piece: Piece) -> bool | None:
+    def _follows(self, change: Iterable[RowPiece], piece: RowPiece) -> bool | None:
         """Return True if the row is in the change of the rows before it; None if nobody can say."""
         is_sure = True
         # First those of its column, which it mostly comes again for.
@@ -278,7 +280,7 @@ class Shapes:
             is_sure = is_sure and together is not None
         return True if is_sure else None
 
-    def _together(self, earlier: Piece, later: Piece) -> bool | None:
+    def _together(self, earlier: RowPiece, later: RowPiece) -> bool | None:
         of_table = later.of_table
         assert of_table is not None
         same_column = bool((earlier.bits & later.bits) >> COLUMN_BITS)
@@ -289,7 +291,7 @@ class Shapes:
                 of_table.joined[earlier.likeness] |= 1 << later.likeness
         return of_table.verdicts[which]
 
-    def _learn_together(self, earlier: Piece, later: Piece) -> bool | None:
+    def _learn_together(self, earlier: RowPiece, later: RowPiece) -> bool | None:
         """Run the rules and the writer on two rows of one object."""
         assert earlier.event is not None
         assert later.event is not None
@@ -309,7 +311,7 @@ class Shapes:
         return None
 
 
-def _symbolic_text(piece: Piece) -> str:
+def _symbolic_text(piece: RowPiece) -> str:
     """Write a piece with the symbols that its row had."""
     event = piece.event
     assert event is not None
@@ -319,7 +321,7 @@ def _symbolic_text(piece: Piece) -> str:
     return "".join(written)
 
 
-def _blocks(piece: Piece) -> int:
+def _blocks(piece: RowPiece) -> int:
     """Return the bits of rows that may not follow in its change, as far as it is known: also those of its column."""
     if piece.of_table is None:
         return 0
@@ -327,7 +329,7 @@ def _blocks(piece: Piece) -> int:
     return ALL_LIKENESSES & ~joined | piece.bits & ~ALL_LIKENESSES
 
 
-def _blocking(pieces: Iterable[Piece]) -> list[int]:
+def _blocking(pieces: Iterable[RowPiece]) -> list[int]:
     return [_blocks(piece) for piece in pieces]
 
 

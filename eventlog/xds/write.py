@@ -89,7 +89,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes each change as it stands in a document, or says why XDS cannot express it."""
-        templates = self.templates(catalog)
+        templates = _templates(catalog, self.settings())
 
         def write_change(change: Change) -> Written:
             event_id = change.event_id
@@ -114,11 +114,6 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                         yield instead
 
         return write
-
-    def templates(self, catalog: Catalog | None) -> Templates:
-        """Return what the changes of each table are written with, as they stand in a document."""
-        # As deep as the elements of a document stand; a bare <input> is one level less.
-        return _templates(catalog, self._settings("    " if self.envelope else "  "))
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
         """Join changes of one place to documents, in order."""
@@ -154,9 +149,13 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """Write the element of one change without its document; raise ExpressionError where XDS has none."""
         # Cut out of its document, it begins at the first column.
-        return element(change, change.event_id, _templates(catalog, self._settings("")), who=self.who)
+        return element(change, change.event_id, _templates(catalog, self.settings("")), who=self.who)
 
-    def _settings(self, indent: str) -> Settings:
+    def settings(self, indent: str | None = None) -> Settings:
+        """Return what elements depend on; `indent` is before each, as deep as a document has them if not said."""
+        if indent is None:
+            # A bare <input> is one level less.
+            indent = "    " if self.envelope else "  "
         return Settings(
             time_syntax=self.time_syntax,
             enable_refs=self.enable_refs,
