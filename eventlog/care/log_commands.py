@@ -157,7 +157,7 @@ def log(
         return
     today = None
     if on_terminal():
-        from eventlog.core.rules.times import in_zone
+        from eventlog.core.times import in_zone
 
         with the_log.transaction() as connection:
             now = the_log.now(connection).replace(tzinfo=None)
@@ -194,7 +194,7 @@ def _since(log: Log, text: str) -> str:
 
     from eventlog.care.rows import read_age
     from eventlog.core.errors import UsageError, shorten
-    from eventlog.core.rules.times import in_zone, moment
+    from eventlog.core.times import in_zone, moment
 
     example = "write 2026-11-22 10:30, in UTC, or an age such as 2h or 30d"
     neither = f"{shorten(text)!r} is no time and no age; {example}."

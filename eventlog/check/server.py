@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy import Engine
 
 from eventlog.check.point import Point, ask_query, findings, ok, points, warning
-from eventlog.core.rules.times import moment
+from eventlog.core.times import moment
 from eventlog.sql.access import fetch, transaction
 from eventlog.sql.clocks import offset_name
 from eventlog.sql.dialect import Dialect, dialect_of, statement

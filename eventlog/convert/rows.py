@@ -18,8 +18,8 @@ from eventlog.core.errors import shorten
 from eventlog.core.model import Event, RowId, Transaction, Who
 from eventlog.core.rules.meaning import MEANING, NOT_POSITIVE
 from eventlog.core.rules.screen import Identities
-from eventlog.core.rules.times import in_utc
 from eventlog.core.schema import Catalog
+from eventlog.core.times import in_utc
 from eventlog.core.who import make_who
 from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 

@@ -31,11 +31,11 @@ from eventlog.convert.settings import LINE_BYTES, Conversion, DatabaseRows, Snap
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Cell, ReadBack, RowId
 from eventlog.core.rules.prefer import NOBODY_READS
-from eventlog.core.rules.times import read_moment
 from eventlog.core.schema import Attribute, Catalog, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import format_parts
+from eventlog.core.times import read_moment
 
 _lines = (".jsonl", ".ndjson", ".json")
 SUFFIXES: Final = (".parquet", *(kind + packed for kind in _lines for packed in ("", ".gz")))

@@ -18,10 +18,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from eventlog.core.rules.times import in_iso_form, read_moment
 from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import EXACT_TYPES, Category, bare_type, fraction_digits, is_zoned, truth_of
 from eventlog.core.tablekey import format_parts, parse
+from eventlog.core.times import in_iso_form, read_moment
 
 MOST_DIGITS: Final = 1000
 """A longer number is left as it is: nobody has such keys, and reading one could take minutes."""

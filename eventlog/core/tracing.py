@@ -15,7 +15,7 @@ from time import time_ns
 from typing import Protocol, TypeVar
 
 from eventlog.core.model import Captured
-from eventlog.core.rules.times import moment
+from eventlog.core.times import moment
 
 Interval = tuple[int, int]
 """When something began and ended, in nanoseconds since 1970."""

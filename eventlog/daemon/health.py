@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from eventlog.core.errors import SinkError, SourceError
 from eventlog.core.model import Captured, Status
 from eventlog.core.proofs import LastProof
-from eventlog.core.rules.times import moment
 from eventlog.core.secrets import make_readable
+from eventlog.core.times import moment
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.delivery.report import Report
 from eventlog.publisher.flow import read_flow

@@ -22,9 +22,9 @@ from eventlog.core.registry import format_named
 from eventlog.core.rules import Round
 from eventlog.core.rules.images import open_images
 from eventlog.core.rules.screen import HIDDEN, Identities
-from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, former_names_of
+from eventlog.core.times import moment
 from eventlog.explain.masking import Mask, mask_of, without
 from eventlog.explain.policies import PolicyResult, results
 from eventlog.explain.states import waiting_sentences

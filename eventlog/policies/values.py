@@ -15,8 +15,8 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
 from eventlog.core.model import ABSENT, CellOrAbsent, Value
-from eventlog.core.rules.times import moment
 from eventlog.core.sql_types import Category, truth_of
+from eventlog.core.times import moment
 
 ValueChange = Callable[[Value], Value]
 """What a step puts in the place of a value that is not NULL."""

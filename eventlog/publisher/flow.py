@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.rules.times import moment
+from eventlog.core.times import moment
 from eventlog.publisher.memory import Memory, read_memory
 from eventlog.publisher.new_rows import fewer
 from eventlog.publisher.tables import EVER, JournalRow

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import EVERY_ROW, Count, CutTransaction, Document, Outcome, Position, Reason, Status
-from eventlog.core.rules.times import moment
+from eventlog.core.times import moment
 from eventlog.sources.marks import Run, Stretches, as_text
 
 EVER: Final = -(2**63)

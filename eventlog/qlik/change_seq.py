@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import Change
-from eventlog.core.rules.times import read_moment
+from eventlog.core.times import read_moment
 
 CHARACTERS: Final = 35
 TIME_DIGITS: Final = 16

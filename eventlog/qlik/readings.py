@@ -19,9 +19,9 @@ from typing import Any
 
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import Cell, Value
-from eventlog.core.rules.times import read_clock
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type, is_zoned, truth_of
+from eventlog.core.times import read_clock
 from eventlog.qlik.change_seq import read_time
 
 Reading = Callable[[Cell], Value]

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine
 from eventlog.care.rows import was_stopped_by_lock
 from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shorten
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
-from eventlog.core.rules.times import in_zone
+from eventlog.core.times import in_zone
 from eventlog.refresh import ranges
 from eventlog.refresh.loads import Gate, Load, RefreshPace, Statements
 from eventlog.refresh.ranges import Stand, Stands

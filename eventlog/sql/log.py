@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from eventlog.core.errors import InstallError
-from eventlog.core.rules.times import in_utc
+from eventlog.core.times import in_utc
 from eventlog.sql.access import execute, fetch, in_text, make_durable, moment, transaction
 from eventlog.sql.clocks import due_clock, zone_of
 from eventlog.sql.dialect import dialect_of, log_holes, statement

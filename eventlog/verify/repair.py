@@ -9,7 +9,7 @@ from typing import Final
 
 from eventlog.compare.engine import Difference, DifferenceKind
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
-from eventlog.core.rules.times import in_zone
+from eventlog.core.times import in_zone
 from eventlog.refresh.loads import Load, Statements
 from eventlog.sql.log import Log
 from eventlog.verify.expected import Expected

@@ -40,10 +40,10 @@ from msgspec import Struct
 
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import ABSENT
-from eventlog.core.rules.times import in_iso_form
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import quote_value
+from eventlog.core.times import in_iso_form
 from eventlog.xds.references import find_referenced, make_speller
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"

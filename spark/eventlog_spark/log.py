@@ -14,7 +14,7 @@ import pyarrow.csv
 from eventlog.convert.reading import context_behind, transaction_behind
 from eventlog.convert.rows import times_in_utc
 from eventlog.core.errors import DataError, SourceError
-from eventlog.core.rules.times import moment
+from eventlog.core.times import moment
 from eventlog.core.who import read_context
 from eventlog.sql.access import in_our_words, in_text, statements_of
 from eventlog.sql.clocks import zone_of

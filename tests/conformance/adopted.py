@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, inspect, text
 
-from eventlog.core.rules.times import in_zone
+from eventlog.core.times import in_zone
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames

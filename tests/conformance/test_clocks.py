@@ -18,7 +18,7 @@ from eventlog.check.point import PointLevel
 from eventlog.check.server import time_points
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import InstallError
-from eventlog.core.rules.times import in_zone
+from eventlog.core.times import in_zone
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.clocks import DATABASE, zone_of

@@ -15,9 +15,9 @@ from eventlog.core.model import EVERY_ROW, Event, Image, Op
 from eventlog.core.rules import Options, Round
 from eventlog.core.rules.images import open_images
 from eventlog.core.rules.meaning import MEANING
-from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import parse
+from eventlog.core.times import moment
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.consumer import Consumer

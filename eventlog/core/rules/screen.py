@@ -29,9 +29,9 @@ from eventlog.core.errors import DataError, KeySyntaxError, value_shown
 from eventlog.core.key_forms import ANY, fold_values, foldings_of, forms_of
 from eventlog.core.model import EVERY_ROW, Change, Event, Kind, Outcome, Position, Reason, RowId, find_refreshed_output
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
-from eventlog.core.rules.times import moment
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Table, TableMatch
 from eventlog.core.tablekey import TableKey, arrange_key, format_parts, parse
+from eventlog.core.times import moment
 from eventlog.core.view_columns import read_column_name
 
 KEPT_SPELLINGS: Final = 10_000

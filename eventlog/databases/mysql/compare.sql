@@ -29,8 +29,8 @@ CAST(/* value */idu + 0 AS CHAR);
 (CASE WHEN LOCATE('.', /* value */share) > 0
  THEN TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(/* value */share AS CHAR))) ELSE CAST(/* value */share AS CHAR) END);
 
--- canonical_float: a binary fraction as the server writes it
-CAST(/* value */ratio AS CHAR);
+-- canonical_float: a binary fraction as the server writes it, whole also where rows are sorted
+CAST(/* value */ratio AS CHAR(260));
 
 -- canonical_date: a day
 CAST(/* value */born AS CHAR);

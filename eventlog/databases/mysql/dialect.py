@@ -76,5 +76,6 @@ MYSQL = Dialect(
     | {"longtext": "text_of_long"}
     | dict.fromkeys(SHAPES, "text_of_shape")
     | dict.fromkeys(("float", "float unsigned"), "text_of_single")
+    | dict.fromkeys(("double", "double unsigned", "real", "double precision"), "text_of_double")
     | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},
 )

@@ -6,8 +6,8 @@ import datetime as dt
 import re
 
 from eventlog.core.model import Value
-from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.sql_types import Category
+from eventlog.core.times import read_clock, read_moment
 
 # TIME is a length there: below zero too, and up to 838 hours.
 _time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch

@@ -24,12 +24,16 @@ CAST(/* value */NEW.active + 0 AS CHAR);
 -- text_of_number: a number as the server writes it
 CAST(/* value */NEW.share AS CHAR);
 
+-- text_of_double: a number of double precision as the server writes it. Where it sorts rows it cuts texts behind 22
+-- characters unless a length is named: 1.2345678901234567e-7 loses three digits, and 1e-308 may become 1e-3.
+CAST(/* value */NEW.ratio AS CHAR(260));
+
 -- text_of_single: a number of single precision: six digits, as the server writes it, where they say which one it is
 CASE WHEN ABS(CAST(/* value */NEW.ratio AS CHAR) - /* value */NEW.ratio) <= ABS(/* value */NEW.ratio) * 2.98e-8
-THEN CAST(/* value */NEW.ratio AS CHAR) ELSE CAST(/* value */NEW.ratio + 0e0 AS CHAR) END;
+THEN CAST(/* value */NEW.ratio AS CHAR(260)) ELSE CAST(/* value */NEW.ratio + 0e0 AS CHAR(260)) END;
 
 -- text_of_padded: a number of a type with ZEROFILL that is no whole one, without the zeros before it
-REGEXP_REPLACE(CAST(/* value */NEW.share AS CHAR), '^0+(?=[0-9])', '');
+REGEXP_REPLACE(CAST(/* value */NEW.share AS CHAR(260)), '^0+(?=[0-9])', '');
 
 -- text_of_date: a date
 CAST(/* value */NEW.born AS CHAR);

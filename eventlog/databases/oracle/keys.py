@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, text
 
-from eventlog.core.rules.times import read_moment
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
+from eventlog.core.times import read_moment
 from eventlog.databases.lookups import (
     KeyForm,
     lookup_holes,

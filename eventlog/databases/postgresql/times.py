@@ -7,8 +7,8 @@ import re
 from typing import Any, Final
 
 from eventlog.core.model import Value
-from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.sql_types import Category, is_zoned
+from eventlog.core.times import read_clock, read_moment
 
 LAST_YEARS: Final = {"date": 5_874_897, "timestamp": 294_276}
 FIRST_DAY: Final = (-4712, 11, 24)

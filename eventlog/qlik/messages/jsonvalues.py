@@ -11,7 +11,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from eventlog.core.errors import ExpressionError, value_shown
-from eventlog.core.rules.times import read_moment
+from eventlog.core.times import read_moment
 from eventlog.qlik.typemap import QlikType
 
 # Wide enough for any number that `_scale` fills up with zeros.

@@ -18,8 +18,8 @@ import msgspec
 from eventlog.core.associations import Associations, Awaiting
 from eventlog.core.errors import ConfigError, shorten
 from eventlog.core.model import Status
-from eventlog.core.rules.times import moment
 from eventlog.core.seams import LateAnswer
+from eventlog.core.times import moment
 from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.sink import NOTE_CHARACTERS
 from eventlog.sinks.scim.client import ScimClient

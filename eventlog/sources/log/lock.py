@@ -33,8 +33,8 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from eventlog.core.errors import DataError, OccupiedError, SourceError
-from eventlog.core.rules.times import moment
 from eventlog.core.seams import Tenure
+from eventlog.core.times import moment
 from eventlog.sources.marks import EPOCH, HOLDING, LOG, WRITTEN, Marks, next_epoch, note_change, null_if_empty
 from eventlog.sql.connect import address_of, idle_seconds
 from eventlog.sql.dialect import offers

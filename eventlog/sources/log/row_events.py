@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Position, Transaction, Who
 from eventlog.core.rules.meaning import NOT_POSITIVE
-from eventlog.core.rules.times import moment
+from eventlog.core.times import moment
 from eventlog.core.who import make_who
 from eventlog.sql.log import Log
 

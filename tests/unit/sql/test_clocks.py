@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 from eventlog.check.server import judge_clock
 from eventlog.config.settings import SourceConfig
 from eventlog.core.errors import ConfigError
-from eventlog.core.rules.times import in_utc, in_zone, moment
+from eventlog.core.times import in_utc, in_zone, moment
 from eventlog.sql.clocks import due_clock, offset_name, zone_of
 from eventlog.sql.dialect import dialect_of, dialects
 from eventlog.sql.log import Log

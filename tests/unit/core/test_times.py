@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.model import Event, Kind, Reason
 from eventlog.core.rules import Options, decide
-from eventlog.core.rules.times import MONTHS, moment, read_clock
+from eventlog.core.times import MONTHS, moment, read_clock
 
 MOMENT = dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)
 
