@@ -68,13 +68,27 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]
         known = known or _from_machine(error)
     if known is None:
         sentence = make_readable(f"{type(error).__name__}: {error}")
-        blame = "This is a fault of eventlog; --debug shows where it happened."
+        blame = f"This is a fault of {_name_culprit(error)}; --debug shows where it happened."
         return f"{sentence}\n{blame}", EventlogError.exit_code
     # Errors are written for a publisher, which tries again; a command that ends does not.
     sentence = without_promise(str(known))
     if sentence != str(known):
         sentence += " Run it again once that is repaired."
     return sentence, known.exit_code
+
+
+def _name_culprit(error: Exception) -> str:
+    """Name the plug-in whose code raised the error; eventlog for any other."""
+    from eventlog.core.points import read_points
+
+    plugins = {point.module.partition(".")[0]: point.package for point in read_points()}
+    for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]):
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package in ("eventlog", "eventlog_spark"):
+            break
+        if package in plugins:
+            return f"the plug-in {plugins[package]}"
+    return "eventlog"
 
 
 def describe_trace(error: BaseException) -> str:

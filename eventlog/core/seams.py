@@ -279,4 +279,4 @@ class Sink(Protocol):
         """
 
     def close(self) -> None:
-        """Release its resources."""
+        """Release its resources; also of a sink that was never opened."""

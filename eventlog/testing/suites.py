@@ -74,6 +74,10 @@ class SinkSuite:
             pytest.skip("this target cannot be asked what it has")
         return target
 
+    def test_one_that_was_never_opened_can_be_closed(self, target: SinkTarget) -> None:
+        """Close it unused, as where another output of the configuration is wrong."""
+        target.make().close()
+
     def test_an_empty_target_has_no_last_document(self, target: SinkTarget) -> None:
         sink = target.opened()
         assert sink.last() == ""

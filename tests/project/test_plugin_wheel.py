@@ -74,7 +74,7 @@ def test_who_reads_the_readme_finds_the_page_and_does_not_read_long(tmp_path: Pa
 def test_the_author_has_proven_it(site: Path, tmp_path: Path) -> None:
     alone = ("-c", os.devnull, "--rootdir", tmp_path)
     said = proven_by_pytest(*alone, EXAMPLE / "inbox_test.py", cwd=tmp_path, env=environment(site))
-    assert "10 passed" in said
+    assert "11 passed" in said
 
 
 def test_it_publishes_each_row_once_whenever_it_is_killed(site: Path, tmp_path: Path) -> None:
@@ -92,6 +92,9 @@ def test_it_publishes_each_row_once_whenever_it_is_killed(site: Path, tmp_path: 
     )
     checked = eventlog(site, tmp_path, "check")
     assert "sink inbox of the package eventlog-inbox 1.0" in checked.communicate()[0]
+    looked = eventlog(site, tmp_path, "run", "--look")
+    assert 'event-id="10"' in looked.communicate()[0]
+    assert looked.returncode == 0
     for there in (10, 30):  # documents after which it is killed
         running = eventlog(site, tmp_path, "run")
         deadline = monotonic() + 60
@@ -109,6 +112,12 @@ def test_it_publishes_each_row_once_whenever_it_is_killed(site: Path, tmp_path: 
     ids = documents(inbox)
     assert len(ids) == len(set(ids)) == ROWS
     assert set(log.statuses().values()) == {"S"}
+    # Another file that names the sink, but not the output that has been published to.
+    other = (tmp_path / "eventlog.toml").read_text().replace('name = "inbox"', 'name = "another"')
+    (tmp_path / "eventlog.toml").write_text(other)
+    refused = eventlog(site, tmp_path, "run", "--until-empty")
+    assert "this configuration has another alone" in refused.communicate()[0]
+    assert refused.returncode == 78
     engine.dispose()
 
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from eventlog.plugins import (
     Document,
@@ -34,9 +34,12 @@ class InboxSink:
 
     def __init__(self, output: Inbox) -> None:
         self._path = output.path
+        self._opened = ExitStack()
 
     def open(self, tenure: Tenure | None) -> None:
-        self._db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        self.close()
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        self._db = self._opened.enter_context(closing(connection))
         self._db.executescript(SCHEMA)
         self._epoch = tenure.epoch if tenure else self._owner()[0]
         with self._transaction():
@@ -62,7 +65,7 @@ class InboxSink:
         return ()
 
     def close(self) -> None:
-        self._db.close()
+        self._opened.close()
 
     def _owner(self) -> tuple[int, str]:
         epoch, plan = self._db.execute("SELECT epoch, plan FROM owner").fetchone()
