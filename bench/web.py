@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from functools import partial
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,7 +72,7 @@ def benchmark(*, quick: bool) -> Benchmark:
     if browser is not None:
         paints = [
             Contestant(name=PAINT, run=partial(_paint, browser, page.url)),
-            Contestant(name=EMPTY, run=partial(_paint, browser, _empty_page()), floor=True),
+            Contestant(name=EMPTY, run=partial(_paint, browser, _empty_page(page)), floor=True),
         ]
     log = backlog("watched_log", 1000 if quick else PUBLISHED)
     alone = Standing(log)
@@ -181,13 +182,17 @@ def _browser() -> Browser | None:
 
 
 class _Empty(BaseHTTPRequestHandler):
-    """A page of one letter: what a browser needs for itself."""
+    """A page of one letter: what a browser needs for itself, and for a page that nobody who opened it may reach
+    (`cross-origin-opener-policy` begins another process).
+    """
+
+    headers_sent: Mapping[str, str] = {}
 
     def do_GET(self) -> None:
         body = b"<!doctype html><title>x</title><p>x</p>"
         self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
+        for name, said in {**self.headers_sent, "content-length": str(len(body))}.items():
+            self.send_header(name, said)
         self.end_headers()
         self.wfile.write(body)
 
@@ -195,8 +200,14 @@ class _Empty(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _empty_page() -> str:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Empty)
+def _empty_page(page: PageServer) -> str:
+    """The address of an empty page that is sent with the same headers as the status page."""
+    connection = HTTPConnection("127.0.0.1", page.port, timeout=60)
+    connection.request("GET", "/")
+    response = connection.getresponse()
+    headers = {name: said for name, said in response.getheaders() if name != "date"}
+    connection.close()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("_Headed", (_Empty,), {"headers_sent": headers}))
     Thread(target=server.serve_forever, daemon=True).start()
     at_end(server.shutdown)
     return f"http://127.0.0.1:{server.server_port}/"

@@ -1,7 +1,7 @@
 """Makes the pictures of the README from the program as it runs: the demo in a terminal, and the status page of the demo's log.
 
-python docs/pictures.py           docs/pictures/demo.svg, and with a Chromium page-light.png, page-dark.png, page-parts.png
-python docs/pictures.py parts     page-parts.png alone
+python docs/pictures.py           docs/pictures/demo.svg, and with a Chromium all page-….png
+python docs/pictures.py parts     page-parts.png, page-row.png and page-states.png alone
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -32,6 +33,10 @@ END_SECONDS: Final = 6.0
 """How long the last lines stay before it begins again."""
 
 VIEW: Final[Any] = {"width": 1100, "height": 940}
+STATE_VIEW: Final[Any] = {"width": 1100, "height": 480}
+SHEET: Final = (
+    "body { margin: 0; display: grid; grid-template-columns: 1fr 1fr; gap: 8px; background: #888 } img { width: 100% }"
+)
 WORKED: Final = 4
 """How often somebody works while the page is looked at."""
 
@@ -160,24 +165,39 @@ def photograph(folder: Path, into: Path, browser: str) -> list[Path]:
     return made
 
 
-def number_parts(into: Path, browser: str) -> None:
-    """Photograph the page of a log that lags, its parts numbered."""
+def photograph_parts(into: Path, browser: str) -> None:
+    """Photograph what the page of the states shows: the parts of one that lags, numbered; a row; and all eight states."""
     from msgspec.structs import replace
     from playwright.sync_api import sync_playwright
 
     from eventlog.web.app import read_style
     from eventlog.web.navigation import page_state
     from eventlog.web.pages import draw_overview
-    from tests.web.states import LOOK, STATES
+    from tests.web.states import LOOK, PAGES, STATES
 
-    reading = STATES["lagging"]
-    drawn = draw_overview(reading, replace(LOOK, style=read_style(), state=page_state(reading)))
+    style = read_style()
+    drawn = {
+        name: draw_overview(reading, replace(LOOK, style=style, state=page_state(reading)))
+        for name, reading in STATES.items()
+    }
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=[*ARGUMENTS])
         seen = chromium.new_context(viewport=VIEW, color_scheme="light").new_page()
-        seen.set_content(drawn)
+        seen.set_content(drawn["lagging"])
         seen.evaluate(NUMBER_PARTS, [*PARTS])
         seen.screenshot(path=into / "page-parts.png", full_page=True)
+        seen.set_content(PAGES["row that was refused"].replace("<style></style>", f"<style>{style}</style>", 1))
+        seen.screenshot(path=into / "page-row.png", clip={"x": 0, "y": 0, "width": VIEW["width"], "height": 520})
+        shots = []
+        for number, page in enumerate(drawn.values()):
+            scheme: Any = ("light", "dark", "dark", "light")[number % 4]
+            one = chromium.new_context(viewport=STATE_VIEW, color_scheme=scheme).new_page()
+            one.set_content(page)
+            shots.append(b64encode(one.screenshot()).decode())
+        seen.set_viewport_size({"width": 1408, "height": 600})
+        images = "".join(f'<img src="data:image/png;base64,{shot}">' for shot in shots)
+        seen.set_content(f"<style>{SHEET}</style>{images}")
+        seen.screenshot(path=into / "page-states.png", full_page=True)
         chromium.close()
 
 
@@ -186,7 +206,7 @@ def main(into: Path = FOLDER) -> None:
     into.mkdir(exist_ok=True)
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is not None:
-        number_parts(into, browser)
+        photograph_parts(into, browser)
     if sys.argv[1:] == ["parts"]:
         return
     with TemporaryDirectory(prefix="eventlog-pictures-") as name:

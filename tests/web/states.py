@@ -214,6 +214,7 @@ STAGES = (
         output="warehouse", stage="parked", reason="retry", attempts=6, due=int(NOW * 1000), note="no route to host"
     ),
 )
+ENDED: Final = "2027-01-15 05:00:02"
 ANSWERS = (
     RowStage(output="vault", stage="over", status="S", reason="published"),
     RowStage(output="archive", stage="over", status="W", reason="published", note="cut to 64 characters"),
@@ -263,9 +264,9 @@ def _rows() -> dict[str, str]:
         ),
         "row that was refused": draw_row(
             refused,
-            explained(refused, 1, None),
+            replace(explained(refused, 1, None), status="E", recorded=f"Recorded at {ENDED}: E refused."),
             LOOK,
-            life=life_line(refused, ANSWERS, OUTPUTS, "2027-01-15 05:00:02.5"),
+            life=life_line(refused, ANSWERS, OUTPUTS, f"{ENDED}.5"),
         ),
         "row that is published": draw_row(
             replace(ROW, status="S"),
