@@ -17,7 +17,7 @@ from bench.receiver import TAKES, port
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, from_settings
-from eventlog.daemon import Publisher
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.scim.paths import CORE_USER
 from eventlog.tracked.options import Style, TriggerOptions
 

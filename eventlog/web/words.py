@@ -87,7 +87,8 @@ def publisher_state(reading: PageReading) -> str:
         return reading.loop.state
     if reading.flow is not None and reading.flow.publishing:
         return "works elsewhere"
-    return "no publisher"
+    is_stuck = reading.flow is not None and reading.flow.state == "stuck"
+    return "nobody for long" if is_stuck else "no publisher"
 
 
 def trigger_state(trigger: TriggerState) -> str:
