@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
+from eventlog.care.rows import EVERYTHING, PROCESSED, Choice, requeue
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Document, Reason
 from eventlog.core.plugins import SinkOrder
@@ -25,6 +26,7 @@ from eventlog.sinks.scim.plugin import SCIM, ScimOutput
 from eventlog.sinks.scim.requests import ScimRequest, Unique, encode
 from eventlog.sinks.scim.settings import ScimSettings
 from eventlog.sinks.scim.write import ScimFormat
+from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.testing import SinkSuite, SinkTarget
 from eventlog.verify.verifying import Verified
@@ -56,6 +58,7 @@ CHANGES = (
 )
 
 FAILURE = b'{"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"], "detail": "no such luck", "status": "500"}'
+REFUSED = ("400 Bad Request", [("Content-Length", "0")], b"")
 FAILED = ("500 Internal Server Error", [("Content-Length", str(len(FAILURE)))], FAILURE)
 
 
@@ -187,6 +190,23 @@ def test_what_a_server_refuses_ends_as_an_error_with_its_words(engine: Engine) -
         [(letter, note)] = set(ends(engine).values())
         assert (letter, note) == ("E", "the receiver answered 400 invalidValue: no group is called staff")
         assert len(server.users()) == 4
+
+
+def test_rows_that_are_requeued_make_nobody_twice(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        server.meddle = lambda method, path: REFUSED if method == "POST" and path.endswith("/Groups") else None
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        assert errors(engine)
+        before = {name: user["id"] for name, user in server.users().items()}
+        server.meddle = lambda _method, _path: None
+        log = Log(engine, LogNames())
+        assert requeue(log, [EVERYTHING], Choice(letters=PROCESSED)) > 4
+        publish_all(config)
+        assert told(server) == wanted(engine)
+        assert {name: user["id"] for name, user in server.users().items()} == before
+        assert not ends(engine)
 
 
 def test_what_a_server_fails_at_for_one_object_is_tried_again_and_ends_as_an_error(engine: Engine) -> None:

@@ -34,6 +34,8 @@ MAPPING: dict[str, Any] = {
         "grp": {"type": "Group", "columns": {"name": "displayName", "usr_grp.idu": "members"}},
     }
 }
+pytestmark = pytest.mark.xdist_group("keycloak")  # which takes a minute to start, and 700 MB
+
 KILLS: Final = 50
 USERS: Final = 10_000
 
