@@ -58,64 +58,41 @@ INTERRUPTED_CONVERSION: Final = (
 class Post:
     """The post at a log. One publisher has it at a time; everybody else stands by."""
 
-    wakeup: Wakeup | None = None
-    """What notices waiting events between two intervals; streams are looked at after every interval."""
-
-    _statements: Sequence[str] = ()
-    """Run after a turn in which documents went out; a stream's log has none."""
-
-    more = False
-    """Whether there may be more in a stream than was captured."""
-
     def __init__(
         self,
         config: Config,
         vitals: PublisherHealth,
         records: BoundLogger,
-        engine: Engine | None = None,
+        log: Log,
+        *,
+        name: str,
+        address: str,
+        wakeup: Wakeup | None = None,
+        statements: Sequence[str] = (),
     ) -> None:
-        source = config.source
-        if engine is None:
-            if not source.url:
-                raise ConfigError("source.url is missing; it names the database.")
-            engine = connect(source.url)
-            limit_sessions(engine, source.statement_timeout, source.lock_timeout, config.publisher.lease)
-        try:
-            with in_our_words(engine, f"The event log {source.log}"):
-                names = log_columns(engine, source.wanted_names, source.columns)
-        except EventlogError:
-            engine.dispose()
-            raise
-        log = Log(engine, names)
-        self._vitals, self._records = vitals, records
-        self._work_on(config, log, f"event log {log.name}", make_readable_url(engine.url))
-        settings = config.publisher
-        self._statements = settings.post_poll_statements
-        self.wakeup = Wakeup(log, due=settings.handle_future_events) if settings.wake_up else None
-
-    def _work_on(self, config: Config, log: Log, name: str, address: str) -> None:
-        """Prepares for the work on this log."""
         self.name = name
         """What is published there, for messages and the journal."""
         self.address = address
         """Where it is, without a password."""
+        self.wakeup = wakeup
+        """What notices waiting events between two intervals; streams are looked at after every interval."""
+        self.more = False
+        """Whether there may be more in a stream than was captured."""
+        self._statements = statements
+        """Run after a turn in which documents went out; a stream's log has none."""
         settings = config.publisher
-        self._config = config
+        self._config, self._vitals, self._records = config, vitals, records
         self.engine, self._names = log.engine, log.names
         # A publisher that hangs does not keep the lock.
-        self.lock = LogLock(log, settings.lease, self._vitals.is_alive)
+        self.lock = LogLock(log, settings.lease, vitals.is_alive)
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
-        self._gauge = Gauge(self.lock.log, settings)
+        self._gauge = Gauge(log, settings)
         self._ledger = Ledger(self.lock)
-        self._tables = TableWatch(
-            self.lock.log,
-            follow=settings.follow,
-            looked=self._vitals.note_triggers,
-            journal=self._records,
-        )
+        self._tables = TableWatch(log, follow=settings.follow, looked=vitals.note_triggers, journal=records)
         self._next_look = self._next_sweep = 0.0
         self._looking = RLock()
         self.journal: Journal | None = None
+        self._decider: Decider | None = None
         self._lines: list[Line] = []
         self._traces: BatchTraces | None = None
         self._given: dict[str, str] = {}
@@ -284,13 +261,17 @@ class Post:
         assert self.journal is not None
         return self.journal
 
+    def _require_decider(self) -> Decider:
+        assert self._decider is not None
+        return self._decider
+
     def _look_again(self, former: Decider) -> Decider:
         """Look at the tables again, unless another line has looked since."""
         with self._looking:
-            if self._decider is former:
+            if self._require_decider() is former:
                 self._see_history()
                 self._see_tables()
-            return self._decider
+            return self._require_decider()
 
     def _new_journal(self, decider: Decider) -> Journal:
         return Journal(self.lock.log, self.lock, self._log_settings(), decider.round.catalog)
@@ -308,7 +289,7 @@ class Post:
 
     def _see_tables(self) -> None:
         self.lock.log.check()
-        self._decider = self._new_decider(self._decider.looks)
+        self._decider = self._new_decider(self._require_decider().looks)
         self._require_journal().look(self._decider.round.catalog)
 
     def follow_tables(self) -> None:
@@ -323,7 +304,7 @@ class Post:
                     # It goes on with the tables as it knew them.
                     self._records.warning("tables_not_seen", error=str(error))
                 for line in self._lines:
-                    line.consumer.decider = self._decider
+                    line.consumer.decider = self._require_decider()
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
     def finish_turn(self, report: Report) -> None:
@@ -373,6 +354,32 @@ def post_of(
 ) -> Post:
     """Make the post, without the lock; `engine` is a log's database where it is open already."""
     if config.source.kind == "log":
-        return Post(config, vitals, records, engine)
+        return _open_log(config, vitals, records, engine)
     post: Post = streams_plugin().post(config, vitals, records)
     return post
+
+
+def _open_log(config: Config, vitals: PublisherHealth, records: BoundLogger, engine: Engine | None) -> Post:
+    source, settings = config.source, config.publisher
+    if engine is None:
+        if not source.url:
+            raise ConfigError("source.url is missing; it names the database.")
+        engine = connect(source.url)
+        limit_sessions(engine, source.statement_timeout, source.lock_timeout, settings.lease)
+    try:
+        with in_our_words(engine, f"The event log {source.log}"):
+            names = log_columns(engine, source.wanted_names, source.columns)
+    except EventlogError:
+        engine.dispose()
+        raise
+    log = Log(engine, names)
+    return Post(
+        config,
+        vitals,
+        records,
+        log,
+        name=f"event log {log.name}",
+        address=make_readable_url(engine.url),
+        wakeup=Wakeup(log, due=settings.handle_future_events) if settings.wake_up else None,
+        statements=settings.post_poll_statements,
+    )

@@ -59,9 +59,7 @@ class StreamPost(Post):
         url, names = stream_log_of(source)
         engine = connect(url, may_create=True)
         limit_sessions(engine, None, None, config.publisher.lease)
-        # Not through the constructor of the former, which would open the database of the source.
-        self._vitals, self._records = vitals, records
-        self._work_on(config, Log(engine, names), name, address)
+        super().__init__(config, vitals, records, Log(engine, names), name=name, address=address)
         self._run = str(uuid4())
         lease, alive = config.publisher.lease, vitals.is_alive
         self._keeper = keeper_of(marks, plugin.prefix, self.name, lease, alive)
@@ -197,7 +195,7 @@ class StreamPost(Post):
 
     def _see_tables(self) -> None:
         super()._see_tables()
-        self._read_fresh(self._require_journal(), self._decider)
+        self._read_fresh(self._require_journal(), self._require_decider())
 
     def _see_history(self) -> None:
         """Do nothing: descriptions are entered as they are captured."""
