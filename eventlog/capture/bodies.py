@@ -50,7 +50,7 @@ def arguments(
     handed = []
     # A trigger has 32 K at most, so it names no column that is not needed.
     mentioned = {(what, int(number)) for what, number in _mentioned.findall(body)}
-    old_row, new_row = dialect.row_names
+    old_row, new_row = dialect.ddl.row_names
     for number, column in enumerate(columns, 1):
         name = dialect.quote(column.name)
         own_type = f"{target}.{name}%TYPE"
@@ -80,7 +80,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
         columns = columns_of(self.plan, self.child)
         before = Row(dialect=self.dialect, alias=old, columns=columns)
         after = Row(dialect=self.dialect, alias=new, columns=columns)
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             before = replace(before, parameters=parameters("old", columns))
             after = replace(after, parameters=parameters("new", columns))
         return Clauses(
@@ -108,17 +108,17 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
 
     def body(self, when: When) -> str:
         plan = self.plan
-        if self.dialect.procedural_triggers and when is When.UPDATE:
+        if self.dialect.ddl.procedural_triggers and when is When.UPDATE:
             # Such a database looks at keys when a statement ends: an earlier row of the statement
             # may have come to the key that this one leaves.
             plan = replace(plan, options=replace(plan.options, deferred=True))
-        clauses = replace(self._clauses(*self.dialect.row_names), plan=plan)
+        clauses = replace(self._clauses(*self.dialect.ddl.row_names), plan=plan)
         written = child_facts(plan, self.child, when) if self.child else facts(plan, when)
         written = list(filter(clauses.is_written, written))
-        if self.dialect.procedural_triggers:  # where conditions hold no queries
+        if self.dialect.ddl.procedural_triggers:  # where conditions hold no queries
             asked = [fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact) for fact in written]
             written = list(compress(written, asked))
-        if self.dialect.transition_tables:
+        if self.dialect.ddl.transition_tables:
             return self._log_facts(ONE_ROW, holes_of(clauses, written))
         body = self._statements(clauses, written, when)
         if when is When.UPDATE and any(column.early for column in clauses.new.columns):
@@ -127,7 +127,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
 
     def _statements(self, clauses: Clauses, written: Iterable[Fact], when: When) -> str:
         statements = []
-        if self.dialect.procedural_triggers and self.plan.options.when is not None:
+        if self.dialect.ddl.procedural_triggers and self.plan.options.when is not None:
             # Conditions hold no queries there, so what they speak of is asked before.
             sides = {When.INSERT: (Side.NEW,), When.DELETE: (Side.OLD,)}.get(when, tuple(Side))
             statements = [clauses.question(side) for side in sides]
@@ -138,7 +138,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
 
     def by_event(self) -> str:
         """Write the body of one trigger for all events."""
-        clauses = self._clauses(*self.dialect.row_names)
+        clauses = self._clauses(*self.dialect.ddl.row_names)
         return statement(
             self.dialect,
             "by_event",

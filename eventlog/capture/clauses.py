@@ -125,7 +125,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def key(self, side: Side) -> str:
         """Write the key of the row on one side; a variable where each trigger computes it once."""
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             return _variable(side, "key")
         return self.key_text(side)
 
@@ -153,7 +153,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def has_moved(self) -> str:
         # A trigger with steps has counted before whether a column of the key is written.
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             return "(moved > 0)"
         return self.keys_differ()
 
@@ -204,7 +204,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def holds(self, side: Side) -> str:
         """Write `when` for one side of the class's own row."""
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             return f"{_variable(side, 'holds')} > 0"
         return self.question(side)
 
@@ -213,7 +213,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if self.child is not None:
             return self._stands(side, "parent_stands")
         asked_of = self.plan.table.columns
-        if self.dialect.procedural_triggers and self.plan.options.when is not None:
+        if self.dialect.ddl.procedural_triggers and self.plan.options.when is not None:
             # Each column that a question brings along takes room in the trigger there: only those
             # that `when` may name.
             written = self.plan.options.when.replace('""', '"').casefold()
@@ -231,7 +231,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def parent_stands(self, side: Side) -> str:
         """Write the condition of an existing parent to which `when` applies."""
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             return f"{_variable(side, 'holds')} > 0"
         return self._stands(side, "parent_stands")
 
@@ -270,7 +270,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         it.
         """
         parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
-        asked = may_be_gone and not self.dialect.procedural_triggers and not self.unseen
+        asked = may_be_gone and not self.dialect.ddl.procedural_triggers and not self.unseen
         if asked or self.plan.options.when is not None:
             parts.append(self.parent_stands(side))
         return parts
@@ -385,7 +385,7 @@ SHORT_CHARACTERS: Final = 8000
 
 def write_value(row: Row, column: Column) -> str:
     """Write the text of a value for an image, as a long one where it may not fit among short ones."""
-    text, long_text = row.text(column), row.dialect.long_text
+    text, long_text = row.text(column), row.dialect.ddl.long_text
     if long_text is None or (longest(column.type) or 0) <= SHORT_CHARACTERS:
         return text
     return long_text.format(text=text)
@@ -446,7 +446,7 @@ def _join_conditions(parts: Sequence[str], word: str) -> str:
 
 def qualify_table(dialect: Dialect, schema: str | None, name: str) -> str:
     """Write a table's name for a trigger's text."""
-    if not dialect.qualified_in_triggers:
+    if not dialect.ddl.qualified_in_triggers:
         schema = None
     return dialect.qualify(schema, name)
 

@@ -37,7 +37,7 @@ def context_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     if names.context is None:
         return {"context_name": "", "context_value": ""}
     value = PREFIX + "session"
-    if not dialect.declared_constants:
+    if not dialect.ddl.declared_constants:
         value = context_value(dialect, names)
     return {"context_name": f", {dialect.quote(names.context)}", "context_value": f", {value}"}
 
@@ -57,7 +57,7 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
 
     So they are computed, and checked by the log's domains, once a statement instead of once a row.
     """
-    if not dialect.declared_constants:
+    if not dialect.ddl.declared_constants:
         return ""
     mentioned = sorted({match[1] for match in _mentioned.finditer(body)})
     log = dialect.qualify(names.schema, names.table)
@@ -73,7 +73,7 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
 
 
 def _name_constant(dialect: Dialect, what: str) -> str:
-    if dialect.declared_constants:
+    if dialect.ddl.declared_constants:
         return PREFIX + what
     return _value(dialect, what)
 
@@ -92,7 +92,7 @@ def join_texts(dialect: Dialect, parts: Iterable[str]) -> str:
 def on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
     """Put parts on one line, or one a line if that would be too long for the shell."""
     line = between.join(parts := list(parts))
-    if dialect.line_characters is None or len(line) < dialect.line_characters // 4:
+    if dialect.ddl.line_characters is None or len(line) < dialect.ddl.line_characters // 4:
         return line
     return f"{between.rstrip()}\n".join(parts)
 
@@ -100,15 +100,15 @@ def on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
 def is_unseen(dialect: Dialect, column: Column) -> bool:
     """Return True if a trigger cannot read values of the column's type or length."""
     name = bare_type(column.type)
-    limit = dialect.unseen_lengths.get(name)
-    return name in dialect.unseen_types or (limit is not None and (longest(column.type) or 0) > limit)
+    limit = dialect.ddl.unseen_lengths.get(name)
+    return name in dialect.ddl.unseen_types or (limit is not None and (longest(column.type) or 0) > limit)
 
 
 def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     """Write the record_id of a row: nothing, unless a sequence numbers the log."""
-    if names.sequence is None or dialect.next_number is None:
+    if names.sequence is None or dialect.ddl.next_number is None:
         return {"number_name": "", "number": ""}
-    drawn = dialect.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
+    drawn = dialect.ddl.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
     return {"number_name": f", {dialect.quote(names.column('record_id'))}", "number": f", {drawn}"}
 
 
@@ -134,7 +134,7 @@ def absent(dialect: Dialect, value: str) -> str:
 def is_same_in_each_session(dialect: Dialect, columns: Iterable[Column]) -> bool:
     """Return True if the texts of all these columns are the same in every session."""
     for column in columns:
-        plain = bare_type(column.type) in dialect.settled_types
+        plain = bare_type(column.type) in dialect.ddl.settled_types
         if column.made is not None or not (plain or column.category is Category.TIMESTAMP):
             return False
     return True

@@ -157,8 +157,8 @@ def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
     record_id = dialect.literal(names.column("record_id"))
     place = dialect.literal(dialect.qualify(names.schema, names.table))
     number = statement(dialect, "next_of_identity", log_name=place, column_name=record_id)
-    if names.sequence and dialect.next_number is not None:
-        number = dialect.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
+    if names.sequence and dialect.ddl.next_number is not None:
+        number = dialect.ddl.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
     follow = statement(
         dialect,
         "follow_function",
@@ -188,7 +188,7 @@ def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
     forms["quoted"] = statement(dialect, "quoted", text=_FIRST)
     log = dict(log_holes(dialect, names)) | number_holes(dialect, names)
     log |= {"now": dialect.now, "user": dialect.user}
-    log |= context_holes(replace(dialect, declared_constants=False), names)
+    log |= context_holes(replace(dialect, ddl=replace(dialect.ddl, declared_constants=False)), names)
     for part in ("write", "hand"):
         forms[part] = statement(dialect, f"follower_{part}", **log, changes=_FIRST, called=_SECOND)
     forms["take"] = statement(dialect, "follower_take", **log, called=_FIRST)

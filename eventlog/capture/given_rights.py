@@ -111,7 +111,7 @@ def list_kept_grants(connection: Connection, names: LogNames) -> list[str]:
 
 def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
     """Revoke rights; return those not revoked. Rights on dropped objects are gone already."""
-    transactional = dialect_of(connection).transactional_ddl
+    transactional = dialect_of(connection).ddl.transactional_ddl
     left = []
     for grant in grants:
         text = verbatim(taking_back(grant) or "")

@@ -162,7 +162,7 @@ def uninstall(
             connection.execute(verbatim(text))
         # The drops waited for writers, whose rows have come meanwhile; now no more come.
         if not purge:
-            refuse_waiting(connection, names, off=not dialect_of(connection).transactional_ddl)
+            refuse_waiting(connection, names, off=not dialect_of(connection).ddl.transactional_ddl)
         _run(connection, names, "downgrade", "base")
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
         # Last, for who uninstalls may need them; those on the log's own tables have gone with these
@@ -223,7 +223,7 @@ def find_migration(engine: Engine, names: LogNames) -> str | None:
 
 
 def _check_sequence(dialect: Dialect, names: LogNames) -> None:
-    if names.sequence and dialect.next_number is None:
+    if names.sequence and dialect.ddl.next_number is None:
         numbers = f"{dialect.name} numbers the rows of a log itself"
         message = f"{numbers}, so source.sequence has no meaning there."
         raise ConfigError(message, hint="Leave it out.")
@@ -276,7 +276,7 @@ def _run(
     storage: Storage = UNSAID,
 ) -> None:
     dialect = dialect_of(connection)
-    settings = {"connection": connection, "transactional": dialect.transactional_ddl}
+    settings = {"connection": connection, "transactional": dialect.ddl.transactional_ddl}
     config = _config(names, order, storage=storage, **settings)
     with storing(connection, writing(dialect, storage)):
         getattr(command, direction)(config, goal)
@@ -290,7 +290,7 @@ def _print_statements(
     """
     dialect = dialect_of(url)
     write = writing(dialect, storage)
-    transactional = dialect.transactional_ddl
+    transactional = dialect.ddl.transactional_ddl
     settings = {"url": read_url(url), "transactional": transactional, "storage": storage}
     config = _config(names, order, **settings, **known)
     config.output_buffer = StringIO()
@@ -306,7 +306,7 @@ def _print_statements(
     written = config.output_buffer.getvalue()
     if offers(dialect, "run_once"):
         written = _to_run_again(dialect, names, written, (first, last), run_once, write)
-    return dialect.script_head + written + dialect.script_commit
+    return dialect.ddl.script_head + written + dialect.ddl.script_commit
 
 
 _comments = re.compile(r"(?:\s*--.*\n)*\s*")

@@ -251,7 +251,7 @@ def rights(
     if as_json:
         show_json({"would_run" if sql else "ran": statements})
     elif sql:
-        click.echo(dialect_of(engine).script_head + rights_script(statements), nl=False)
+        click.echo(dialect_of(engine).ddl.script_head + rights_script(statements), nl=False)
     else:
         for statement in statements:
             # Not `say`: a statement is never broken into lines.

@@ -191,7 +191,7 @@ def find_gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> li
     """Find the columns of its own row a trigger's text reads, other than these."""
     exact = set(columns)
     known = {name.casefold() for name in exact}
-    rows = "|".join((*dialect.row_names, "o", "n"))
+    rows = "|".join((*dialect.ddl.row_names, "o", "n"))
     name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$#]*'
     # Behind nothing that could make another table's alias of it.
     read = re.findall(rf"""(?<![\w"`.])(?:{rows})\.({name})""", text)

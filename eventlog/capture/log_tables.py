@@ -30,11 +30,11 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
     TableInUseError afterwards.
     """
     dialect = dialect_of(engine)
-    limit, unlimit = dialect.ddl_limits
+    limit, unlimit = dialect.ddl.ddl_limits
     with engine.begin() as connection:
         raw: Any = connection.connection.driver_connection
-        if dialect.begin_ddl and not getattr(raw, "in_transaction", False):
-            connection.exec_driver_sql(dialect.begin_ddl)
+        if dialect.ddl.begin_ddl and not getattr(raw, "in_transaction", False):
+            connection.exec_driver_sql(dialect.ddl.begin_ddl)
         if limit:
             connection.exec_driver_sql(limit.format(seconds=DDL_LOCK_SECONDS))
         try:
@@ -95,7 +95,7 @@ def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
     """
     if storage == UNSAID:
         return lambda statement: statement
-    write = dialect.stored
+    write = dialect.ddl.stored
     if write is None:
         raise ConfigError(
             f"eventlog does not say to {dialect.name} where to put tables.",
@@ -174,7 +174,7 @@ def log_table(names: LogNames, dialect: Dialect, order: Sequence[str] = NEW_ORDE
         checks = [
             sa.CheckConstraint(text, name=dialect.shorten_name(f"{names.table}_{what}_ck"))
             for what, text in meanings.items()
-            if what != "id" or dialect.checks_identity
+            if what != "id" or dialect.ddl.checks_identity
         ]
     types, metadata = dialect.types, sa.MetaData(schema=names.schema)
     options = {**types.log_options, **types.table_options}
@@ -222,7 +222,7 @@ def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[An
         names.column("record_id"),
         dialect.types.log_number,
         *numbered,
-        primary_key=dialect.log_has_key,
+        primary_key=dialect.ddl.log_has_key,
         nullable=False,
         autoincrement=not names.sequence,
     )
@@ -275,14 +275,14 @@ def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
     """
     status, record_id = names.column("status"), names.column("record_id")
     new = dialect.shorten_name(f"{names.table}_new")
-    if dialect.partial_indexes:
+    if dialect.ddl.partial_indexes:
         waiting: dict[str, Any] = {f"{dialect.name}_where": sa.text(f"{dialect.quote(status)} = 'N'")}
-        yield sa.Index(new, record_id, unique=not dialect.log_has_key, **waiting)
-    elif dialect.waiting_number is not None:
+        yield sa.Index(new, record_id, unique=not dialect.ddl.log_has_key, **waiting)
+    elif dialect.ddl.waiting_number is not None:
         yield sa.Index(new, sa.text(waiting_number(dialect, names)))
     else:
         yield sa.Index(new, status, record_id)
-    if dialect.partial_indexes and not dialect.log_has_key:
+    if dialect.ddl.partial_indexes and not dialect.ddl.log_has_key:
         # What lists read to have the newest rows first. Who writes to the log does not pay for it:
         # only the publisher adds to it, where it marks rows. Not `<> 'N'`, which leaves rows
         # without a letter out.

@@ -68,10 +68,10 @@ def refuse_unfit(
     entry.
     """
     table, dialect = wanted.table, dialect_of(connection)
-    if table.view and not dialect.instead_of_triggers:
+    if table.view and not dialect.ddl.instead_of_triggers:
         message = f"{table.name} is a view, and this database has no triggers on views."
         raise InstallError(message, hint="Track the tables that it reads.")
-    if table.schema and not names.schema and dialect.qualified_in_triggers:
+    if table.schema and not names.schema and dialect.ddl.qualified_in_triggers:
         message = f"{table.name} is in {table.schema}, where a trigger would look for {names.table} too."
         raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
     if table.whole_row and not offers(dialect, "whole_row"):

@@ -82,11 +82,11 @@ class _Writer(Struct, frozen=True, kw_only=True):
     plan: TriggerPlan
 
     def triggers(self, child: ChildPlan | None) -> Iterator[Trigger]:
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             yield self._trigger(child, EVERY, TriggerPart.WHOLE)
             return
         for when in When:
-            if when is When.TRUNCATE and (self.plan.table.view or not self.dialect.truncate_triggers):
+            if when is When.TRUNCATE and (self.plan.table.view or not self.dialect.ddl.truncate_triggers):
                 continue
             parts: tuple[TriggerPart, ...] = (TriggerPart.WHOLE,)
             # A table of somebody else's is read with the writer's rights, by a trigger of its own
@@ -125,7 +125,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             queries.append("always_trigger")
         queries.append("after_trigger")
         texts = {query: self._statement(query, **holes) for query in queries}
-        limit, length = self.dialect.trigger_bytes, len(texts[form].encode())
+        limit, length = self.dialect.ddl.trigger_bytes, len(texts[form].encode())
         if limit is not None and length > limit:
             too_long = f"The trigger on {table} would be {length} bytes long"
             raise InstallError(
@@ -157,7 +157,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         target = qualify_table(self.dialect, self.plan.table.schema, table)
         body = self._body(child, events, function, part)
         handed_over = {}
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             # A line for each: SQL*Plus takes no long ones.
             handed = arguments(self.dialect, target, columns_of(self.plan, child), body)
             declared = [f",\n    {argument.name} {argument.type}" for argument in handed]
@@ -172,7 +172,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if self.plan.table.view:
             # What a function returns; a view's must let the next trigger, which does the writing,
             # have its turn.
-            old_row, new_row = self.dialect.row_names
+            old_row, new_row = self.dialect.ddl.row_names
             result = old_row if events[0] is When.DELETE else new_row
         guard = settings = ""
         if part is TriggerPart.WHOLE:
@@ -212,7 +212,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if not self.plan.options.foreign or when is When.TRUNCATE or not columns:
             return ""
         by_statement = self._by_statement(when)
-        before, after = self.dialect.row_names
+        before, after = self.dialect.ddl.row_names
         if by_statement:
             before, after = "o", "n"
         alias, source = after, "new_rows AS n"
@@ -244,7 +244,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         """Fill the holes common to all rows of the log."""
         table = self.dialect.literal(name_in_log(self.plan, self.names))
         log = self.names
-        if not self.dialect.qualified_in_triggers:
+        if not self.dialect.ddl.qualified_in_triggers:
             log = replace(log, schema=None)
         own = {"table": table} | common_holes(self.dialect)
         numbers = number_holes(self.dialect, log) | self._transaction() | context_holes(self.dialect, log)
@@ -282,7 +282,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _reading(self, child: ChildPlan | None, when: When, log: Mapping[str, str]) -> str:
         """Write the part of a trigger run with the writer's rights."""
         # The constants have the types of the log's columns, which are not for a writer to name.
-        dialect = replace(self.dialect, declared_constants=False)
+        dialect = replace(self.dialect, ddl=replace(self.dialect.ddl, declared_constants=False))
         kind_of_bodies = StatementBodies if self._by_statement(when) else RowBodies
         bodies = kind_of_bodies(dialect=dialect, plan=self.plan, child=child, log=log, hands=True)
         is_sure = child is None or when in (When.INSERT, When.TRUNCATE)
@@ -298,13 +298,13 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if when is When.TRUNCATE:
             return True
         by_row = self.plan.options.rows or self.plan.table.view or self.plan.table.whole_row
-        return self.dialect.transition_tables and not by_row
+        return self.dialect.ddl.transition_tables and not by_row
 
     def _form(self, when: When) -> str:
         if when is When.TRUNCATE:
             return "truncate_trigger"
         each_row_at_once = self.plan.table.view or self.plan.options.at_once
-        if self.dialect.procedural_triggers and not each_row_at_once:
+        if self.dialect.ddl.procedural_triggers and not each_row_at_once:
             return "compound_trigger"
         if self._by_statement(when):
             return "statement_trigger"
@@ -336,7 +336,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     def _program(self, name: str, digest: str) -> str | None:
         """Return the bare name of the trigger's function, as in the catalog."""
-        if self.dialect.procedural_triggers:
+        if self.dialect.ddl.procedural_triggers:
             return self.dialect.report_name(package_name(self.dialect, name, digest))
         return name if offers(self.dialect, "drop_function") else None
 
@@ -375,7 +375,7 @@ def function_name(
     digest: str = "",
 ) -> str:
     """Name the function of a trigger: beside the log, or beside the trigger if that has the rights."""
-    if dialect.procedural_triggers:
+    if dialect.ddl.procedural_triggers:
         # Its name changes with its text. So a trigger that is replaced goes from one to the other
         # in one step, and nobody who writes meanwhile meets a trigger with another one's procedure.
         return dialect.qualify(schema, package_name(dialect, trigger, digest))

@@ -162,11 +162,11 @@ def _replace(
             yield text.replace(name, tried, 1)
     # Where CREATE OR REPLACE puts one trigger in the place of another, the former function goes
     # after it.
-    if not dialect.procedural_triggers:
+    if not dialect.ddl.procedural_triggers:
         yield from filter(None, trigger.drop)
     yield from filter(None, trigger.create)
     former = None if there is None else _function_of(dialect, names, there)
-    if dialect.procedural_triggers and former not in (None, trigger.function):
+    if dialect.ddl.procedural_triggers and former not in (None, trigger.function):
         yield statement(dialect, "drop_function", **dropping(dialect, str(former)))
     if held:
         yield statement(dialect, "release_table")
@@ -206,4 +206,4 @@ def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
 
 
 def _qualify(dialect: Dialect, names: LogNames, schema: str | None, function: str) -> str:
-    return dialect.qualify(schema if dialect.procedural_triggers else names.schema, function)
+    return dialect.qualify(schema if dialect.ddl.procedural_triggers else names.schema, function)

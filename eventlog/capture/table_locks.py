@@ -89,7 +89,7 @@ def find_holders(engine: Engine, needing: str) -> list[str]:
 def _in_use(dialect: Dialect, seconds: float, holders: list[str] | None = None) -> TableInUseError:
     message = f"Somebody works with the table, and the lock on it did not come within {seconds:g} s"
     hint = "Try again when long transactions have ended."
-    if dialect.transactional_ddl:
+    if dialect.ddl.transactional_ddl:
         hint += " Nothing was changed."
     return TableInUseError(f"{message}{_name_holders(holders or [])}.", hint=hint)
 

@@ -74,7 +74,7 @@ class TableNeeds:
         """
         if not options.rows:
             yield from self._why_rows(table)
-        if not self._dialect.cascades_fire_triggers:
+        if not self._dialect.ddl.cascades_fire_triggers:
             yield from self._unseen_actions(table, options)
         if self._is_deferred(table):
             yield (
@@ -110,7 +110,7 @@ class TableNeeds:
             )
 
     def _why_rows(self, table: Table) -> Iterator[str]:
-        if not self._dialect.transition_tables or table.view:
+        if not self._dialect.ddl.transition_tables or table.view:
             return
         if table.schema not in self._passed_by:
             rows = answers(self._connection, "passed_by", {"schema": table.schema})

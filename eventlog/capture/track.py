@@ -260,8 +260,8 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
     """Join statements, each ended for the database's own shell."""
     if not statements:
         return ""
-    head = dialect.script_head + dialect.script_start
-    return head + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
+    head = dialect.ddl.script_head + dialect.ddl.script_start
+    return head + "".join(f"{text}{dialect.ddl.script_end}\n\n" for text in statements)
 
 
 def _definitions(

@@ -65,7 +65,7 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
     statuses.
     """
     dialect = dialect_of(connection)
-    if dialect.waiting_number is not None:
+    if dialect.ddl.waiting_number is not None:
         # An index of the expression that has a value for waiting rows alone; the catalog spells it
         # in its own way.
         wanted = _normalise_expression(waiting_number(dialect, log))

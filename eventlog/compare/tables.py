@@ -87,7 +87,7 @@ class TableSide:
     def hashable(self) -> bool:
         """Return True if the database can hash its rows; Oracle hashes no LOB."""
         lobs = [column for column in self._selection.columns if qlik_type(column.type).lob]
-        return not (self._dialect.lob_parameters and lobs)
+        return not (self._dialect.driver.lob_parameters and lobs)
 
     @property
     def native(self) -> str:

@@ -156,7 +156,7 @@ def _first(root: XmlElement, names: tuple[str, ...]) -> str | None:
 def _sqlalchemy_url(address: str, login: str | None) -> str | None:
     """Write a URL with `${DB_PASSWORD}` in it; None for an unsupported database."""
     user = quoted_in_url(login or "publisher", safe="")
-    for pattern, url in [pair for dialect in dialects() for pair in dialect.jdbc_addresses]:
+    for pattern, url in [pair for dialect in dialects() for pair in dialect.driver.jdbc_addresses]:
         if found := re.match(pattern, address):
             return found.expand(url).replace("://", f"://{user}:${{DB_PASSWORD}}@", 1)
     return None

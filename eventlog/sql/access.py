@@ -47,13 +47,13 @@ def transaction(
     dialect = dialect or dialect_of(engine)
     begun: AbstractContextManager[Connection]
     try:
-        if lone and dialect.lone_statements and not is_pooled(engine):
+        if lone and dialect.driver.lone_statements and not is_pooled(engine):
             begun = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         else:
             begun = engine.begin()
         with begun as connection:
             # LOBs are bound by a listener of this connection, which each transaction has anew.
-            if IS_SET not in connection.info or dialect.lob_parameters:
+            if IS_SET not in connection.info or dialect.driver.lob_parameters:
                 prepare_session(connection, dialect)
             yield connection
     except driver_errors(engine) as error:
@@ -102,7 +102,7 @@ def prepare_session(connection: Connection, dialect: Dialect) -> None:
     if IS_SET not in connection.info:
         for setting in statements_of(dialect, "session"):
             connection.exec_driver_sql(setting)
-    if dialect.lob_parameters:
+    if dialect.driver.lob_parameters:
         from eventlog.sql.longtext import bind_long_texts
 
         bind_long_texts(connection)
@@ -170,7 +170,7 @@ def fetch(
         result.close()
         return rows
     except Exception as error:
-        if "decode" not in str(error).lower() or not dialect_of(connection).stores_any_bytes:
+        if "decode" not in str(error).lower() or not dialect_of(connection).driver.stores_any_bytes:
             raise
         session: Any = connection.connection.driver_connection
         # Then it was asked the second time.
@@ -365,8 +365,8 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
 def _find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> str | None:
     """Find the dialect's advice for an error's code."""
     for dialect in dialects:
-        for code in _codes(dialect, error) & dialect.advice.keys():
-            return dialect.advice[code]
+        for code in _codes(dialect, error) & dialect.errors.advice.keys():
+            return dialect.errors.advice[code]
     return None
 
 
@@ -378,23 +378,23 @@ def is_lasting(error: BaseException | None) -> bool:
     # A server that refuses a connection for good is known by its words only. Who was turned away at
     # the door will be turned away again: to try the same password for ever only locks the account.
     if "FATAL" in text_of_error or "no password supplied" in text_of_error:
-        refusals = [words for dialect in dialects() for words in dialect.refusals]
+        refusals = [words for dialect in dialects() for words in dialect.errors.refusals]
         if any(words in text_of_error for words in refusals):
             return True
     # What comes first in an error may be a text as well, or an object of the driver.
     number = _number_of(error)
-    passing = frozenset[int]().union(*(dialect.passing_errors for dialect in dialects()))
+    passing = frozenset[int]().union(*(dialect.errors.passing_errors for dialect in dialects()))
     return isinstance(number, int) and number > 0 and number not in passing
 
 
 def _is_locked(dialect: Dialect, error: BaseException | None) -> bool:
     """Return True if another process has locked the whole database."""
-    return _number_of(_driver_error(error)) in dialect.locked_errors
+    return _number_of(_driver_error(error)) in dialect.errors.locked_errors
 
 
 def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
     """Return True if somebody else holds a lock: the work can be tried again as it was."""
-    lock_codes = dialect.lock_codes | dialect.deadlock_codes
+    lock_codes = dialect.errors.lock_codes | dialect.errors.deadlock_codes
     return not _codes(dialect, error).isdisjoint(lock_codes) or _is_locked(dialect, error)
 
 
@@ -416,16 +416,16 @@ def _codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
     codes.add(getattr(original, "sqlstate", None))
     if isinstance(first, int):
         codes.add(first)
-    if dialect.code_in_words and (code := re.search(dialect.code_in_words, str(original))):
+    if dialect.errors.code_in_words and (code := re.search(dialect.errors.code_in_words, str(original))):
         codes.add(int(code[1]))
     return codes
 
 
 def _number_of(error: BaseException | None) -> object:
     for dialect in dialects():
-        if dialect.error_number is None:
+        if dialect.errors.error_number is None:
             continue
-        number = getattr(error, dialect.error_number, None)
+        number = getattr(error, dialect.errors.error_number, None)
         if isinstance(number, int):
             return number & 0xFF  # SQLite has details in the higher bits
     return _first_argument(error)
@@ -433,29 +433,32 @@ def _number_of(error: BaseException | None) -> object:
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
     """Return True if waiting may cure the error, by its code."""
-    if not _codes(dialect, error).isdisjoint(dialect.passing_codes):
+    if not _codes(dialect, error).isdisjoint(dialect.errors.passing_codes):
         return True
     return bool(getattr(_first_argument(_driver_error(error)), "isrecoverable", False))
 
 
 def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
     """Return True if a right is missing."""
-    return not _codes(dialect, error).isdisjoint(dialect.denied_codes)
+    return not _codes(dialect, error).isdisjoint(dialect.errors.denied_codes)
 
 
 def table_fault(dialect: Dialect, error: BaseException | None) -> Reason | None:
     """Return the reason a whole table is unreadable; None for another error."""
     codes = _codes(dialect, error)
-    if not codes.isdisjoint(dialect.denied_codes):
+    if not codes.isdisjoint(dialect.errors.denied_codes):
         return Reason.NO_RIGHT
     # A file that another process has locked is locked for the log too, and no table is at fault.
-    if not codes.isdisjoint(dialect.lock_codes | dialect.deadlock_codes | dialect.timeout_codes):
+    if not codes.isdisjoint(dialect.errors.lock_codes | dialect.errors.deadlock_codes | dialect.errors.timeout_codes):
         return Reason.LOCKED
-    if not codes.isdisjoint(dialect.damage_codes) or _number_of(_driver_error(error)) in dialect.damage_codes:
+    if (
+        not codes.isdisjoint(dialect.errors.damage_codes)
+        or _number_of(_driver_error(error)) in dialect.errors.damage_codes
+    ):
         return Reason.DAMAGED
     return None
 
 
 def is_of_value(dialect: Dialect, error: BaseException | None) -> bool:
     """Return True if the error's code speaks of a value, where its class does not say so."""
-    return not _codes(dialect, error).isdisjoint(dialect.value_codes)
+    return not _codes(dialect, error).isdisjoint(dialect.errors.value_codes)

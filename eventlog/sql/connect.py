@@ -43,11 +43,11 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     _refuse_slips(parsed)
     dialect = dialect_of(parsed)
     # SQLAlchemy's own choice of a driver need not be the one that our extra brings.
-    if "+" not in parsed.drivername and dialect.driver and is_there(dialect.driver):
-        parsed = parsed.set(drivername=f"{parsed.drivername}+{dialect.driver}")
+    if "+" not in parsed.drivername and dialect.driver.module and is_there(dialect.driver.module):
+        parsed = parsed.set(drivername=f"{parsed.drivername}+{dialect.driver.module}")
     arguments: dict[str, object] = {}
-    program = dialect.program_argument
-    if program is not None and parsed.get_driver_name() == dialect.driver and program not in parsed.query:
+    program = dialect.driver.program_argument
+    if program is not None and parsed.get_driver_name() == dialect.driver.module and program not in parsed.query:
         arguments[program] = PROGRAM
     if dialect.embedded:
         arguments["timeout"] = LOCK_WAIT_SECONDS
@@ -56,7 +56,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
             raise ConfigError(f"There is no database file {missing_name}.", hint=hint)
         _refuse_other_file(parsed, dialect)
     # PyMySQL writes a text in Latin-1; bytes it leaves as they are.
-    is_latin = dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver)
+    is_latin = dialect.driver.latin_driver and parsed.drivername.endswith(dialect.driver.latin_driver)
     if is_latin and parsed.password:
         arguments["password"] = str(parsed.password).encode()
     try:
@@ -64,29 +64,29 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         engine = create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
         what = f"A URL that begins with {parsed.drivername}:"
-        if error.name == dialect.driver or dialect.extra is None:
+        if error.name == dialect.driver.module or dialect.driver.extra is None:
             raise missing(what, error.name, drivers()) from None
         # A driver that no extra brings may be the default of whoever reads URLs, and not meant.
         hint = f"Install it, or write {_usual_name(dialect)}: in the URL, for which there is:"
         message = f"{what} needs the package {error.name}, which is not installed."
-        raise ConfigError(message, hint=f"{hint} {installing(dialect.extra)}.") from None
+        raise ConfigError(message, hint=f"{hint} {installing(dialect.driver.extra)}.") from None
     except NoSuchModuleError:
         hint = f"Begin the URL with {_usual_name(dialect)}: instead."
         raise ConfigError(f"There is no driver {parsed.drivername}.", hint=hint) from None
     _advise_who_cannot_connect(engine, dialect)
-    if dialect.behind_pooler is not None:
-        watch(engine, dialect.behind_pooler, statements_of(dialect, "session"), IS_SET)
-    if dialect.prepare is not None:
-        dialect.prepare(engine)
-    if dialect.untaught_words:
+    if dialect.driver.behind_pooler is not None:
+        watch(engine, dialect.driver.behind_pooler, statements_of(dialect, "session"), IS_SET)
+    if dialect.driver.prepare is not None:
+        dialect.driver.prepare(engine)
+    if dialect.driver.untaught_words:
         # SQLAlchemy may make another preparer when it connects, so the class knows the words too.
         usual = engine.dialect.preparer
-        reserved = {"reserved_words": usual.reserved_words | dialect.untaught_words}
+        reserved = {"reserved_words": usual.reserved_words | dialect.driver.untaught_words}
         engine.dialect.preparer = type(usual.__name__, (usual,), reserved)
         # The one for this dialect was made with the former class.
         engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
-    if dialect.login_package or parsed.query:
-        _say_what_it_refuses(engine, dialect.login_package)
+    if dialect.driver.login_package or parsed.query:
+        _say_what_it_refuses(engine, dialect.driver.login_package)
     return engine
 
 
@@ -140,8 +140,8 @@ def _beside(
 
 def _usual_name(dialect: Dialect) -> str:
     """Return the beginning of a URL with the driver of eventlog's extra."""
-    if dialect.driver:
-        return f"{dialect.name}+{dialect.driver}"
+    if dialect.driver.module:
+        return f"{dialect.name}+{dialect.driver.module}"
     return dialect.name
 
 
@@ -156,7 +156,7 @@ def read_url(url: str) -> URL:
         raise ConfigError("The database URL cannot be read.", hint=_explain_url(url)) from None
     if parsed.drivername in names("databases"):
         dialect = dialect_of(parsed)
-        if parsed.drivername in dialect.other_names:
+        if parsed.drivername in dialect.driver.other_names:
             return parsed.set(drivername=_usual_name(dialect))
     return parsed
 
@@ -338,24 +338,24 @@ def limit_sessions(
     _refuse(dialect, statement_timeout=statement_timeout, lock_timeout=lock_timeout)
     seconds = statement_timeout or STATEMENT_SECONDS
     settings = _settings(dialect, seconds, lock_timeout or LOCK_SECONDS, lease)
-    arguments = dict(dialect.connect_arguments)
+    arguments = dict(dialect.driver.connect_arguments)
     if lease is not None:
         # Nobody waits for a connection on which none answers: two leases, and never longer than
         # usual.
         shortest = max(lease, SHORTEST_SECONDS)
-        for name, per_second in dialect.lease_arguments.items():
+        for name, per_second in dialect.driver.lease_arguments.items():
             arguments[name] = min(arguments[name], ceil(shortest * per_second))
-    if dialect.answer_argument is not None:
-        arguments[dialect.answer_argument] = ceil(seconds) + ANSWER_SECONDS
+    if dialect.driver.answer_argument is not None:
+        arguments[dialect.driver.answer_argument] = ceil(seconds) + ANSWER_SECONDS
 
     set_at_begin(engine, settings)
 
     def limit(connection: Any, record: Any) -> None:
         if IS_POOLED in record.info:
             return
-        if dialect.limits_calls:
+        if dialect.driver.limits_calls:
             connection.call_timeout = round(seconds * 1000)
-        if dialect.names_sessions:
+        if dialect.driver.names_sessions:
             # Where a DBA looks at sessions: what each is for.
             connection.module = PROGRAM
             connection.action = "read" if lease is None else "publish"
@@ -380,7 +380,7 @@ def _has_limit(dialect: Dialect, name: str) -> bool:
     # A limit is there where the statement that sets limits has a hole for it.
     hole = f"/* {name.removesuffix('timeout')}"
     limits = texts(dialect).get("session_limits", "")
-    return hole in limits or (dialect.limits_calls and name == "statement_timeout")
+    return hole in limits or (dialect.driver.limits_calls and name == "statement_timeout")
 
 
 def _refuse(dialect: Dialect, **wanted: float | None) -> None:

@@ -16,7 +16,7 @@ databases share stands in `common`, beside this file; a room has what is differe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from operator import attrgetter
@@ -30,6 +30,9 @@ from eventlog.core.registry import database_named, problem
 from eventlog.core.registry import names as names_offered
 from eventlog.core.registry import offers as offered
 from eventlog.core.suggest import nearest
+from eventlog.sql.ddl import Ddl
+from eventlog.sql.driver import Driver
+from eventlog.sql.error_codes import ErrorCodes
 from eventlog.sql.names import DIGITS, STANDARD, LogNames, hash_name, with_hash
 
 if TYPE_CHECKING:
@@ -52,19 +55,13 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """How SQLAlchemy calls it."""
     room: str
     """The package of its folder, which has its SQL."""
-    other_names: frozenset[str] = frozenset()
-    """How URLs of it begin that other tools write, and SQLAlchemy does not know."""
-    jdbc_addresses: tuple[tuple[str, str], ...] = ()
-    """Patterns of addresses that programs in Java have, each with the URL that they become, without the login."""
     lookup: KeyLookup
     """How its rows are looked up by their keys, and stand in the order of them."""
     types: ColumnTypes
     """The types of columns that eventlog makes there."""
-    stored: Callable[[str, str | None, int | None], str] | None = None
-    """Writes a tablespace, and how many rows a partition has, into a statement that makes a table."""
-    driver: str | None = None
-    """The module of the driver that the extra brings; None where Python brings one."""
-    extra: str | None = None
+    driver: Driver = Driver()
+    ddl: Ddl = Ddl()
+    errors: ErrorCodes = ErrorCodes()
     identifier_bytes: int
     case_sensitive: bool = False
     """Whether undelimited identifiers are."""
@@ -80,137 +77,20 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """One transaction writes at a time; others wait for it."""
     schemas: bool = True
     """Tables stand in schemas; elsewhere the setting `source.schema` names one in associations."""
-    transition_tables: bool = False
-    """Statement triggers see all rows of their statement."""
-    truncate_triggers: bool = False
-    cascades_fire_triggers: bool = True
-    """Rows that a foreign key deletes or changes fire the triggers of their table."""
     open_catalog: bool = False
     """The catalog describes tables also to who has no right on them."""
-    hides_virtual_columns: bool = False
-    """A trigger cannot read a column that is computed when read; its formula stands for it."""
-    instead_of_triggers: bool = False
-    qualified_in_triggers: bool = True
-    """A trigger's text may name the schema of the tables it writes to."""
-    triggers_in_schemas: bool = False
-    """A trigger's own name may have a schema; elsewhere it goes with its table."""
-    procedural_triggers: bool = False
-    """One trigger stands for all events and is replaced in place; its conditions hold no queries,
-    so those are asked before; and it must not look at a table that the same statement changes."""
-    unseen_types: frozenset[str] = frozenset()
-    """Types of columns whose values a trigger cannot read; they are read back."""
-    unseen_lengths: Mapping[str, int] = {}
-    """Types whose values a trigger can read up to a length."""
-    doubled_sign: str = ""
-    """The sign that SQLAlchemy tells doubled where a column's name has it."""
-    untaught_types: frozenset[str] = frozenset()
-    """Types with arguments that SQLAlchemy may not know."""
     typed_columns: bool = True
     """A column says of what type its values are, and how long."""
     type_texts: Mapping[str, str] = {}
     """Types whose text is written by a fragment of their own."""
-    passing_codes: frozenset[int | str] = frozenset()
-    """Codes of errors that waiting may cure, where the driver's class does not say so."""
-    advice: Mapping[int | str, str] = {}
-    """What mends an error, or when it passes, by its code."""
-    code_in_words: str | None = None
-    """A regular expression for the code in an error's words, where the driver numbers otherwise."""
-    denied_codes: frozenset[int | str] = frozenset()
-    """Codes of errors that a right would cure."""
-    lob_parameters: bool = False
-    """A text longer than the longest string must be bound as a LOB."""
     reserved: frozenset[str] = frozenset()
     """Words that need quotes in the language of triggers, besides those of SQL."""
-    untaught_words: frozenset[str] = frozenset()
-    """Words that newer servers reserve and SQLAlchemy may not know, in lower case."""
-    next_number: str | None = None
-    """The next number of a sequence, where a log may have one instead of an identity."""
-    trigger_bytes: int | None = None
-    """How long a trigger's text may be."""
-    long_text: str | None = None
-    """Makes a text of any length from a string, where strings may not be as long."""
-    line_characters: int | None = None
-    """How long a line of a script may be."""
     upper_case: bool = False
     """Names that nobody quotes are upper-case."""
-    row_names: tuple[str, str] = ("OLD", "NEW")
-    """What a row trigger calls the row before and after."""
     concat: tuple[str, str, str] = ("", " || ", "")
     """What stands before, between and after texts that are joined."""
-    script_end: str = ";"
-    """Ends a statement in a script, also one that has semicolons inside."""
-    declared_constants: bool = False
-    """A trigger may declare constants in the types of a table's columns, which its body shares."""
-    partial_indexes: bool = False
-    waiting_number: str | None = None
-    """The number of a row that waits, else NULL: what is indexed without partial indexes."""
-    log_has_key: bool = True
-    """The log we make has a primary key; without it only the identity makes numbers unique."""
-    transactional_ddl: bool = False
-    begin_ddl: str | None = None
-    """Opens a transaction where the driver would let DDL run outside of one."""
-    ddl_limits: tuple[str, str] = ("", "")
-    """Bounds the waiting for locks of what follows, and takes that back where no end does."""
-    script_commit: str = ""
-    """Ends a script whose last statements are not on disk yet."""
-    script_head: str = ""
-    """Begins every script: it ends with the first error, and waits for locks as we do."""
-    script_start: str = ""
-    """Begins a script, where the database's shell must be told how its statements end."""
-    checks_identity: bool = True
-    """A CHECK may speak of a column that numbers itself."""
-    passing_errors: frozenset[int] = frozenset()
-    """Numbers of errors that waiting may cure, where the driver's classes do not tell them."""
-    locked_errors: frozenset[int] = frozenset()
-    """Those of them that say that another process has locked the whole database."""
     constant_ranges: bool = False
     """Ranges of an index are found by constants only, and not by what another table says."""
-    lock_codes: frozenset[int | str] = frozenset()
-    """Codes of the error that says that a lock did not come in time."""
-    deadlock_codes: frozenset[int | str] = frozenset()
-    """Codes of the error that says that two waited for each other, and one was sent away."""
-    timeout_codes: frozenset[int | str] = frozenset()
-    """Codes of the error that says that a statement took too long, or that somebody ended it."""
-    damage_codes: frozenset[int | str] = frozenset()
-    """Codes of errors that say that what a table is stored in cannot be read."""
-    value_codes: frozenset[int] = frozenset()
-    """Codes of errors that are about a value, where the driver's class does not say so."""
-    error_number: str | None = None
-    """The attribute with the number of a driver's error, where its words do not begin with it."""
-    stores_any_bytes: bool = False
-    """A text may be any bytes, at which the driver stumbles unless it is told not to."""
-    copying_driver: str | None = None
-    """The driver through which rows can be had by COPY."""
-    lone_statements: bool = False
-    """Statements that are transactions of their own are two round trips cheaper than in one."""
-    fetch_at_once: Callable[..., list[tuple[Any, ...]]] | None = None
-    """Reads what a lone statement finds without holding up other threads."""
-    behind_pooler: Callable[[Any], bool] | None = None
-    """Whether a pooler, which gives each transaction another session, is behind a driver's connection."""
-    prepare: Callable[[Any], None] | None = None
-    """Teaches an engine what its driver does not know."""
-    read_far: Callable[[Any, BaseException], bool] | None = None
-    """Has a driver's session read values that Python has not as texts, after this error; says whether that may help."""
-    refusals: tuple[str, ...] = ()
-    """Words with which a server turns somebody away, where its driver has no number for that."""
-    latin_driver: str | None = None
-    """A driver that would send a password in Latin-1 to a server that keeps it in UTF-8."""
-    url_options: Callable[[Iterable[str]], set[str]] | None = None
-    """All options that a URL may have, of these; None where the driver's parameters tell them."""
-    login_package: str | None = None
-    """What a driver may need besides itself to log in."""
-    connect_arguments: Mapping[str, int] = {}
-    """What keeps a connection that nobody answers on from being waited for, as the driver says."""
-    lease_arguments: Mapping[str, float] = {}
-    """Which of those are shorter with a short lease, and how much of them is a second of it."""
-    answer_argument: str | None = None
-    """What the driver calls the seconds after which it no longer waits for an answer."""
-    program_argument: str | None = None
-    """What the extra's driver calls the program of a session, where its connect takes one."""
-    names_sessions: bool = False
-    """The driver says of a session which program it is, and what it does, where a DBA looks."""
-    limits_calls: bool = False
-    """The driver ends a call that takes too long, where a session limits nothing itself."""
     now: str
     """The current time as event_time holds it: UTC wherever the database can say it."""
     later: str = "({now} + INTERVAL '{seconds}' SECOND)"
@@ -231,8 +111,6 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Types whose values differ just when their texts do; None: all. Others compare as text."""
     unquoted_types: frozenset[str] = frozenset()
     """Types whose text never needs quotes in a table_key."""
-    settled_types: frozenset[str] = frozenset()
-    """Types whose text no session's settings change; others need settings of the trigger's own."""
 
     def quote(self, name: str) -> str:
         """Write an identifier in SQL, in quotes where it needs them."""
@@ -240,7 +118,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
             # A name in lower case means what nobody quotes, which is upper case there.
             return f'"{name.upper() if name.islower() else name}"'
         preparer = _compiler(self.name).identifier_preparer
-        if name.lower() in self.untaught_words:
+        if name.lower() in self.driver.untaught_words:
             return preparer.quote_identifier(name)
         return preparer.quote(self.normalise_name(name) if name.isupper() else name)
 
@@ -250,7 +128,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
 
     def trigger_name(self, schema: str | None, name: str) -> str:
         """Name a trigger: with its table's schema, unless implied by the table."""
-        return self.qualify(schema if self.triggers_in_schemas else None, name)
+        return self.qualify(schema if self.ddl.triggers_in_schemas else None, name)
 
     def qualify(self, schema: str | None, name: str) -> str:
         """Write a table's name in SQL, with its schema if there is one."""
@@ -270,7 +148,9 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
 
     def column_name(self, told: str) -> str:
         """Return the database's name of a column, from SQLAlchemy's."""
-        return self.report_name(told.replace(self.doubled_sign * 2, self.doubled_sign) if self.doubled_sign else told)
+        return self.report_name(
+            told.replace(self.driver.doubled_sign * 2, self.driver.doubled_sign) if self.driver.doubled_sign else told
+        )
 
     def normalise_name(self, name: str) -> str:
         """Return SQLAlchemy's name for a reported one; undoes `report_name`."""
@@ -319,7 +199,11 @@ def dialects() -> tuple[Dialect, ...]:
 
 def drivers() -> dict[str, str]:
     """Map drivers' modules to their extras."""
-    return {dialect.driver: dialect.extra for dialect in dialects() if dialect.driver and dialect.extra}
+    return {
+        dialect.driver.module: dialect.driver.extra
+        for dialect in dialects()
+        if dialect.driver.module and dialect.driver.extra
+    }
 
 
 @cache
@@ -363,11 +247,11 @@ PIECE_CHARACTERS: Final = 900
 
 def long_literal(dialect: Dialect, text: str) -> str:
     """Write a text as a SQL expression, in pieces where no string or line may be as long."""
-    if dialect.long_text is None or len(text) <= PIECE_CHARACTERS:
+    if dialect.ddl.long_text is None or len(text) <= PIECE_CHARACTERS:
         return dialect.literal(text)
     starts = range(0, len(text), PIECE_CHARACTERS)
     pieces = (dialect.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
-    return "\n|| ".join(dialect.long_text.format(text=piece) for piece in pieces)
+    return "\n|| ".join(dialect.ddl.long_text.format(text=piece) for piece in pieces)
 
 
 def offers(dialect: Dialect, query: str) -> bool:
@@ -412,7 +296,7 @@ def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
     """Write the number of a waiting row as the index of waiting rows has it."""
     status = alias + dialect.quote(names.column("status"))
     number = alias + dialect.quote(names.column("record_id"))
-    return (dialect.waiting_number or "{record_id}").format(status=status, record_id=number)
+    return (dialect.ddl.waiting_number or "{record_id}").format(status=status, record_id=number)
 
 
 @cache

@@ -79,7 +79,7 @@ class Log:
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
     ) -> list[tuple[Any, ...]]:
         """Fetch a lone query's rows without holding up a computing thread."""
-        return (self.dialect.fetch_at_once or fetch)(connection, query, parameters)
+        return (self.dialect.driver.fetch_at_once or fetch)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
         """Read the database's clock, in UTC."""

@@ -46,7 +46,7 @@ def may_number_twice(engine: Engine, names: LogNames) -> bool:
     """Return True if a log of ours may have repeated numbers, and an index to find them."""
     # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the numbers
     # that it has.
-    is_open = names.transaction is not None and not dialect_of(engine).log_has_key
+    is_open = names.transaction is not None and not dialect_of(engine).ddl.log_has_key
     return is_open and has_number_index(engine, names)
 
 

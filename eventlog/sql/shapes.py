@@ -55,7 +55,7 @@ class Schema:
         self._dialect: Dialect = dialect_of(connection)
         # SQLAlchemy would stumble over the arguments of a type that it does not know.
         known: Any = connection.dialect
-        untaught = self._dialect.untaught_types - known.ischema_names.keys()
+        untaught = self._dialect.driver.untaught_types - known.ischema_names.keys()
         if untaught:
             known.ischema_names = {**known.ischema_names, **dict.fromkeys(untaught, LargeBinary)}
         self._asked = name
@@ -252,7 +252,7 @@ class Schema:
             column = self._dialect.column_name(str(reflected["name"]))
             computed, formula = reflected.get("computed"), None
             # How a virtual column is computed, where triggers do not see its value.
-            if computed and not computed.get("persisted") and self._dialect.hides_virtual_columns:
+            if computed and not computed.get("persisted") and self._dialect.ddl.hides_virtual_columns:
                 formula = str(computed["sqltext"])
             columns.append(
                 Column(

@@ -34,8 +34,8 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
     known, takes_others = _parameters(module.connect)
     given: Mapping[str, Any] = url.query
     # libpq names its options itself; its module's `connect` takes whatever comes.
-    if dialect.url_options is not None and dialect.driver in (None, driver):
-        known |= dialect.url_options(url.query)
+    if dialect.driver.url_options is not None and dialect.driver.module in (None, driver):
+        known |= dialect.driver.url_options(url.query)
     elif takes_others:
         return
     else:

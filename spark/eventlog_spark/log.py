@@ -60,7 +60,7 @@ class BulkLog:
     @property
     def copies(self) -> bool:
         """Return True if rows come by COPY."""
-        return self.engine.dialect.driver == self.dialect.copying_driver
+        return self.engine.dialect.driver == self.dialect.driver.copying_driver
 
     def query(self, name: str, **holes: object) -> str:
         """Return a query of bulk.sql with its holes filled."""

@@ -249,7 +249,7 @@ def test_a_unique_index_over_columns_that_are_not_null_is_a_key(log: Engine, sty
 
 def test_what_is_no_key_of_every_row_is_not_taken(log: Engine) -> None:
     run(log, PERSON.format(", UNIQUE (nick)"), "CREATE INDEX person_num ON person (num)")
-    if dialect_of(log).partial_indexes:
+    if dialect_of(log).ddl.partial_indexes:
         run(log, "CREATE UNIQUE INDEX person_part ON person (born) WHERE num > 0")
         run(log, "CREATE UNIQUE INDEX person_lower ON person (lower(name))")
     assert reflect_table(log, "person").key == ()
@@ -296,7 +296,7 @@ def test_null_in_a_key_fails_no_writer_and_ends_no_row(log: Engine, style: Style
     run(log, "CREATE TABLE slot (a INTEGER, b INTEGER, name VARCHAR(9))")
     told: list[str] = []
     wanted = TrackRequest(key=("a", "b"), style=style)
-    if style is Style.IMAGE and dialect_of(log).transition_tables:
+    if style is Style.IMAGE and dialect_of(log).ddl.transition_tables:
         # Nothing keeps two rows from having one key.
         with pytest.raises(UsageError, match=r"two rows with one key .* --events row-back"):
             track(log, ["slot"], wanted)

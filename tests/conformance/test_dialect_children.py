@@ -255,7 +255,7 @@ TABLES = (
 def test_what_foreign_keys_do_is_logged_or_it_is_said_that_it_is_not(engine: Engine) -> None:
     install(engine)
     run(engine, *TABLES)
-    seen = dialect_of(engine).cascades_fire_triggers
+    seen = dialect_of(engine).ddl.cascades_fire_triggers
     said = "t is changed by foreign keys when p is changed, and this database fires no trigger then: such changes are not logged."
     assert said_of(engine, ["t"]) == ([] if seen else [said])
     assert said_of(engine, ["plain"]) == []
@@ -271,7 +271,7 @@ def test_what_goes_with_its_own_parent_needs_no_word(engine: Engine) -> None:
     run(engine, *TABLES)
     assert said_of(engine, ["p"]) == []
     with_values = [one for one in said_of(engine, ["p"], FIELDS) if "is changed by" in one]
-    assert [one.split()[0] for one in with_values] == ([] if dialect_of(engine).cascades_fire_triggers else ["d"])
+    assert [one.split()[0] for one in with_values] == ([] if dialect_of(engine).ddl.cascades_fire_triggers else ["d"])
 
 
 def test_a_value_that_may_be_there_twice_is_spoken_of_where_values_are_told(engine: Engine) -> None:

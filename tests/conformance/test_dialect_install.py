@@ -88,7 +88,7 @@ RIGHT: tuple[dict[str, object], ...] = (
 def is_judged(engine: Engine, column: str, value: object) -> bool:
     """Return True if the log itself refuses a value; the publisher refuses the others."""
     dialect = dialect_of(engine)
-    if column == "record_id" and not dialect.checks_identity:
+    if column == "record_id" and not dialect.ddl.checks_identity:
         return False  # of a column that numbers itself no CHECK of MariaDB and MySQL may speak
     # PostgreSQL's log judges letter and kind by their types.
     return not (dialect.types.domain and (column == "record_id" or (column, value) == ("event_type", 1)))

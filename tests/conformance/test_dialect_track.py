@@ -44,7 +44,7 @@ def test_a_new_column_makes_triggers_outdated_until_they_are_tracked_again(usr: 
 
 def test_a_trigger_that_somebody_took_off_is_missing(usr: Engine) -> None:
     track(usr, ["usr"])
-    on_table = " ON usr" if dialect_of(usr).instead_of_triggers and dialect_of(usr).schemas else ""
+    on_table = " ON usr" if dialect_of(usr).ddl.instead_of_triggers and dialect_of(usr).schemas else ""
     run(usr, f"DROP TRIGGER event_log_usr_insert{on_table}")
     missing = [state for state in trigger_states(usr) if state.state is TriggerCondition.MISSING]
     assert [(state.name, state.table) for state in missing] == [("event_log_usr_insert", "usr")]
@@ -155,7 +155,7 @@ def test_what_cannot_be_captured_is_refused_with_a_sentence(usr: Engine) -> None
     ],
 )
 def test_what_a_database_cannot_do_is_refused_with_the_way_out(usr: Engine, options: TriggerOptions, said: str) -> None:
-    if dialect_of(usr).transition_tables:
+    if dialect_of(usr).ddl.transition_tables:
         assert track(usr, ["usr"], options)
         return
     with pytest.raises(EventlogError, match=said):
@@ -171,9 +171,9 @@ def test_there_must_be_a_log(engine: Engine) -> None:
 
 def test_a_script_makes_what_tracking_would(usr: Engine) -> None:
     script, dialect = track_sql(usr, ["usr"], FIELDS), dialect_of(usr)
-    assert script.startswith(dialect.script_start)
+    assert script.startswith(dialect.ddl.script_start)
     assert trigger_states(usr) == []
-    parts = script.removeprefix(dialect.script_start).split(f"{dialect.script_end}\n\n")
+    parts = script.removeprefix(dialect.ddl.script_start).split(f"{dialect.ddl.script_end}\n\n")
     run(usr, *(part.strip() for part in parts if part.strip()))
     assert states(usr) == CURRENT
     track(usr, ["usr"])

@@ -175,7 +175,7 @@ def test_messages_and_change_tables_say_what_the_tables_went_through(
 ) -> None:
     name, _, kind = database.partition(", ")
     engine: Engine = request.getfixturevalue(name)
-    truncates = dialect_of(engine).truncate_triggers
+    truncates = dialect_of(engine).ddl.truncate_triggers
     seen.tracked_tables(engine, Style.IMAGE, rows=bool(kind))
     work = RandomWork(engine, Random(SEED), truncates=truncates, watched=True)
     had: Counter[str] = Counter()

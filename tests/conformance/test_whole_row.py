@@ -72,7 +72,7 @@ class Work:
         self.engine, self.dice = engine, dice
         name = dialect_of(engine).name
         self.one = ONE.get(name, ONE["mysql"])
-        self.truncates = dialect_of(engine).truncate_triggers
+        self.truncates = dialect_of(engine).ddl.truncate_triggers
         self.copied = 0
 
     def transact(self, count: int) -> None:
@@ -317,7 +317,7 @@ def test_commands_that_cannot_do_it_say_so_and_do_the_others(
     assert exit_code(["untrack", "note", "--yes", *at]) == 0
     assert exit_code(["track", "note", *at]) == 78
     assert exit_code(["track", "note", "--whole-row", *at]) == 0
-    if not dialect_of(engine).transition_tables:
+    if not dialect_of(engine).ddl.transition_tables:
         return
     assert exit_code(["track", "note", "--follow-ddl", *at]) == 64
     assert "--follow-ddl cannot follow that" in capsys.readouterr().err

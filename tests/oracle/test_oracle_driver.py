@@ -235,7 +235,7 @@ def test_what_passes_when_somebody_acts_is_tried_again_and_says_what_to_do(oracl
     refused = f"DPY-6000: cannot connect. Listener refused connection. (Similar to ORA-{code:05})"
     for told in (failure(oracle, code, f"ORA-{code:05}: something"), failure(oracle, 6000, refused)):
         assert told.may_pass
-        assert told.hint == ORACLE.advice[code]
+        assert told.hint == ORACLE.errors.advice[code]
 
 
 @pytest.mark.parametrize("code, may_pass", [(60, True), (8177, True), (942, False), (1, False)])

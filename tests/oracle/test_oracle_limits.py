@@ -43,7 +43,7 @@ def test_a_raw_whose_base64_is_too_long_is_read_back(style: Style) -> None:
 
 
 def test_the_longest_raw_of_a_trigger_has_a_base64_that_pl_sql_holds() -> None:
-    digits = 4 * -(-ORACLE.unseen_lengths["raw"] // 3)
+    digits = 4 * -(-ORACLE.ddl.unseen_lengths["raw"] // 3)
     assert digits + 2 * (digits // 64) <= 32_767
 
 

@@ -7,7 +7,10 @@ from typing import Final
 from eventlog.databases.oracle.keys import JsonTableLookup
 from eventlog.databases.oracle.storage import add_storage
 from eventlog.databases.oracle.types import TYPES
+from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect
+from eventlog.sql.driver import Driver
+from eventlog.sql.error_codes import ErrorCodes
 
 ADVICE: Final[dict[int | str, str]] = {
     18: "The server has no session left: raise SESSIONS, or end some. It continues when one is free.",
@@ -41,30 +44,15 @@ has them as lasting.
 ORACLE = Dialect(
     name="oracle",
     room=__package__ or "",
-    jdbc_addresses=(
-        (r"jdbc:oracle:thin:@(?://)?([^/?]+)/([^?]+)", r"oracle+oracledb://\1/?service_name=\2"),
-        (r"jdbc:oracle:thin:@([^/:?]+:\d+):([^?]+)", r"oracle+oracledb://\1/\2"),
-    ),
     lookup=JsonTableLookup(),
     types=TYPES,
-    stored=add_storage,
-    driver="oracledb",
-    extra="oracle",
     # As before 12.2, whatever the server can do: names must not depend on it.
     identifier_bytes=30,
-    instead_of_triggers=True,
-    triggers_in_schemas=True,
-    procedural_triggers=True,
-    # LONG never; of LOBs a trigger may not read the new value.
-    unseen_types=frozenset(["clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json", "sdo_geometry"]),
-    # The Base64 of a longer one, with its line ends, has more than PL/SQL's 32,767 bytes.
-    unseen_lengths={"raw": 23_800},
     type_texts={
         **dict.fromkeys(("char", "nchar"), "text_of_char"),
         **dict.fromkeys(("interval year to month", "interval day to second"), "text_of_other"),
         **dict.fromkeys(("rowid", "urowid"), "text_of_other"),
     },
-    lob_parameters=True,
     upper_case=True,
     plain_types=frozenset(
         ["number", "float", "binary_float", "binary_double", "raw", "date"]
@@ -77,38 +65,6 @@ ORACLE = Dialect(
         + ["EXCEPTION", "FETCH", "FUNCTION", "GOTO", "IF", "INDEXES", "OVERLAPS", "PROCEDURE", "SQL"]
         + ["SUBTYPE", "TABAUTH", "TYPE", "VIEWS", "WHEN"]
     ),
-    next_number="{sequence}.NEXTVAL",
-    # PL/SQL takes 32,767 bytes in one piece.
-    trigger_bytes=32_760,
-    long_text="TO_CLOB({text})",
-    # SQL*Plus cuts lines behind 2,499 characters.
-    line_characters=2499,
-    row_names=(":OLD", ":NEW"),
-    # Reading waits for no lock, but for DDL that is under way and for transactions in doubt.
-    lock_codes=frozenset({54, 1591, 4021}),
-    deadlock_codes=frozenset({60}),
-    timeout_codes=frozenset({1013, "DPY-4024"}),
-    # A datafile that is away, damaged blocks, an index that is unusable or lacks rows.
-    damage_codes=frozenset([376, 1502, 1578, 8102, 26040]),
-    passing_codes=PASSING | ADVICE.keys(),
-    advice=ADVICE | LASTING_ADVICE,
-    code_in_words=r"Similar to ORA-(\d+)",
-    # Too large for its column, no number, no date, out of range.
-    value_codes=frozenset([1400, 1426, 1438, 1461, 1465, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 2290, 12899]),
-    # Two for rights: on the object, and on what is done.
-    denied_codes=frozenset({1031, 41900}),
-    limits_calls=True,
-    names_sessions=True,
-    # An index holds no row of NULLs alone, so this one holds the rows that wait.
-    waiting_number="CASE WHEN {status} = 'N' THEN {record_id} END",
-    script_commit="COMMIT\n\n/\n",
-    script_head="WHENEVER SQLERROR EXIT FAILURE ROLLBACK\nSET DEFINE OFF\nSET SQLBLANKLINES ON\n\n"
-    f"ALTER SESSION SET DDL_LOCK_TIMEOUT = {DDL_LOCK_SECONDS}\n/\n\n",
-    ddl_limits=(
-        "ALTER SESSION SET DDL_LOCK_TIMEOUT = {seconds}",
-        "ALTER SESSION SET DDL_LOCK_TIMEOUT = 0",
-    ),
-    script_end="\n/",
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
     later="({now} + NUMTODSINTERVAL({seconds}, 'SECOND'))",
     user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
@@ -116,4 +72,61 @@ ORACLE = Dialect(
     " IS NOT NULL AND SYS_CONTEXT('USERENV', 'MODULE') IS NOT NULL THEN ' / ' END || SYS_CONTEXT('USERENV', 'MODULE'), 1, 400)",
     transaction_guess="a row's transaction is the number of its commit,"
     " or that of its block unless the log has ROWDEPENDENCIES",
+    driver=Driver(
+        jdbc_addresses=(
+            (r"jdbc:oracle:thin:@(?://)?([^/?]+)/([^?]+)", r"oracle+oracledb://\1/?service_name=\2"),
+            (r"jdbc:oracle:thin:@([^/:?]+:\d+):([^?]+)", r"oracle+oracledb://\1/\2"),
+        ),
+        module="oracledb",
+        extra="oracle",
+        lob_parameters=True,
+        limits_calls=True,
+        names_sessions=True,
+    ),
+    ddl=Ddl(
+        stored=add_storage,
+        instead_of_triggers=True,
+        triggers_in_schemas=True,
+        procedural_triggers=True,
+        # LONG never; of LOBs a trigger may not read the new value.
+        unseen_types=frozenset(
+            ["clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json", "sdo_geometry"]
+        ),
+        # The Base64 of a longer one, with its line ends, has more than PL/SQL's 32,767 bytes.
+        unseen_lengths={"raw": 23_800},
+        next_number="{sequence}.NEXTVAL",
+        # PL/SQL takes 32,767 bytes in one piece.
+        trigger_bytes=32_760,
+        long_text="TO_CLOB({text})",
+        # SQL*Plus cuts lines behind 2,499 characters.
+        line_characters=2499,
+        row_names=(":OLD", ":NEW"),
+        # An index holds no row of NULLs alone, so this one holds the rows that wait.
+        waiting_number="CASE WHEN {status} = 'N' THEN {record_id} END",
+        script_commit="COMMIT\n\n/\n",
+        script_head="WHENEVER SQLERROR EXIT FAILURE ROLLBACK\nSET DEFINE OFF\nSET SQLBLANKLINES ON\n\n"
+        f"ALTER SESSION SET DDL_LOCK_TIMEOUT = {DDL_LOCK_SECONDS}\n/\n\n",
+        ddl_limits=(
+            "ALTER SESSION SET DDL_LOCK_TIMEOUT = {seconds}",
+            "ALTER SESSION SET DDL_LOCK_TIMEOUT = 0",
+        ),
+        script_end="\n/",
+    ),
+    errors=ErrorCodes(
+        # Reading waits for no lock, but for DDL that is under way and for transactions in doubt.
+        lock_codes=frozenset({54, 1591, 4021}),
+        deadlock_codes=frozenset({60}),
+        timeout_codes=frozenset({1013, "DPY-4024"}),
+        # A datafile that is away, damaged blocks, an index that is unusable or lacks rows.
+        damage_codes=frozenset([376, 1502, 1578, 8102, 26040]),
+        passing_codes=PASSING | ADVICE.keys(),
+        advice=ADVICE | LASTING_ADVICE,
+        code_in_words=r"Similar to ORA-(\d+)",
+        # Too large for its column, no number, no date, out of range.
+        value_codes=frozenset(
+            [1400, 1426, 1438, 1461, 1465, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 2290, 12899]
+        ),
+        # Two for rights: on the object, and on what is done.
+        denied_codes=frozenset({1031, 41900}),
+    ),
 )

@@ -9,7 +9,10 @@ from eventlog.databases.postgresql.keys import ArrayLookup, fetch_at_once
 from eventlog.databases.postgresql.pooled import is_behind_pooler
 from eventlog.databases.postgresql.times import read_far_times
 from eventlog.databases.postgresql.types import TYPES
+from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
+from eventlog.sql.driver import Driver
+from eventlog.sql.error_codes import ErrorCodes
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
 """Types that have one text for one value, and none of the characters that a table_key quotes."""
@@ -25,39 +28,12 @@ def _options(_given: Iterable[str]) -> set[str]:
 POSTGRESQL = Dialect(
     name="postgresql",
     room=__package__ or "",
-    other_names=frozenset({"postgres"}),
-    jdbc_addresses=((r"jdbc:postgresql://([^?]+)", r"postgresql+psycopg://\1"),),
     lookup=ArrayLookup(),
     types=TYPES,
-    driver="psycopg",
-    extra="postgres",
-    copying_driver="psycopg",
-    url_options=_options,
-    lock_codes=frozenset({"55P03"}),
-    deadlock_codes=frozenset({"40P01"}),
-    timeout_codes=frozenset({"57014"}),
-    # Data, an index, something inside, input or output, a file that is gone.
-    damage_codes=frozenset({"XX001", "XX002", "XX000", "58030", "58P01"}),
     oldest_server=(13,),
     quick_glue=" # ",
     identifier_bytes=63,
-    transition_tables=True,
-    truncate_triggers=True,
     open_catalog=True,
-    hides_virtual_columns=True,
-    ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
-    declared_constants=True,
-    instead_of_triggers=True,
-    partial_indexes=True,
-    # The identity keeps numbers apart; a key would be one more index for every writer.
-    log_has_key=False,
-    transactional_ddl=True,
-    lone_statements=True,
-    fetch_at_once=fetch_at_once,
-    behind_pooler=is_behind_pooler,
-    prepare=read_any_bytes,
-    read_far=read_far_times,
-    denied_codes=frozenset({"42501"}),
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     later="({now} + INTERVAL '{seconds} seconds')",
     user="SESSION_USER",
@@ -69,25 +45,58 @@ POSTGRESQL = Dialect(
     plain_types=_EXACT | {"bytea", "time", "money"},
     unquoted_types=_EXACT | {"money"},
     type_texts={"money": "text_of_money", "inet": "text_of_output"},
-    settled_types=_EXACT
-    | {"bytea", "time", "text", "varchar", "char", "numeric", "money", "timestamp with time zone", "json", "jsonb"},
-    # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
-    # tried again.
-    refusals=(
-        *("authentication failed for user", "no password supplied", "no pg_hba.conf entry"),
-        *("pg_hba.conf rejects", "does not exist", "is not permitted to log in"),
-        "permission denied for database",
+    driver=Driver(
+        other_names=frozenset({"postgres"}),
+        jdbc_addresses=((r"jdbc:postgresql://([^?]+)", r"postgresql+psycopg://\1"),),
+        module="psycopg",
+        extra="postgres",
+        copying_driver="psycopg",
+        url_options=_options,
+        lone_statements=True,
+        fetch_at_once=fetch_at_once,
+        behind_pooler=is_behind_pooler,
+        prepare=read_any_bytes,
+        read_far=read_far_times,
+        program_argument="fallback_application_name",  # the URL and PGAPPNAME come first
+        connect_arguments={
+            # Seconds; the last one counts milliseconds.
+            "connect_timeout": 10,
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 30_000,
+        },
+        lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
     ),
-    program_argument="fallback_application_name",  # the URL and PGAPPNAME come first
-    connect_arguments={
-        # Seconds; the last one counts milliseconds.
-        "connect_timeout": 10,
-        "keepalives_idle": 30,
-        "keepalives_interval": 10,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 30_000,
-    },
-    lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
-    # The server ended a transaction that was idle, or took too long.
-    passing_codes=frozenset({"25P03", "25P04"}),
+    ddl=Ddl(
+        transition_tables=True,
+        truncate_triggers=True,
+        hides_virtual_columns=True,
+        ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
+        declared_constants=True,
+        instead_of_triggers=True,
+        partial_indexes=True,
+        # The identity keeps numbers apart; a key would be one more index for every writer.
+        log_has_key=False,
+        transactional_ddl=True,
+        settled_types=_EXACT
+        | {"bytea", "time", "text", "varchar", "char", "numeric", "money", "timestamp with time zone", "json", "jsonb"},
+    ),
+    errors=ErrorCodes(
+        lock_codes=frozenset({"55P03"}),
+        deadlock_codes=frozenset({"40P01"}),
+        timeout_codes=frozenset({"57014"}),
+        # Data, an index, something inside, input or output, a file that is gone.
+        damage_codes=frozenset({"XX001", "XX002", "XX000", "58030", "58P01"}),
+        denied_codes=frozenset({"42501"}),
+        # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
+        # tried again.
+        refusals=(
+            *("authentication failed for user", "no password supplied", "no pg_hba.conf entry"),
+            *("pg_hba.conf rejects", "does not exist", "is not permitted to log in"),
+            "permission denied for database",
+        ),
+        # The server ended a transaction that was idle, or took too long.
+        passing_codes=frozenset({"25P03", "25P04"}),
+    ),
 )

@@ -7,7 +7,10 @@ from typing import Any
 
 from eventlog.databases.sqlite.keys import SqliteLookup
 from eventlog.databases.sqlite.types import TYPES
+from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
+from eventlog.sql.driver import Driver
+from eventlog.sql.error_codes import ErrorCodes
 
 _OPTIONS = frozenset({"timeout", "isolation_level", "detect_types", "check_same_thread", "cached_statements"})
 
@@ -34,29 +37,35 @@ SQLITE = Dialect(
     name="sqlite",
     room=__package__ or "",
     lookup=SqliteLookup(),
-    prepare=_keep_commits,
     types=TYPES,
-    error_number="sqlite_errorcode",
-    stores_any_bytes=True,
     typed_columns=False,
     identifier_bytes=255,
     embedded=True,
     file_begins=b"SQLite format 3\0",
-    url_options=_options,
     lone_writer=True,
     schemas=False,
-    instead_of_triggers=True,
-    partial_indexes=True,
-    transactional_ddl=True,
-    qualified_in_triggers=False,
-    # sqlite3 begins no transaction before DDL; this one waits for the file at once and not in its
-    # middle.
-    begin_ddl="BEGIN IMMEDIATE",
-    # Busy, locked, interrupted; no memory, disk, space or file.
-    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),
-    locked_errors=frozenset([5, 6]),
-    damage_codes=frozenset({11}),
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
     context="(SELECT value FROM {sessions})",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
+    driver=Driver(
+        prepare=_keep_commits,
+        stores_any_bytes=True,
+        url_options=_options,
+    ),
+    ddl=Ddl(
+        instead_of_triggers=True,
+        partial_indexes=True,
+        transactional_ddl=True,
+        qualified_in_triggers=False,
+        # sqlite3 begins no transaction before DDL; this one waits for the file at once and not in its
+        # middle.
+        begin_ddl="BEGIN IMMEDIATE",
+    ),
+    errors=ErrorCodes(
+        error_number="sqlite_errorcode",
+        # Busy, locked, interrupted; no memory, disk, space or file.
+        passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),
+        locked_errors=frozenset([5, 6]),
+        damage_codes=frozenset({11}),
+    ),
 )

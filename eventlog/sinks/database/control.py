@@ -417,9 +417,9 @@ def try_tables(settings: DatabaseSettings) -> str:
                     hint=hint,
                 )
             # Made, and undone: only so is it known that each of the rights is there.
-            if dialect.transactional_ddl:
-                if dialect.begin_ddl is not None:
-                    connection.exec_driver_sql(dialect.begin_ddl)
+            if dialect.ddl.transactional_ddl:
+                if dialect.ddl.begin_ddl is not None:
+                    connection.exec_driver_sql(dialect.ddl.begin_ddl)
                 Control(settings.task, settings.schema).prepare(connection)
                 connection.rollback()
     except SourceError as error:
@@ -436,6 +436,6 @@ def try_tables(settings: DatabaseSettings) -> str:
     target = where
     if settings.schema is not None:
         target = f"schema {settings.schema} of {where}"
-    if dialect.transactional_ddl:
+    if dialect.ddl.transactional_ddl:
         return f"{target} takes change tables"
     return f"{target} takes our login"

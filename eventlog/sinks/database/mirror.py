@@ -260,7 +260,7 @@ class Mirrors:
         self._adopt = adopt
         # An update has two rows, and is never cut in two.
         self._piece = max(piece, 2)
-        self._begin = dialect_of(engine).begin_ddl
+        self._begin = dialect_of(engine).ddl.begin_ddl
         self._metadata = sa.MetaData(schema=into)
         self._watermarks = Watermarks(self._metadata)
         self._control = Control("", schema)

@@ -20,7 +20,7 @@ def read_rows(connection: Connection, query: Any) -> Sequence[Any]:
     try:
         return connection.execute(query).all()
     except DBAPIError as error:
-        read_far = dialect_of(connection).read_far
+        read_far = dialect_of(connection).driver.read_far
         session = connection.connection.driver_connection
         if read_far is None or error.orig is None or not read_far(session, error.orig):
             raise

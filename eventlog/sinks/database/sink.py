@@ -53,8 +53,8 @@ class DatabaseSink:
         self._settings = settings
         self._engine = _engine(settings.url) if engine is None else engine
         self._dialect = dialect = dialect_of(self._engine)
-        self._begin = dialect.begin_ddl
-        self._transactional = dialect.transactional_ddl
+        self._begin = dialect.ddl.begin_ddl
+        self._transactional = dialect.ddl.transactional_ddl
         # For nothing: a statement of its own would be a tenth of a small commit.
         self._durably = statement(dialect, "durably", durable=statement(dialect, "durable"))
         self._control = Control(settings.task, settings.schema, self._durably)

@@ -18,7 +18,7 @@ class StateTransactions:
         self.engine = engine
         self.what = what
         self._fence = fence
-        self._begin = dialect_of(engine).begin_ddl
+        self._begin = dialect_of(engine).ddl.begin_ddl
         self._open: Connection | None = None
 
     @contextmanager
