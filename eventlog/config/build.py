@@ -15,7 +15,6 @@ from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder, StepNeeds
 from eventlog.core.registry import format_named, source_named, steps_plugin, streams_plugin
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.schema_file import catalog_from_json
 from eventlog.core.seams import Format, on_value_of
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.blame import BrokenOutput
@@ -341,6 +340,8 @@ def _schema(file: str) -> Catalog | None:
     """Read the tables of a schema file."""
     if not file:
         return None
+    from eventlog.core.schema_file import catalog_from_json
+
     try:
         return catalog_from_json(Path(file).read_bytes(), origin=file)
     except OSError as error:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec import Struct, defstruct
@@ -35,8 +35,6 @@ from eventlog.config.outputs import (
 )
 from eventlog.config.secret_values import with_secrets
 from eventlog.config.timetable import read_times
-from eventlog.config.toml_mistakes import explain_mistake
-from eventlog.config.wrong_keys import Sections, describe_problem, find_home, find_near_choice
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.file_forms import tell_form
@@ -46,6 +44,9 @@ from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, names_wanted, read_log_name
+
+if TYPE_CHECKING:
+    from eventlog.config.wrong_keys import Sections
 
 __all__ = ["Config", "OutputConfig", "PublisherConfig", "SourceConfig", "load"]
 
@@ -249,6 +250,8 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         given = fit_value(with_secrets(settings, environment), (kind,))
         typed: Any = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
+        from eventlog.config.wrong_keys import describe_problem, find_near_choice
+
         for variable, section, keys, _ in settings_in(environment, sections):
             table = f"{section}[0]" if section in SEVERAL else section
             if str(error).endswith(f" - at `$.{'.'.join((table, *keys))}`"):
@@ -348,6 +351,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     except OSError as error:
         raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
     except ValueError as error:  # no TOML, or more digits than a number may have
+        from eventlog.config.toml_mistakes import explain_mistake
+
         raise ConfigError(f"{path} is not TOML: {error}.", hint=explain_mistake(text, str(error))) from None
 
 
@@ -391,6 +396,8 @@ _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
 def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections, text: str = "") -> None:
     for section, content in settings.items():
         if section not in sections:
+            from eventlog.config.wrong_keys import find_home
+
             home = None if isinstance(content, dict | list) else find_home(section, "", sections)
             if home:
                 raise ConfigError(f"{origin}: {section} is above all sections. It is a key of {home}.")
@@ -425,6 +432,8 @@ def _refuse_unknown_keys(
         if key not in known:
             # The table of a source that nobody chose may be meant.
             meant = known.union(map(table_of, names("sources"))) if where == "source" else known
+            from eventlog.config.wrong_keys import find_home
+
             home = find_home(key, where, sections, table.get("sink"))
             hint = f"It is a key of {home}." if home else did_you_mean(key, meant)
             raise ConfigError(f"{origin}: {where}.{key} is not a key.", hint=hint)

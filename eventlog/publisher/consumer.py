@@ -28,7 +28,6 @@ from eventlog.core.tracing import Span, step
 from eventlog.delivery.blame import refuse_fault
 from eventlog.delivery.lanes import haste
 from eventlog.delivery.output import Output
-from eventlog.publisher.associated import KeptAssociations
 from eventlog.publisher.blocked_rows import park_unread
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
@@ -153,6 +152,8 @@ class Consumer:
             self._forget_ahead()
             known = self.output.sink.capabilities.associations
             if known is not None and (self._tenure != tenure or self._doubts != sure[1] or self._late.is_lost):
+                from eventlog.publisher.associated import KeptAssociations
+
                 known.serve(KeptAssociations(self._journal.log, self.name))
             if self._tenure != tenure:
                 self.output.sink.open(tenure)

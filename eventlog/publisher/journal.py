@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from eventlog.core.model import Outcome, Status
-from eventlog.publisher.associated import write_associations
 from eventlog.publisher.memory import Memory, see
 from eventlog.publisher.plans import PROCESSED_LETTERS, Done, HoldsChangedError, PlanName, Settled, TakePlan, add_recent
 from eventlog.publisher.statuses import answer_of
@@ -229,8 +228,7 @@ class Journal(JournalWriter):
                 read.append(sent.records)
             self._tell(connection, "planned_drop", keys)
             if done.associations:
-                for query, values in write_associations(name, done.associations):
-                    self._tell(connection, query, values)
+                self._write_associations(connection, name, done.associations)
             planned = memory.planned.pop(name, Stretches())
             # Somebody else may have taken rows out of a document since it was read.
             records = Stretches.union(read) & planned
@@ -252,6 +250,12 @@ class Journal(JournalWriter):
                 self._move(connection, memory, replace(row, told=counts))
             return self._settle(connection, memory, name, over, done.outcomes)
 
+    def _write_associations(self, connection: Connection, name: str, known: Mapping[str, Association]) -> None:
+        from eventlog.publisher.associated import write_associations
+
+        for query, values in write_associations(name, known):
+            self._tell(connection, query, values)
+
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Repeat documents with an unreadable answer later, as they are, with plan and id."""
         with self.transaction() as (connection, _):
@@ -269,8 +273,7 @@ class Journal(JournalWriter):
         ended = Stretches()
         with self.transaction() as (connection, memory):
             self._refuse_doubts(doubts)
-            for query, values in write_associations(name, associations):
-                self._tell(connection, query, values)
+            self._write_associations(connection, name, associations)
             for status, former in ((Status.ERROR, "SWSSS"), (Status.WARNING, "SSSSS")):
                 rows = Stretches.of([number for number, answer in answers.items() if answer.status is status])
                 if not rows:
