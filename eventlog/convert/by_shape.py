@@ -22,7 +22,7 @@ from eventlog.convert.settings import Conversion
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import REFRESH, Outcome, Position
 from eventlog.core.rules.screen import Identities, Ours, identities_of
-from eventlog.xds.shapes import NEW, NO_PIECE, OLD, PLAIN_KINDS, RowPiece, RowShape, Shapes, shapes_of
+from eventlog.xds.shapes import NEW, NO_PIECE, OLD, PLAIN_KINDS, LogRowShape, RowPiece, Shapes, shapes_of
 from eventlog.xds.values import always, escape, not_digits
 from eventlog.xds.write import XdsFormat
 
@@ -115,7 +115,7 @@ class RowsByShape:
                 number, part = divmod(number, count)  # noqa: PLW2901  # what is left of it
                 parts.append(part)
             equal, has_new, has_old, column, table = parts
-            shape = RowShape(
+            shape = LogRowShape(
                 number, table_names[table], column_names[column], bool(has_old), bool(has_new), equal=bool(equal)
             )
             piece = self._find(shape)
@@ -128,7 +128,7 @@ class RowsByShape:
             pieces.append(piece)
         return encoded.indices, pieces
 
-    def _find(self, shape: RowShape) -> RowPiece | None:
+    def _find(self, shape: LogRowShape) -> RowPiece | None:
         """Look up the piece of a shape; None if it is to be learned."""
         if shape.kind not in PLAIN_KINDS or (self._former is not None and self._former.has_changed(shape.table)):
             return NO_PIECE
@@ -213,9 +213,8 @@ def _name_object(identities: Identities, table: str | None, key: str | None) -> 
     """Name an object for results and for XDS; None where the rules must do so."""
     try:
         naming, row, identity = identities.identify(table, key, row_event=False)
-        if row is not identity or naming.loose or naming.child is not None:
-            return None
-        if naming.table is not None and naming.table.whole_row:
+        is_whole_row = naming.table is not None and naming.table.whole_row
+        if row is not identity or naming.loose or naming.child is not None or is_whole_row:
             return None
         return object_text(row), escape(row.key)
     except (DataError, ExpressionError):

@@ -13,6 +13,7 @@ the rules with its values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -20,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, Event, Kind, Op, Outcome, Reason
+from eventlog.core.model import Change, Event, Kind, Op, Outcome, Position, Reason
 from eventlog.core.rules import Options, Round
 from eventlog.core.schema import Catalog, Table
 from eventlog.xds.values import Field, Fields, always
@@ -39,7 +40,7 @@ ALL_LIKENESSES: Final = (1 << COLUMN_BITS) - 1
 CLOSE: Final = "</value>"
 
 
-class RowShape(Struct, frozen=True):
+class LogRowShape(Struct, frozen=True):
     """A row without its values."""
 
     kind: int
@@ -113,7 +114,7 @@ class TableShapes(Struct):
     Rows are alike if their shapes differ in nothing but the column.
     """
 
-    likenesses: dict[tuple[RowShape, bool], int] = {}
+    likenesses: dict[tuple[LogRowShape, bool], int] = {}
     columns: dict[str, int] = {}
     joined: list[int] = []
     """Of each likeness the bits of those that may follow it in a change, with another column."""
@@ -155,14 +156,14 @@ class Shapes:
         self._round = Round(catalog=tables, options=options, by_object=True)
         self._templates = Templates(tables, form.settings())
         self._symbolic = SymbolicTemplates(self._templates)
-        self._known: dict[RowShape, RowPiece] = {}
+        self._known: dict[LogRowShape, RowPiece] = {}
         self._tables: dict[str | None, TableShapes] = {}
 
-    def find(self, shape: RowShape) -> RowPiece | None:
+    def find(self, shape: LogRowShape) -> RowPiece | None:
         """Look up what rows of a shape become; None if nobody has learned it."""
         return self._known.get(shape)
 
-    def learn(self, shape: RowShape, key: str | None) -> RowPiece:
+    def learn(self, shape: LogRowShape, key: str | None) -> RowPiece:
         """Learn what rows of a shape become. `key` is the key of one of them."""
         if len(self._known) >= MOST_KEPT_SHAPES:
             self._known.clear()
@@ -170,7 +171,7 @@ class Shapes:
         piece = self._known[shape] = self._learn(shape, key)
         return piece
 
-    def _learn(self, shape: RowShape, key: str | None) -> RowPiece:
+    def _learn(self, shape: LogRowShape, key: str | None) -> RowPiece:
         names = f"{shape.table}{shape.column}"
         if shape.kind not in PLAIN_KINDS or not {*SYMBOLS}.isdisjoint(names):
             return NO_PIECE
@@ -188,21 +189,24 @@ class Shapes:
             new=new if shape.new else None,
             time="2026-01-01 00:00:00",
         )
-        changes, outcomes = self._round.decide([event])
-        [outcome] = outcomes
-        if not changes and outcome.reason is Reason.NOTHING:
-            return RowPiece(outcome=outcome)
-        if len(changes) != 1 or outcome.reason is not Reason.PUBLISHED:
+        changes, outcomes, texts = self._run(event)
+        if outcomes[0].reason is Reason.NOTHING:
+            return RowPiece(outcome=outcomes[0])
+        if len(texts) != 1 or len(changes[0].edits) > 1:
             return NO_PIECE
-        return self._piece(shape, event, changes[0])
+        return self._piece(shape, event, changes[0], texts[0][1])
 
-    def _piece(self, shape: RowShape, event: Event, change: Change) -> RowPiece:
+    def _run(self, *events: Event) -> tuple[list[Change], Sequence[Outcome], list[tuple[Sequence[Position], str]]]:
+        """Run the rules and the writer; return also what each change covers, and its text, if all could be written."""
+        changes, outcomes = self._round.decide(events)
+        texts: list[tuple[Sequence[Position], str]] = []
+        with suppress(ExpressionError):
+            texts = [(change.positions, self._write(change)) for change in changes]
+        return changes, outcomes, texts
+
+    def _piece(self, shape: LogRowShape, event: Event, change: Change, text: str) -> RowPiece:
         """Cut the text of a change of one row at its values."""
-        try:
-            text = self._write(change)
-            template = self._templates[change.row.schema, change.row.table]
-        except ExpressionError:
-            return NO_PIECE
+        template = self._templates[change.row.schema, change.row.table]
         piece = RowPiece(op=change.op, frame=template.frames[change.op], event=event)
         before, after = piece.frame_text(SYMBOLS).split(SYMBOLS)
         column = ""
@@ -210,12 +214,10 @@ class Shapes:
             column = change.edits[0].column
             piece.field = template.fields[column]
         body = text[len(before) : len(text) - len(after)]
-        if len(change.edits) > 1 or f"{before}{body}{after}" != text:
-            return NO_PIECE
         # A value that came and went is one value, so both holes may be filled with either.
         holes = "".join([symbol for symbol in body if symbol in SYMBOLS])
         piece.holes = OLD + NEW if holes == BOTH + BOTH else holes.replace(BOTH, NEW)
-        if piece.holes not in ("", OLD, NEW, OLD + NEW):
+        if f"{before}{body}{after}" != text or piece.holes not in ("", OLD, NEW, OLD + NEW):
             return NO_PIECE
         for symbol in holes:
             body = body.replace(symbol, ID)
@@ -223,7 +225,7 @@ class Shapes:
         self._place(shape, piece, column)
         return piece
 
-    def _place(self, shape: RowShape, piece: RowPiece, column: str) -> None:
+    def _place(self, shape: LogRowShape, piece: RowPiece, column: str) -> None:
         """Number the piece among those of its table."""
         of_table = piece.of_table = self._tables.setdefault(shape.table, TableShapes())
         several = piece.field is not None and piece.field.several
@@ -296,17 +298,12 @@ class Shapes:
         assert earlier.event is not None
         assert later.event is not None
         first = earlier.event
-        changes, outcomes = self._round.decide([first, replace(later.event, position=(2,), key=first.key)])
-        if any(outcome.reason is not Reason.PUBLISHED for outcome in outcomes):
-            return None
-        try:
-            texts = [(change.positions, self._write(change)) for change in changes]
-        except ExpressionError:
-            return None
+        _, outcomes, texts = self._run(first, replace(later.event, position=(2,), key=first.key))
+        is_published = all(outcome.reason is Reason.PUBLISHED for outcome in outcomes)
         one, two = (_symbolic_text(piece) for piece in (earlier, later))
-        if texts == [(((1,), (2,)), earlier.frame_text(one, two))]:
+        if is_published and texts == [(((1,), (2,)), earlier.frame_text(one, two))]:
             return True
-        if texts == [(((1,),), earlier.frame_text(one)), (((2,),), later.frame_text(two))]:
+        if is_published and texts == [(((1,),), earlier.frame_text(one)), (((2,),), later.frame_text(two))]:
             return False
         return None
 

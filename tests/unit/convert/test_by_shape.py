@@ -24,8 +24,8 @@ from eventlog.core.rules import Options, lifetimes
 from eventlog.core.rules.definitions import Definition, Definitions
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.policies.steps import Redact
-from eventlog.xds import shapes
-from eventlog.xds.shapes import SYMBOLS, RowShape, Shapes, shapes_of
+from eventlog.xds import shapes, write
+from eventlog.xds.shapes import SYMBOLS, LogRowShape, Shapes, shapes_of
 from eventlog.xds.values import not_digits, special
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import LogRow, log_row, row_of
@@ -205,6 +205,8 @@ def usual_rows() -> list[LogRow]:
         for old, new in (("a", None), (None, "b"), (None, None)):
             update = {"event_type": 2, "column_name": "lname", "old_value": old, "new_value": new}
             rows.append(log_row(len(rows) + 1, **key, **update))
+        age = {"event_type": 2, "column_name": "age", "old_value": "7", "new_value": "+8"}
+        rows.append(log_row(len(rows) + 1, **key, **age))
         rows.append(log_row(len(rows) + 1, **key, event_type=4, column_name=None, new_value=None))
     return rows
 
@@ -217,7 +219,7 @@ def test_usual_rows_never_become_events(monkeypatch: pytest.MonkeyPatch) -> None
     assert [change["op"] for change in changes[:4]] == ["add", "modify", "modify", "delete"]
     assert len(changes) == 20
     outcomes = [row["reason"] for batch in found if kind_of(batch) != CHANGE for row in batch.to_pylist()]
-    assert (outcomes.count("published"), outcomes.count("nothing")) == (40, 5)
+    assert (outcomes.count("published"), outcomes.count("nothing")) == (45, 5)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_usual_rows_never_become_events(monkeypatch: pytest.MonkeyPatch) -> None
         {"new_value": "\x01"},
         {"new_value": "\x01", "old_value": "&", "event_type": 2},
         {"event_type": 4, "column_name": None, "old_value": '["7","a"]', "new_value": None},
-        {"column_name": SYMBOLS[0], "table_name": "nosuch"},
+        {"column_name": SYMBOLS[0]},
         {"perpetrator": f"{REFRESH_FOR}far"},
         {"perpetrator": "ME "},
         {"event_time": None},
@@ -243,6 +245,22 @@ def test_what_has_no_shape_goes_through_the_rules(change: LogRow) -> None:
     shaped = RowsByShape(conversion, XdsFormat()).write(placed(rows, TABLES))
     assert shaped.rest.column("record_id").to_pylist() == [100]
     assert len(shaped.columns["position"]) == 20
+
+
+def test_a_table_that_cannot_be_written_has_no_shape() -> None:
+    row = {"table_name": "a\x01", "table_key": "id=1"}
+    rows = placed([log_row(1, table_name="a", table_key="id=1"), log_row(2, **row), log_row(3, table_key="x=3")], None)
+    shaped = RowsByShape(replace(CONVERSION, catalog=None), XdsFormat()).write(rows)
+    assert shaped.rest.column("record_id").to_pylist() == [2]
+
+
+@pytest.mark.usefixtures("unlearned")
+def test_a_text_that_is_more_than_its_rows_has_no_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "element", lambda *arguments: f"<!-- a remark -->{write.element(*arguments)}")
+    rows = placed(usual_rows(), TABLES)
+    shaped = RowsByShape(CONVERSION, XdsFormat()).write(rows)
+    assert not shaped.columns
+    assert len(shaped.rest) == len(rows)
 
 
 def test_several_values_of_one_column_go_through_the_rules() -> None:
@@ -306,7 +324,7 @@ def test_a_chunk_learns_few_shapes_and_the_next_one_others(monkeypatch: pytest.M
 def test_few_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shapes, "MOST_KEPT_SHAPES", 2)
     known = Shapes(TABLES, Options(), XdsFormat())
-    several = [RowShape(1, "usr", column, old=False, new=True) for column in ("fname", "lname", "age")]
+    several = [LogRowShape(1, "usr", column, old=False, new=True) for column in ("fname", "lname", "age")]
     for shape in several:
         known.learn(shape, "idu=1")
     assert [known.find(shape) is not None for shape in several] == [False, False, True]
