@@ -12,9 +12,16 @@ from msgspec.structs import asdict, replace
 
 from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.watching import watching
+from eventlog.config.settings import load
+from eventlog.convert.build import conversion_of, is_worth_spark, seconds_between_looks
+from eventlog.convert.commit import SUCCESS, summary_from
+from eventlog.convert.identity import complete, same
 from eventlog.convert.orders import LogOrder, Order
+from eventlog.convert.work import ALONE, end_server, foresee_workers, processes_share_locks, save_memory
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there
+from eventlog.core.secrets import bare_address
+from eventlog.lineage.converting import tell_conversion
 
 if TYPE_CHECKING:
     from eventlog.convert.commit import Summary
@@ -36,8 +43,6 @@ def run(order: Order) -> int:
             stored = open_store(order)
             summary = convert(order, stored, by_spark=by_spark)
         except KeyboardInterrupt:
-            from eventlog.convert.work import end_server
-
             end_server()
             # Of a log other rows wait by the time that somebody goes on.
             if by_spark or isinstance(order.source, LogOrder):
@@ -54,8 +59,6 @@ def run(order: Order) -> int:
 
 def run_following(order: Order) -> int:
     """Convert batch after batch of a growing log, with a line for each."""
-    from eventlog.convert.build import conversion_of, seconds_between_looks
-
     conversion, seconds = conversion_of(order), seconds_between_looks(order)
     _require_spark()
     from eventlog_spark.following import Following, follow
@@ -116,8 +119,6 @@ def open_store(order: Order) -> StoredConversion | None:
 
 def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
     """Convert unless it is done, and mark rows, also those left unmarked of a complete output."""
-    from eventlog.convert.build import conversion_of
-
     conversion = conversion_of(order)
     if not by_spark:
         prepare_processes(order)
@@ -156,10 +157,6 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
 
 def tell_lineage(order: Order, conversion: Conversion) -> AbstractContextManager[None]:
     """Tell lineage of a conversion, if the configuration names a file for it."""
-    from eventlog.config.settings import load
-    from eventlog.core.secrets import bare_address
-    from eventlog.lineage.converting import tell_conversion
-
     source = order.source.url if isinstance(order.source, LogOrder) else ""
     tables = [table.whole for table in conversion.catalog or ()]
     shown = order.target.output or order.target.to_database or order.target.kafka or order.places.shown
@@ -168,8 +165,6 @@ def tell_lineage(order: Order, conversion: Conversion) -> AbstractContextManager
 
 def prepare_processes(order: Order) -> None:
     """Prepare the local engine's processes before pyarrow is loaded and reads its settings."""
-    from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
-
     if (order.engine.jobs or os.cpu_count() or 1) > 1:
         if processes_share_locks():
             # Their common ground is made ready while this process loads its own modules.
@@ -216,15 +211,11 @@ def find_done(
     """Return the summary of this very conversion, if its output is there."""
     if stored is not None:
         return stored.begin(conversion)
-    from eventlog.convert.identity import complete, same
-
     if not order.places.addresses:
         return complete(conversion)
     # Only who marks has a session of Spark by now; else it is asked when Spark begins.
     if place is None or conversion.overwrite:
         return None
-    from eventlog.convert.commit import SUCCESS
-
     success = place.read(SUCCESS)
     return None if success is None else same(success, conversion)
 
@@ -247,7 +238,6 @@ def convert_here(
 ) -> Summary:
     """Convert by the local engine."""
     from eventlog.convert import local
-    from eventlog.convert.identity import complete
 
     if stored is not None and marking is None:
         # A run that was killed while it put its output into the store had made it.
@@ -282,7 +272,6 @@ def convert_on_spark(conversion: Conversion, order: Order, watch: ConversionWatc
 
 def finish_marks(conversion: Conversion, order: Order, place: MarkedOutput) -> Summary:
     """Mark the rows of a complete conversion: the marking was interrupted, or asked for later."""
-    from eventlog.convert.commit import SUCCESS, summary_from
     from eventlog.convert.marks import marking
 
     success = place.read(SUCCESS) or b""
@@ -319,7 +308,6 @@ def uses_spark(order: Order) -> bool:
         return order.engine.engine == "spark"
     if not is_there("pyspark"):
         return False
-    from eventlog.convert.build import is_worth_spark
     from eventlog_spark.java import find_java
 
     # Nobody has asked for Spark, so without a Java the local engine does it, without a message.

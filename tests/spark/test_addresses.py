@@ -78,8 +78,9 @@ def inputs(folder: Path) -> None:
         history.rows[RowId(None, "usr", f"idu={number}")] = {"fname": f"F{number}", "lname": "L", PHONE: set()}
     (write_snapshot(folder / "snapshot", history) / "usr_phone.jsonl").unlink()
     (folder / "in").mkdir()
-    write_rows(folder / "in" / "a.parquet", ROWS[::2])
-    write_rows(folder / "in" / "b.csv.gz", ROWS[1::2])
+    write_rows(folder / "in" / "a.parquet", ROWS[::3])
+    write_rows(folder / "in" / "b.csv.gz", ROWS[1::3])
+    write_rows(folder / "in" / "c é+.csv", ROWS[2::3])
 
 
 def told(folder: Path, form: Target | None = None) -> dict[str, Any]:

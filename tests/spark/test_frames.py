@@ -20,6 +20,7 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.core.rules import Options
 from eventlog.policies import steps
 from eventlog.sql.names import STANDARD
+from eventlog_spark import frames
 from tests.spark.inputs import Row, many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.strategies import CATALOG, History
 
@@ -144,3 +145,12 @@ def test_read_backs_are_answered_by_frames_of_tables(
         assert {one[:3] for one in outcomes(decided)} == {
             (*one[:1], "S", "published") if one[2] in ("refused", "altered") else one[:3] for one in ended
         }
+
+
+def test_there_are_as_many_buckets_as_the_input_is_worth(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """512 of them for a few rows cost seven times as much as the rules."""
+    small = spark.range(100)
+    assert frames._buckets(small) == 1
+    monkeypatch.setattr(frames, "BUCKET_BYTES", 1)
+    # At most several for each task of Spark's.
+    assert frames._buckets(small) == 2 << int(spark.conf.get("spark.sql.shuffle.partitions") or 1).bit_length()

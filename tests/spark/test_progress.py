@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,3 +45,13 @@ def test_a_total_is_true_or_is_not_told(
     assert watch.stages["deciding"] == total
     assert watch.stages["writing"] == len(ROWS)
     assert watch.tallies["deciding"].rows <= len(ROWS)
+
+
+def test_jobs_are_described_have_a_tag_and_are_logged(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    context = spark.sparkContext
+    with caplog.at_level(logging.INFO, "eventlog_spark"), progress.describe_jobs(spark, "deciding"):
+        assert {*context.getJobTags()} == {"eventlog"}
+        assert context.getLocalProperty("spark.job.description") == "eventlog: deciding"
+    assert not {*context.getJobTags()}
+    assert context.getLocalProperty("spark.job.description") is None
+    assert [message.split(":")[0] for message in caplog.messages] == ["deciding"]
