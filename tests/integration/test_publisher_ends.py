@@ -250,7 +250,7 @@ def test_it_publishes_what_comes_and_ends_when_it_is_told_to(log: LogTable, tmp_
     assert (
         log.ask(
             "SELECT name FROM event_log_mark WHERE name NOT IN"
-            " ('log adopted', 'pace', 'outputs', 'log', 'epoch', 'holding', 'written', 'served')"
+            " ('log adopted', 'pace', 'outputs', 'log', 'epoch', 'holding', 'written', 'served', 'current at')"
         )
         == []
     )

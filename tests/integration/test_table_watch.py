@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from eventlog.capture import schema_watch
 from eventlog.capture.install import install
 from eventlog.capture.track import track, untrack
+from eventlog.sources.marks import CURRENT_AT
 from eventlog.sql.dialect import dialect_of
 from eventlog.tracked import stamp
 from eventlog.tracked.options import Style, TriggerOptions
@@ -110,6 +111,16 @@ def test_another_version_of_eventlog_compares_once(
     begin(usr)
     assert len(compared) == 1
     begin(usr)
+    assert len(compared) == 1
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("value", ["no json", "{}", "[" * 10_000, '{"stamp": "x", "triggers": {"CURRENT": 1}}'])
+def test_a_mark_of_nobodys_making_compares(usr: Engine, compared: list[None], value: str) -> None:
+    with usr.begin() as connection:
+        changed = text("UPDATE event_log_mark SET value = :value WHERE name = :name")
+        connection.execute(changed, {"name": CURRENT_AT, "value": value})
+    assert [*begin(usr)[1]] == ["CURRENT"]
     assert len(compared) == 1
 
 

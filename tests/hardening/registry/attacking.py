@@ -51,6 +51,7 @@ KEPT: Final = (
     "verified",
     "outputs",
     "not followed",
+    "current at",
     "refresh app.usr",
     "zzz",
 )

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
-from eventlog.sources.marks import NOT_FOLLOWED, OUTPUTS, PACE, SEEN, SERVED, TRACKED, VERIFIED
+from eventlog.sources.marks import CURRENT_AT, NOT_FOLLOWED, OUTPUTS, PACE, SEEN, SERVED, TRACKED, VERIFIED
 from tests.integration.publishing import url_of
 from tests.support.logged import run
 
@@ -20,7 +20,7 @@ def test_no_command_fails_by_a_mark(engine: Engine, capsys: pytest.CaptureFixtur
     install(engine)
     run(engine, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40))")
     track(engine, ["usr"])
-    for name in (NOT_FOLLOWED, OUTPUTS, PACE, SEEN, SERVED, TRACKED, VERIFIED):
+    for name in (CURRENT_AT, NOT_FOLLOWED, OUTPUTS, PACE, SEEN, SERVED, TRACKED, VERIFIED):
         with engine.begin() as connection:
             connection.execute(text("DELETE FROM event_log_mark WHERE name = :name"), {"name": name})
             statement = text("INSERT INTO event_log_mark (name, value) VALUES (:name, :value)")

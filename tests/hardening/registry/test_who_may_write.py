@@ -55,6 +55,7 @@ MARKS: Final = {
     "verified": "The last proofs: shown, and when the next one is due.",
     "served": "Names of outputs, for a question that is put to people.",
     "not followed": "Sentences for people.",
+    "current at": "Spares the publisher itself a comparison; `check` and `triggers` always compare.",
     "publisher": "The lock: who may write it could stop the publisher anyway.",
     "log": "Which log this is: who writes documents could say another name there anyway.",
     "epoch": "A number that grows: the publisher alone gives it to outputs.",
