@@ -14,6 +14,7 @@ from eventlog.config.build import former_names_of, name_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.publisher.places import admit
+from eventlog.sources.marks import LOOKS_REFUSED, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -32,6 +33,11 @@ def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[
             yield failure("journal", DataError(fault.said, hint=fault.mend))
         else:
             yield warning("journal", fault.said, fault.mend)
+    with log.transaction() as connection:
+        refused = Marks(log).get(connection, LOOKS_REFUSED)
+    if refused is not None:
+        hint = "Until that is mended rows are read at each `polling_interval`, and no sooner."
+        yield warning("looks", f"the publisher cannot look for new rows between its turns: {refused}", hint)
     if not faults:
         yield ok("journal", "its tables fit each other and the log")
     # Without an output nobody says with which ones it would be published.

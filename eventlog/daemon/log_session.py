@@ -6,7 +6,7 @@ A stream is captured into a log first, see `streams`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from threading import RLock
 from time import monotonic
@@ -36,14 +36,14 @@ from eventlog.publisher.tables import BY_PUBLISHER, write_pause
 from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.marks import HOLDING, RESUMED, SERVED, TRY_NOW, Marks, as_text
+from eventlog.sources.marks import HOLDING, LOOKS_REFUSED, RESUMED, SERVED, TRY_NOW, Marks, as_text
 from eventlog.sql.access import find_losses, in_our_words, verbatim
 from eventlog.sql.connect import connect, limit_sessions, make_readable_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from eventlog.publisher.decide import Decider, Looks
     from eventlog.sources.log.reading import LogSettings
@@ -76,6 +76,8 @@ class Post:
         """Where it is, without a password."""
         self.wakeup = wakeup
         """What notices waiting events between two intervals; streams are looked at after every interval."""
+        if wakeup is not None:
+            wakeup.told = self._tell_looks
         self.more = False
         """Whether there may be more in a stream than was captured."""
         self._statements = statements
@@ -179,6 +181,7 @@ class Post:
                     if level == "failure":
                         self._records.warning("may_lose", why=found, hint=mend)
                 self.lock.mark(connection, SERVED, as_text(names))
+                self._keep_looks(connection, None)
                 self._ledger.begin(connection, self.journal, names)
         if self.wakeup is not None:
             self.wakeup.seen = self.journal
@@ -200,6 +203,23 @@ class Post:
             )
             self._lines.append(Line(consumer, self._vitals, self._look_again))
         return self._lines
+
+    def _tell_looks(self, why: str | None) -> None:
+        """Log why looks for new rows are refused, and keep it for `check`; None when they are not any more."""
+        if why is None:
+            self._records.info("looks_again")
+        else:
+            self._records.warning("looks_refused", error=why)
+        # What is wrong with the log as well is noticed by the turn.
+        with suppress(SourceError), self.lock.log.transaction() as connection:
+            self._keep_looks(connection, why)
+
+    def _keep_looks(self, connection: Connection, why: str | None) -> None:
+        marks = Marks(self.lock.log)
+        if why is not None:
+            marks.set(connection, LOOKS_REFUSED, why)
+        elif marks.get(connection, LOOKS_REFUSED) is not None:
+            marks.clear(connection, LOOKS_REFUSED)
 
     def _report_others(self, names: Sequence[str]) -> None:
         """Log the places this publisher does not serve: conversions and paused outputs."""

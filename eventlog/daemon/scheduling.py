@@ -27,7 +27,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import MachineError, SinkError
+from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceError
 from eventlog.daemon.health import PART, PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.reader import JournalReader
@@ -204,14 +204,24 @@ DEAR_SECONDS: Final = 0.005
 """Seconds from which on a look is dear: there are many rows that may not be read, and it passes over each of them."""
 
 
+TOLD_REFUSALS: Final = 2
+"""So many looks are refused before it is told: after the first one a turn says what is wrong, if it fails as well."""
+
+
 class Wakeup:
     """Looks for waiting rows in a session of its own; with `due` only for rows whose time has come.
 
-    `seen` knows which rows others have taken, or wait for a reason: they need not be looked at.
+    `seen` knows which rows others have taken, or wait for a reason: they need not be looked at. `told` gets why looks
+    are refused, once, and None when they are not any more.
+
+    Law: a look that fails ends a wait and nothing else, since the turn says what is wrong; the next one is made after a
+    rest that grows, whatever happens meanwhile.
     """
 
     def __init__(self, log: Log, *, due: bool = False) -> None:
         self._log = log
+        self.told: Callable[[str | None], None] = lambda _: None
+        self._refusals = Failures()
         self._among = "among_due" if due else "among_all"
         self._channel: str | None = None
         """What makes a session listen on the channel of the log; None where there are no channels."""
@@ -257,10 +267,11 @@ class Wakeup:
             rows_wait = False
             if notified or monotonic() >= self._next_look:
                 began = monotonic()
-                rows_wait = self._anything()
+                rows_wait = self._look()
                 cost = monotonic() - began
                 # After a look that was dear the next one comes later.
-                self._next_look = monotonic() + PART * cost if cost > DEAR_SECONDS and not rows_wait else 0.0
+                if not self._refusals.count:
+                    self._next_look = monotonic() + PART * cost if cost > DEAR_SECONDS and not rows_wait else 0.0
             if notified:
                 self._deaf_until = max(monotonic() + LONGEST_SECONDS, self._next_look)
             if rows_wait:
@@ -269,6 +280,23 @@ class Wakeup:
             rest = max(pause(monotonic() - self._active), self._next_look - monotonic())
             notified = self._pause(min(left, rest), stopped)
         return False
+
+    def _look(self) -> bool:
+        """Look for rows; return True also where that is refused."""
+        try:
+            found = self._anything()
+        except OccupiedError:
+            raise
+        except SourceError as error:
+            self.close()  # perhaps it is the session
+            self._next_look = self._deaf_until = monotonic() + self._refusals.another()
+            if self._refusals.count == TOLD_REFUSALS:
+                self.told(error.message)
+            return True
+        if self._refusals.count >= TOLD_REFUSALS:
+            self.told(None)
+        self._refusals.count = 0
+        return found
 
     def _anything(self) -> bool:
         with self._words():

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.errors import SourceError
 from eventlog.core.model import EVERY_ROW, Event, RowId
@@ -136,6 +135,12 @@ class UnsealedRows:
         looked, self._looked = self._looked, None
         if looked is not None and (sealed := looked.find_rows(memory, limit)) is not None:
             return sealed
+        sealed = self._next(connection, memory, limit)
+        if sealed is None and self._looks_whole(connection, memory):
+            return self._next(connection, memory, limit)
+        return sealed
+
+    def _next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         settled = self._find_settled(connection, memory)
         known, room = memory.known, self.reader.share
         # What was read ahead counts once, if it is this and nobody has changed anything since.
@@ -254,26 +259,26 @@ class UnsealedRows:
         """Return True if untaken rows wait. Where they are few, the next turn has them by this."""
         by_number = not (self._settings.handle_future_events or memory.any_parked)
         # Behind a pooler values are written as reading needs them in a transaction only.
-        if by_number and IS_POOLED not in connection.info and not memory.proven.is_whole_look_due():
-            try:
-                sealed = self.next(connection, memory, LOOKED_ROWS)
-            except DBAPIError as error:
-                if error.connection_invalidated:
-                    raise
-                return True  # the turn that reads them says what is wrong with them, or with the log
+        if by_number and IS_POOLED not in connection.info:
+            sealed = self.next(connection, memory, LOOKED_ROWS)
             if sealed is not None and not sealed.more:
                 self._looked = Looked(memory, sealed, monotonic())
             return sealed is not None
         settled = self._find_settled(connection, memory)
         numbers = self.first_numbers(connection, memory, 1)
         memory.proven.look(settled, numbers)
-        if not numbers and memory.proven.is_whole_look_due():
-            kept, memory.proven.numbers = memory.proven.numbers, Stretches()
-            began, numbers = monotonic(), self.first_numbers(connection, memory, 1)
-            if numbers:  # somebody has set them back, or the numbers begin again
-                memory.proven = Proven(unproven=0)
-            else:
-                memory.proven.look_whole(kept, began)
+        return bool(numbers) or self._looks_whole(connection, memory)
+
+    def _looks_whole(self, connection: Connection, memory: Memory) -> bool:
+        """Look at everything where it is time; return True if rows wait that nobody would look for."""
+        if not memory.proven.is_whole_look_due():
+            return False
+        kept, memory.proven.numbers = memory.proven.numbers, Stretches()
+        began, numbers = monotonic(), self.first_numbers(connection, memory, 1)
+        if numbers:  # somebody has set them back, or the numbers begin again
+            memory.proven = Proven(unproven=0)
+        else:
+            memory.proven.look_whole(kept, began)
         return bool(numbers)
 
     def _find_settled(self, connection: Connection, memory: Memory) -> Stretches:

@@ -46,6 +46,9 @@ SERVED: Final = "served"
 NOT_FOLLOWED: Final = "not followed"
 """Tables whose triggers the publisher could not make anew, and why."""
 
+LOOKS_REFUSED: Final = "looks refused"
+"""Why the publisher cannot look for new rows between its turns, where it cannot."""
+
 CURRENT_AT: Final = "current at"
 """The stamp of tables at which all triggers were current, for the publisher alone: see tracked/stamp.py."""
 

@@ -230,9 +230,10 @@ class Publisher:
         return made_ahead | self.portion_ahead()
 
     def portion_ahead(self) -> set[int]:
-        """Find the rows read ahead and in no plan."""
-        ahead = self.journal.rows._ahead
-        if ahead is None or not ahead._reading.done() or Future.exception(ahead._reading) is not None:
-            return set()
-        portion = ahead._reading.result()
-        return set() if portion is None else {event.position[0] for event in portion.rows}
+        """Find the rows read ahead or by a look, and in no plan."""
+        ahead, looked = self.journal.rows._ahead, self.journal.rows._looked
+        rows = [] if looked is None else [*(looked.sealed.events or ())]
+        if ahead is not None and ahead._reading.done() and Future.exception(ahead._reading) is None:
+            portion = ahead._reading.result()
+            rows += () if portion is None else portion.rows
+        return {event.position[0] for event in rows}

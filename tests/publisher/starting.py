@@ -14,6 +14,7 @@ from eventlog.publisher.places import admit
 from eventlog.sql.log import Log
 from tests.publisher.actors import TestLock
 from tests.publisher.forgetting import Disk
+from tests.publisher.looking import Looks
 from tests.publisher.restoring import Standbys
 from tests.publisher.writing import OpenWriters
 
@@ -113,6 +114,7 @@ def draw_latest(world: World) -> None:
     """Whether the publisher asks who writes as often as it can, where the database can say it; else never again."""
     world.disk = Disk(world, latest, latest.choice([0, 0, 0, 0.05]))
     world.standbys = Standbys(world)
+    world.looks = Looks(world)
     world.calls_objects = Random(f"names {world.seed}").random() < 0.5
     """Whether receivers call objects by names of their own."""
     world.imaged = imaged = Random(f"images {world.seed}")

@@ -229,6 +229,22 @@ def test_what_somebody_sets_back_is_found(
     assert polls.receiver.came[-1] == 7
 
 
+def test_what_somebody_sets_back_is_found_by_turns_alone(
+    polls: Polls, report: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `wake_up = false` nobody looks between two turns."""
+    polls.write(2 * BATCH)
+    for _ in range(3):
+        polls.publish()
+    with polls.engine.begin() as connection:
+        connection.execute(text("UPDATE event_log SET status = 'N' WHERE record_id = 7"))
+    polls.publish()
+    assert len(polls.receiver.came) == 2 * BATCH
+    monkeypatch.setattr(proven.Proven, "is_whole_look_due", lambda numbers: bool(numbers.numbers))
+    polls.publish()
+    assert polls.receiver.came[2 * BATCH :] == [7]
+
+
 def test_a_new_start_does_not_read_all_rows_that_wait_behind_a_held_one(
     polls: Polls, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ from tests.publisher.actors import (
 from tests.publisher.forgetting import Disk
 from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
+from tests.publisher.looking import Looks
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.restoring import Standbys
@@ -88,6 +89,7 @@ class World:
     asks_writers: bool
     disk: Disk
     standbys: Standbys
+    looks: Looks
     imaged: random.Random
     images: float
     readings = 0
@@ -455,7 +457,9 @@ class World:
             if self.standbys.happened and (self.quiet or self.latest.random() < 0.1):
                 self.standbys.resume()
             if self.quiet:
-                self.rest()
+                self.looks.rest()
+            else:
+                self.looks.between_turns()
             if not self.quiet and self.more.random() < self.keepers:
                 keep(self, between=True)
             done = len(self.rows) >= self.total or self.now > 3 * self.total + 50
@@ -499,17 +503,6 @@ class World:
         except SourceError as error:
             if error.__cause__ is None or not isinstance(error.__cause__, PassingError):
                 raise
-
-    def rest(self) -> None:
-        """Look at the log between two turns, a second after the last look at everything."""
-        journal = None if self.publisher is None else self.publisher.journal
-        if journal is None or journal._memory is None:
-            return
-        journal._memory.proven.next_whole_look = 0.0
-        was, self.inside = self.inside, True
-        with self.engine.connect() as connection:
-            journal.anything(connection)
-        self.inside = was
 
     def _goes_on_without(self, name: str) -> None:
         """Work with all outputs but this one, which is about to be forgotten."""

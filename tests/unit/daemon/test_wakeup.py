@@ -7,6 +7,7 @@ from threading import Event as Flag
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.core.errors import OccupiedError, SourceError
 from eventlog.daemon import scheduling
 from eventlog.daemon.health import PART
 from eventlog.daemon.scheduling import DEAR_SECONDS, FRUITLESS_SECONDS, LONGEST_SECONDS, Wakeup
@@ -101,3 +102,61 @@ def test_a_flood_does_not_make_rows_be_read_again_and_again_that_cannot_be_read(
     while time.now < 1060.0:
         assert looking.wait(1.0, time)
     assert len(looking.looks) <= 2 * 60 / FRUITLESS_SECONDS + 2
+
+
+class Refused(Looking):
+    """A database that refuses every look until a certain time, and nothing else."""
+
+    def __init__(self, log: Log, time: Time, until: float) -> None:
+        super().__init__(log, time, 0.0005)
+        self.until = until
+        self.said: list[str | None] = []
+        self.told = self.said.append
+
+    def _anything(self) -> bool:
+        super()._anything()
+        if self.time.now < self.until:
+            raise SourceError("The event log cannot be used: no.")
+        return False
+
+
+@pytest.mark.parametrize("has_work", [False, True])
+@pytest.mark.parametrize("channel", [None, "LISTEN event_log"])
+def test_turns_do_not_follow_each_other_where_only_looks_fail(
+    time: Time, log: Log, *, has_work: bool, channel: str | None
+) -> None:
+    refused = Refused(log, time, until=1600.0)
+    refused._channel = channel
+    turns = 0
+    while time.now < 1600.0:
+        refused.wait(10.0, time)
+        turns += 1
+        if has_work:
+            refused.note_work()
+    # Rests double from half a second to thirty, of which half may be left to chance; a turn comes at least each ten.
+    looks = [look for look in refused.looks if look < 1600.0]
+    assert len(looks) <= 7 + 600 / 15
+    assert turns <= len(looks) + 600 / 10 + 1
+    assert turns >= 600 / 10
+    while time.now < 1700.0:
+        refused.wait(10.0, time)
+    assert refused.said == ["The event log cannot be used: no.", None]
+    assert len([look for look in refused.looks if look > 1650]) > 100
+
+
+def test_a_look_that_is_refused_once_ends_the_wait_and_is_not_told(time: Time, log: Log) -> None:
+    refused = Refused(log, time, until=1000.001)
+    assert refused.wait(10.0, time), "the turn says what is wrong"
+    assert not refused.wait(10.0, time)
+    assert refused.said == []
+
+
+def test_who_has_lost_the_lock_is_told_so_by_a_look(time: Time, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = Looking(log, time, 0.0)
+
+    def lost() -> bool:
+        raise OccupiedError("Another publisher works there.")
+
+    monkeypatch.setattr(looking, "_anything", lost)
+    with pytest.raises(OccupiedError):
+        looking.wait(1.0, time)
