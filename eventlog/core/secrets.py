@@ -75,7 +75,8 @@ _value = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # `++` gives nothing back, so that a long text takes no time by its square.
-_parameter = re.compile(r"(?<=[?&])(?P<name>[^\s=&?]++)=(?P<value>[^\s&]++)")
+# Behind an address as a value nobody knows whose the next parameter is: all of it is the value.
+_parameter = re.compile(r"(?<=[?&])(?P<name>[^\s=&?]++)=(?P<value>(?=[^\s&]*https?://)\S++|[^\s&]++)", re.IGNORECASE)
 # Up to the next one, as in a list without blanks; behind a ? all belongs to a value.
 _web_address = re.compile(r"https?://(?:[^\s?#]*?(?=https?://)|\S+)", re.IGNORECASE)
 # Control characters, and those that turn the direction of a text or end a line for Unicode alone.
