@@ -105,6 +105,9 @@ def state_sentence(flow: Flow) -> str:
         case "held":
             if nobody:
                 return f"Somebody holds rows.{nobody}"
+            if flow.parts.ready:
+                others = "an output fails, and is tried again" if flow.failing else "others are being published"
+                return f"Somebody holds rows; {others}."
             return "Somebody holds rows; all others are published."
         case "retrying":
             return f"A receiver did not take rows; they are offered again.{nobody}"
@@ -117,7 +120,7 @@ def state_sentence(flow: Flow) -> str:
         case "untracked":
             return "No trigger of eventlog writes this log, and nothing has come in the last minute."
         case "flowing":
-            return "Nothing is stuck."
+            return "An output fails, and is tried again." if flow.failing and flow.parts.ready else "Nothing is stuck."
 
 
 def waiting_reasons(flow: Flow) -> Iterator[str]:

@@ -103,7 +103,7 @@ class Facts(Struct, frozen=True, kw_only=True):
             return "eventlog track TABLE"
         if self.publisher is None or self.publisher.expired:
             return "eventlog run"
-        if self.state == "stuck" or self.unread:
+        if self.state == "stuck" or self.unread or failing(self.outputs):
             return "eventlog check"
         if self.rows.get(Status.ERROR.value):
             return f"eventlog log --status {Status.ERROR.value}"

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from eventlog.core.model import Reason
+from eventlog.delivery.output import read_output_states
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.selection import BEHIND
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import FOR_SOMEBODY
+from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -186,15 +188,20 @@ def _read_parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
 
 
 def waiting_sentences(connection: Connection, log: Log, record: int) -> Iterator[str]:
-    """Say why a row waits: one sentence where the outputs agree, else one for each of them."""
+    """Say why a row waits: one sentence where the outputs agree, else one for each of them; and which of them fail."""
     held = log.rows(connection, log.query("hold_row"), {"record_id": record})
     if held:
         yield f"It is {held[0][0]}" if held[0][0] else "Somebody holds it."
     stages = stages_of(connection, log, record)
-    stages = [stage for stage in stages if stage.stage != "over" or stage.reason]
-    sentences = {stage.sentence for stage in stages}
-    if len(sentences) == 1:
+    told = [stage for stage in stages if stage.stage != "over" or stage.reason]
+    sentences = {stage.sentence for stage in told}
+    if len(sentences) == 1 and len(told) == len(stages):
         yield sentences.pop()
-        return
-    for stage in stages:
-        yield f"{stage.output}: {stage.sentence}"
+    else:
+        for stage in told:
+            yield f"{stage.output}: {stage.sentence}"
+    states = read_output_states(Marks(log).get(connection, OUTPUTS))
+    for stage in told:
+        state = states.get(stage.output)
+        if stage.stage != "over" and state is not None and state.is_failing:
+            yield f"{stage.output} fails: {state.error}"

@@ -7,8 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from eventlog.care.status import Publishing
 from eventlog.cli.main import exit_code
+from eventlog.delivery.output import OutputState
+from tests.web.states import FACTS
 
 
 def says(capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
@@ -37,3 +41,11 @@ def test_it_leads_from_nothing_to_published_rows(
         database.execute("ALTER TABLE usr ADD COLUMN born TEXT")
         database.commit()
         assert "Next: eventlog check" in says(capsys)
+
+
+def test_what_fails_is_looked_at_before_rows_that_ended() -> None:
+    at_work = Publishing(host="db1", pid=1, since=None, lease_until="soon", expired=False)
+    ended = replace(FACTS, rows={"E": 3}, triggers={}, publisher=at_work)
+    assert ended.next_step() == "eventlog log --status E"
+    failing = {"hr": OutputState(error="no route", failed_at=1.0)}
+    assert replace(ended, outputs=failing).next_step() == "eventlog check"

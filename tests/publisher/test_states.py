@@ -5,7 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Engine
 
 from eventlog.care.rows import hold
+from eventlog.delivery.output import OutputState
 from eventlog.explain.states import stages_of, waiting_sentences
+from eventlog.sources.marks import OUTPUTS, Marks, as_text
 from tests.publisher.scene import Scene
 
 
@@ -66,6 +68,17 @@ def test_outputs_that_wait_for_different_things_are_told_apart(engine: Engine) -
     assert where(scene, 2) == [("one", "over"), ("three", "ahead"), ("two", "planned")]
     assert said(scene, 2) == ["three: It waits until somebody resumes the output.", "two: It is being delivered."]
     assert where(scene, 7) == [("one", "parked"), ("three", "ahead"), ("two", "ahead")]
+
+
+def test_a_row_that_waits_for_an_output_that_fails_says_why_it_fails(engine: Engine) -> None:
+    scene = Scene(engine, "one", "two")
+    scene.receivers["two"].away = True
+    scene.write(1, 1)
+    scene.publish()
+    failing = {name: OutputState(error="Nobody is there.", failed_at=1.0) for name in ("one", "two")}
+    with scene.log.transaction() as connection:
+        Marks(scene.log).set(connection, OUTPUTS, as_text(failing))
+    assert said(scene, 1) == ["two: It is being delivered.", "two fails: Nobody is there."]
 
 
 def test_what_an_output_said_of_a_row_is_told_until_all_have_it(engine: Engine) -> None:

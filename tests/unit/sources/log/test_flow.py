@@ -55,6 +55,8 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
     "state, changes, said",
     [
         ("flowing", {}, "Nothing is stuck."),
+        ("flowing", {"parts": WaitingParts(ready=1)}, "Nothing is stuck."),
+        ("flowing", {"parts": WaitingParts(ready=1), "failing": True}, "An output fails, and is tried again."),
         ("waiting", {"parts": WaitingParts(not_due=1)}, "Rows wait for their time."),
         (
             "waiting",
@@ -62,6 +64,8 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
             "Rows wait. No publisher works on this log.",
         ),
         ("held", {"parts": WaitingParts(held=1)}, "Somebody holds rows; all others are published."),
+        ("held", {"parts": WaitingParts(held=1, ready=1)}, "Somebody holds rows; others are being published."),
+        ("held", {"parts": WaitingParts(held=1, ready=1), "failing": True}, "an output fails, and is tried again."),
         ("held", {"parts": WaitingParts(held=1), "publishing": False}, "Somebody holds rows. No publisher works"),
         ("retrying", {"parts": WaitingParts(retrying=1)}, "A receiver did not take rows; they are offered again."),
         ("retrying", {"parts": WaitingParts(ready=1), "failing": True, **LATE}, "A receiver did not take rows"),
