@@ -60,6 +60,11 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     asked: str | None = None
     entered: bool = True
 
+    @property
+    def place(self) -> str:
+        """Name its table, with the schema where the class is named with one."""
+        return write_name(self.schema if read_name(self.owner)[0] else None, self.table)
+
 
 def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerState]:
     """Find triggers similar to ours but missing from the registry: a hundred at most."""

@@ -126,7 +126,7 @@ def track(
         show_json(made)
     else:
         for trigger in made:
-            say(f"{trigger.state} {trigger.name} on {trigger.table}")
+            say(f"{trigger.state} {trigger.name} on {trigger.place}")
     _advise(site, made, as_json=as_json)
     return EX_CONFIG if left_out else OK
 
@@ -205,7 +205,7 @@ def triggers(site: Site, as_json: bool) -> None:
         return
     rows = []
     for trigger in states:
-        where = (trigger.name, trigger.state, trigger.table, trigger.owner)
+        where = (trigger.name, trigger.state, trigger.place, trigger.owner)
         rows.append((*where, trigger.asked, trigger.note))
     show_table(
         ("trigger", "state", "table", "of", "tracked with", "note"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from eventlog.cli.show import readable, show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.core.model import LARGEST_NUMBER
+from eventlog.core.model import LARGEST_NUMBER, Status
 from eventlog.core.plural import count_words
 from eventlog.explain.policy_command import show_result
 
@@ -31,18 +32,25 @@ def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
     Example: eventlog explain 1742
     """
     from eventlog.explain.rows import explain as explained
+    from eventlog.explain.states import failing_sentences
+    from eventlog.sql.log import Log
 
     engine, names = site.where_logged()
     explanation = explained(engine, names, site.log_config, record_id, values=values)
     if as_json:
         show_json(explanation)
-    else:
-        _show(explanation)
+        return
+    failing: list[str] = []
+    if explanation.status == Status.NEW:
+        log = Log(engine, names)
+        with log.moment() as connection:
+            failing = [*failing_sentences(connection, log, record_id)]
+    _show(explanation, failing)
 
 
-def _show(explanation: Explanation) -> None:
+def _show(explanation: Explanation, failing: Sequence[str]) -> None:
     row = f"Row {explanation.record_id}: status {explanation.status}."
-    show_sentence(f"{row} {explanation.recorded}")
+    show_sentence(" ".join([row, explanation.recorded, *failing]))
     for answer in explanation.answers:
         show_sentence(answer.sentence)
     if explanation.by.context:

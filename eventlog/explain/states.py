@@ -188,7 +188,7 @@ def _read_parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
 
 
 def waiting_sentences(connection: Connection, log: Log, record: int) -> Iterator[str]:
-    """Say why a row waits: one sentence where the outputs agree, else one for each of them; and which of them fail."""
+    """Say why a row waits: one sentence where the outputs agree, else one for each of them."""
     held = log.rows(connection, log.query("hold_row"), {"record_id": record})
     if held:
         yield f"It is {held[0][0]}" if held[0][0] else "Somebody holds it."
@@ -200,8 +200,13 @@ def waiting_sentences(connection: Connection, log: Log, record: int) -> Iterator
     else:
         for stage in told:
             yield f"{stage.output}: {stage.sentence}"
+
+
+def failing_sentences(connection: Connection, log: Log, record: int) -> Iterator[str]:
+    """Say of the outputs that lack a row which of them fail, and why."""
+    lacking = [stage.output for stage in stages_of(connection, log, record) if stage.stage != "over"]
     states = read_output_states(Marks(log).get(connection, OUTPUTS))
-    for stage in told:
-        state = states.get(stage.output)
-        if stage.stage != "over" and state is not None and state.is_failing:
-            yield f"{stage.output} fails: {state.error}"
+    for output in lacking:
+        state = states.get(output)
+        if state is not None and state.is_failing:
+            yield f"{output} fails: {state.error}"

@@ -32,7 +32,8 @@ def test_each_table_has_its_own_page(postgresql: Engine) -> None:
         "CREATE TABLE usr (idu integer PRIMARY KEY, here text)",
         "CREATE TABLE own.usr (idu integer PRIMARY KEY, there text)",
     )
-    track(postgresql, ["usr", "own.usr"])
+    made = track(postgresql, ["usr", "own.usr"])
+    assert {trigger.place for trigger in made} == {"public.usr", "own.usr"}
     run(postgresql, "INSERT INTO usr VALUES (11, 'x')", "INSERT INTO own.usr VALUES (22, 'x'), (23, 'y')")
     with opened(postgresql) as page:
         visit = Visit(page)
