@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, event, inspect, text
@@ -13,7 +14,10 @@ from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
 from eventlog.capture.install import find_migration, install, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.capture.track import track
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import InstallError
+from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, OLD_ORDER, STANDARD, TRANSACTION, LogNames
 from tests.conformance.cases import FIELDS
@@ -94,8 +98,11 @@ def is_judged(engine: Engine, column: str, value: object) -> bool:
     return not (dialect.types.domain and (column == "record_id" or (column, value) == ("event_type", 1)))
 
 
-def test_the_log_takes_what_a_valid_writer_may_write_and_nothing_else(engine: Engine) -> None:
+def test_the_log_takes_what_a_valid_writer_may_write_and_nothing_else(engine: Engine, tmp_path: Path) -> None:
+    """What it does not judge itself ends as E, with the reason."""
     install(engine)
+    run(engine, *USR)
+    track(engine, ["usr"], FIELDS)
     for right in RIGHT:
         write(engine, ROW | right)
     for column, value in WRONG:
@@ -105,6 +112,26 @@ def test_the_log_takes_what_a_valid_writer_may_write_and_nothing_else(engine: En
             with pytest.raises((DataError, IntegrityError, OperationalError), match=refused):
                 write(engine, ROW | {column: value})
     assert count(engine) == len(RIGHT)
+    left = [(column, value) for column, value in WRONG if not is_judged(engine, column, value)]
+    if engine.dialect.name == "mysql":
+        left.remove(("record_id", 0))  # which draws the next number
+    for column, value in left:
+        write(engine, ROW | {column: value, "perpetrator": "left"})
+    source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
+    output = FilesOutput(path=str(tmp_path))
+    with Publisher(
+        Config(source=source, publisher=PublisherConfig(allow_loopback=True), output=(output,))
+    ) as publisher:
+        publisher.run_once()
+    with engine.connect() as connection:
+        told = connection.execute(
+            text(
+                "SELECT l.status, o.note FROM event_log l JOIN event_log_outcome o ON o.record_id = l.record_id"
+                " WHERE l.perpetrator = 'left'"
+            )
+        ).all()
+    assert len(told) == len(left)
+    assert [one for one in told if one[0] != "E" or not re.search("must be positive|is missing", one[1])] == []
 
 
 def test_installing_twice_changes_nothing(engine: Engine) -> None:
