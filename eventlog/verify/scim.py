@@ -71,8 +71,9 @@ class ScimTarget:
     def _list_values(self, table: Table) -> dict[str, ComparedValue]:
         """List what is mapped of the table, by names in small letters, except what cannot be compared."""
         name = self._mapping(table)
-        if name is None or self._output.scim is None:
-            return {}
+        # `columns` was asked before.
+        assert name is not None
+        assert self._output.scim is not None
         known = {attribute.name.casefold(): attribute for attribute in table.loggable.values()}
         values: dict[str, ComparedValue] = {}
         for mapped in list_columns(self._output.scim.tables[name], f"output.scim.tables.{name}"):
@@ -88,7 +89,7 @@ class ScimTarget:
         begin = f"{write_name(table.schema, table.name)} "
         objects = {known: called for called, known in self._associations().items()}
         values = self._list_values(table)
-        wanted = [values.get(column.casefold()) for column in compared.names]
+        wanted = [values[column.casefold()] for column in compared.names]
         paths = [value.path for value in values.values()]
         with closing(ScimClient(self._output)) as client:
             try:
@@ -101,14 +102,14 @@ class ScimTarget:
                 raise DataError(f"{client.address} does not list its resources: {error.note}.") from error
 
     def _resources(
-        self, client: ScimClient, table: Table, wanted: Sequence[ComparedValue | None]
+        self, client: ScimClient, table: Table, wanted: Sequence[ComparedValue]
     ) -> Iterator[Mapping[str, Any]]:
         """Read all resources of a table's type; of groups, whose pages have no members, each by itself."""
         name = self._mapping(table)
         assert name is not None
         assert self._output.scim is not None
         place = self._output.scim.tables[name].place
-        tops = dict.fromkeys(value.path.top for value in wanted if value is not None)
+        tops = dict.fromkeys(value.path.top for value in wanted)
         for resource in read_pages(client, place):
             if "members" not in tops or "members" in resource:
                 yield resource
@@ -128,12 +129,8 @@ def _begin_names(table: Table, other: str) -> tuple[str, ...]:
     return tuple(f"{write_name(owner, name)} " for owner in dict.fromkeys([schema or table.schema, None]))
 
 
-def _cell(
-    value: ComparedValue | None, resource: Mapping[str, Any], objects: Mapping[str, str], paths: Sequence[Path]
-) -> Any:
+def _cell(value: ComparedValue, resource: Mapping[str, Any], objects: Mapping[str, str], paths: Sequence[Path]) -> Any:
     """Read what a server has of one of our attributes."""
-    if value is None:
-        return None
     if value.attribute.multiple:
         cells = [_one(value, cell, objects) for cell in list_values(resource, value.path, paths)]
         return write_several(value.attribute.column.type, cells)

@@ -192,7 +192,8 @@ class Verifier:
             raise DataError(NOTHING_THERE, hint=hint)
         missing = [name for name in TableValues(table).names if name.casefold() not in there]
         of_children = [attribute for attribute in table.attributes.values() if attribute.child is not None]
-        several = [attribute for attribute in of_children if attribute.name.casefold() in self._target.several(table)]
+        held = self._target.several(table)
+        several = [attribute for attribute in of_children if attribute.name.casefold() in held]
         if several:
             missing += [attribute.name for attribute in of_children if attribute not in several]
         notes = []

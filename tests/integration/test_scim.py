@@ -490,6 +490,25 @@ def test_verify_compares_members_and_other_values_of_child_tables(
         assert told(server) == wanted(engine)
 
 
+def test_a_group_that_is_gone_when_it_is_read_is_missing_and_a_refusal_is_said(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        config = scim_config(engine, server.url)
+        publish_all(config)
+
+        def meddle_with(status: str) -> None:
+            answer = status, [("Content-Length", "0")], b""
+            server.meddle = lambda method, path: answer if method == "GET" and "/Groups/" in path else None
+
+        meddle_with("404 Not Found")
+        [difference] = verify(engine, config)["grp"].proof.differences
+        assert difference.kind == "missing"
+        meddle_with("403 Forbidden")
+        found = verify(engine, config, fails=True)
+        assert found["usr"].proof.equal
+        assert "does not list its resources: the receiver answered 403" in str(found["grp"].proof.problem)
+
+
 def test_verify_compares_what_a_policy_renames_and_changes(engine: Engine) -> None:
     columns = {"login": "userName", "given": "name.givenName", "phones": "phoneNumbers.value"}
     steps = [

@@ -124,3 +124,30 @@ def test_policies_send_rows_elsewhere_and_numbers_go_on(spark: SparkSession) -> 
 def test_a_registry_is_nobody_here(spark: SparkSession) -> None:
     with pytest.raises(UsageError, match="no schema registry that gives numbers"):
         eventlog_spark.messages(spark.range(1), CATALOG, MessageSettings(encoding="avro", mode="registry"))
+
+
+@pytest.mark.in_turn
+def test_frames_say_who_is_behind_a_change_where_it_is_asked_for(spark: SparkSession) -> None:
+    kinds = f"{TYPES}, eventlog_context string"
+    place = (TIME, "app", "usr", "idu=1", "fname")
+    rows = [
+        (1, "N", 2, *place, "a", "b", "alice"),
+        (2, "N", 2, *place, "b", "c", "bob"),
+        (3, "N", 2, *place, "c", "d", None),
+    ]
+    found = eventlog_spark.events(spark.createDataFrame(rows, kinds))
+    changes = eventlog_spark.decide(found, CATALOG, unique=True, who=True).persisted().changes
+    said = [("app", "alice"), ("app", "bob"), ("app", None)]
+    assert [tuple(row.who) for row in changes.orderBy("position").collect()] == said
+    tables = eventlog_spark.change_tables(changes, CATALOG, who=True).tables()
+    told = rows_of_frames(tables)["usr__ct"]
+    assert [(row["header__user"], row["header__context"]) for row in told if row["header__change_oper"] != "B"] == said
+    frame = eventlog_spark.messages(changes, CATALOG, who=True).frame.orderBy("position")
+    headers = [{one.key: bytes(one.value) for one in row.headers} for row in frame.collect()]
+    assert [one.get("eventlog.context") for one in headers] == [b"alice", b"bob", None]
+    bodies = [row.body for row in eventlog_spark.documents(changes, CATALOG, who=True).orderBy("position").collect()]
+    assert ["alice" in body for body in bodies] == [True, False, False]
+    # Nobody says it unasked, and changes of two people are none of two any more.
+    silent = eventlog_spark.decide(found, CATALOG, unique=True).changes
+    assert {row.who for row in silent.collect()} == {None}
+    assert "headers" not in eventlog_spark.messages(silent, CATALOG).frame.columns

@@ -261,14 +261,14 @@ def run(engine: Engine, *statements: str) -> None:
             connection.execute(text(statement))
 
 
-def verify(engine: Engine, config: Config, *, mend: bool = False) -> dict[str, Verified]:
-    """Verify the tables of the log, each with what was found."""
+def verify(engine: Engine, config: Config, *, mend: bool = False, fails: bool = False) -> dict[str, Verified]:
+    """Verify the tables of the log, each with what was found; `fails` says that one cannot be compared."""
     [output] = config.output
     log = Log(engine, LogNames())
     target = target_of(output, create_engine, log=log)
     verifier = Verifier(engine, log, config, target, output=name_of(output), steps=output.steps)
     found = [verifier.verify(source, mend=mend) for source in verifier.sources((), None)]
-    assert not [one.proof.problem for one in found if one.proof.problem]
+    assert fails or not [one.proof.problem for one in found if one.proof.problem]
     return {one.proof.table: one for one in found}
 
 

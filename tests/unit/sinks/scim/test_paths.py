@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError
 from eventlog.sinks.scim.merge import apply_operations, apply_whole, list_changes, write_operations
-from eventlog.sinks.scim.paths import ENTERPRISE_USER, Path, get_value, read_path, set_value
+from eventlog.sinks.scim.paths import ENTERPRISE_USER, Path, get_value, list_values, read_path, set_value
 
 READ = {
     "userName": Path("userName"),
@@ -108,3 +108,18 @@ def test_what_is_removed_is_found_by_a_filter() -> None:
         {"op": "remove", "path": 'members[value eq "a\\"b"]'},
         {"op": "remove", "path": 'members[value eq "c" and type eq "User"]'},
     ]
+
+
+def test_values_that_another_path_selects_are_not_those_of_a_path_without_a_filter() -> None:
+    urn = "urn:example:2.0:User"
+    resource = {
+        "emails": [{"type": "work", "value": "a"}, {"value": "b"}, "c"],
+        urn: {"badges": [{"number": 1}, {"number": 2}]},
+    }
+    every, work = (read_path(text, "here") for text in ("emails.value", 'emails[type eq "work"].value'))
+    badges = read_path(f"{urn}:badges.number", "here")
+    assert list_values(resource, every, []) == ["a", "b", "c"]
+    assert list_values(resource, every, [every, work, badges]) == ["b", "c"]
+    assert list_values(resource, work, [every, work]) == ["a"]
+    assert list_values(resource, badges, [every, work, badges]) == [1, 2]
+    assert list_values({}, badges, []) == []
