@@ -28,7 +28,7 @@ from eventlog.tracked.classes import find_unseen, list_tracked
 from eventlog.tracked.stamp import Stamp, note_current, read_stamp
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class SchemaComparison(Struct, frozen=True, kw_only=True):
     """What came of one: whether a class has changed its shape, and whether waiting may help one that could not
     be followed.
     """
@@ -61,7 +61,7 @@ class SchemaWatch:
         self._shapes = shapes
         self._reported: dict[str, str] = {}
 
-    def compare(self, names: LogNames, stamp: Stamp, newest: int | None, since: str | None) -> Comparison:
+    def compare(self, names: LogNames, stamp: Stamp, newest: int | None, since: str | None) -> SchemaComparison:
         """Compare every class with its triggers; `stamp` was read before, `newest` and `since` are the newest row
         of the log and the time at the look before.
         """
@@ -94,7 +94,7 @@ class SchemaWatch:
                 # What changed while triggers were compared is compared at the next look.
                 if read_stamp(connection, names) == stamp:
                     note_current(connection, self._log, names, stamp, counts)
-        return Comparison(changed=bool(changes), again=any(table.again for table in followed))
+        return SchemaComparison(changed=bool(changes), again=any(table.again for table in followed))
 
     def _changes(
         self,

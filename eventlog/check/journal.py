@@ -36,7 +36,7 @@ def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[
     with log.transaction() as connection:
         refused = Marks(log).get(connection, LOOKS_REFUSED)
     if refused is not None:
-        hint = "Until that is mended rows are read at each `polling_interval`, and no sooner."
+        hint = "Until that is repaired rows are read at each `polling_interval`, and no sooner."
         yield warning("looks", f"the publisher cannot look for new rows between its turns: {refused}", hint)
     if not faults:
         yield ok("journal", "its tables fit each other and the log")

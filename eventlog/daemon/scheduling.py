@@ -204,8 +204,8 @@ DEAR_SECONDS: Final = 0.005
 """Seconds from which on a look is dear: there are many rows that may not be read, and it passes over each of them."""
 
 
-TOLD_REFUSALS: Final = 2
-"""So many looks are refused before it is told: after the first one a turn says what is wrong, if it fails as well."""
+REFUSED_LOOKS: Final = 2
+"""So many looks are refused before a warning: after the first one a turn reports what is wrong, if it fails as well."""
 
 
 class Wakeup:
@@ -290,10 +290,10 @@ class Wakeup:
         except SourceError as error:
             self.close()  # perhaps it is the session
             self._next_look = self._deaf_until = monotonic() + self._refusals.another()
-            if self._refusals.count == TOLD_REFUSALS:
+            if self._refusals.count == REFUSED_LOOKS:
                 self.told(error.message)
             return True
-        if self._refusals.count >= TOLD_REFUSALS:
+        if self._refusals.count >= REFUSED_LOOKS:
             self.told(None)
         self._refusals.count = 0
         return found

@@ -31,7 +31,7 @@ from eventlog.core.registry import names as names_offered
 from eventlog.core.registry import offers as offered
 from eventlog.core.suggest import nearest
 from eventlog.sql.ddl import Ddl
-from eventlog.sql.driver import Driver
+from eventlog.sql.driver import DatabaseDriver
 from eventlog.sql.error_codes import ErrorCodes
 from eventlog.sql.names import DIGITS, STANDARD, LogNames, hash_name, with_hash
 
@@ -59,7 +59,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """How its rows are looked up by their keys, and stand in the order of them."""
     types: ColumnTypes
     """The types of columns that eventlog makes there."""
-    driver: Driver = Driver()
+    driver: DatabaseDriver = DatabaseDriver()
     ddl: Ddl = Ddl()
     errors: ErrorCodes = ErrorCodes()
     identifier_bytes: int

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class Driver(Struct, frozen=True, kw_only=True, eq=False):
+class DatabaseDriver(Struct, frozen=True, kw_only=True, eq=False):
     """The driver that the extra of one database brings, and its URLs."""
 
     other_names: frozenset[str] = frozenset()

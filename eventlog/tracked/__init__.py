@@ -1,1 +1,1 @@
-"""What is tracked for a log, as its owner has entered it: read by whoever publishes, checks or shows; written by `capture`."""
+"""What is tracked for a log, as its owner has entered it: read by the publisher, `check` and the page; written by `capture`."""

@@ -6,7 +6,7 @@ from eventlog.databases.mysql.keys import MysqlLookup
 from eventlog.databases.mysql.types import SHAPES, TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.driver import Driver
+from eventlog.sql.driver import DatabaseDriver
 from eventlog.sql.error_codes import ErrorCodes
 
 _EXACT = frozenset(
@@ -46,7 +46,7 @@ MYSQL = Dialect(
     | dict.fromkeys(("float", "float unsigned"), "text_of_single")
     | dict.fromkeys(("double", "double unsigned", "real", "double precision"), "text_of_double")
     | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},
-    driver=Driver(
+    driver=DatabaseDriver(
         jdbc_addresses=((r"jdbc:(mysql|mariadb)://([^?]+)", r"\1+pymysql://\2"),),
         module="pymysql",
         extra="mysql",

@@ -9,7 +9,7 @@ from eventlog.databases.oracle.storage import add_storage
 from eventlog.databases.oracle.types import TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect
-from eventlog.sql.driver import Driver
+from eventlog.sql.driver import DatabaseDriver
 from eventlog.sql.error_codes import ErrorCodes
 
 ADVICE: Final[dict[int | str, str]] = {
@@ -72,7 +72,7 @@ ORACLE = Dialect(
     " IS NOT NULL AND SYS_CONTEXT('USERENV', 'MODULE') IS NOT NULL THEN ' / ' END || SYS_CONTEXT('USERENV', 'MODULE'), 1, 400)",
     transaction_guess="a row's transaction is the number of its commit,"
     " or that of its block unless the log has ROWDEPENDENCIES",
-    driver=Driver(
+    driver=DatabaseDriver(
         jdbc_addresses=(
             (r"jdbc:oracle:thin:@(?://)?([^/?]+)/([^?]+)", r"oracle+oracledb://\1/?service_name=\2"),
             (r"jdbc:oracle:thin:@([^/:?]+:\d+):([^?]+)", r"oracle+oracledb://\1/\2"),

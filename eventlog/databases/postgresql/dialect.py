@@ -11,7 +11,7 @@ from eventlog.databases.postgresql.times import read_far_times
 from eventlog.databases.postgresql.types import TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.driver import Driver
+from eventlog.sql.driver import DatabaseDriver
 from eventlog.sql.error_codes import ErrorCodes
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
@@ -45,7 +45,7 @@ POSTGRESQL = Dialect(
     plain_types=_EXACT | {"bytea", "time", "money"},
     unquoted_types=_EXACT | {"money"},
     type_texts={"money": "text_of_money", "inet": "text_of_output"},
-    driver=Driver(
+    driver=DatabaseDriver(
         other_names=frozenset({"postgres"}),
         jdbc_addresses=((r"jdbc:postgresql://([^?]+)", r"postgresql+psycopg://\1"),),
         module="psycopg",

@@ -9,7 +9,7 @@ from eventlog.databases.sqlite.keys import SqliteLookup
 from eventlog.databases.sqlite.types import TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.driver import Driver
+from eventlog.sql.driver import DatabaseDriver
 from eventlog.sql.error_codes import ErrorCodes
 
 _OPTIONS = frozenset({"timeout", "isolation_level", "detect_types", "check_same_thread", "cached_statements"})
@@ -47,7 +47,7 @@ SQLITE = Dialect(
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
     context="(SELECT value FROM {sessions})",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
-    driver=Driver(
+    driver=DatabaseDriver(
         prepare=_keep_commits,
         stores_any_bytes=True,
         url_options=_options,
