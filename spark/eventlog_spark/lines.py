@@ -114,7 +114,7 @@ def whole_files(spark: SparkSession, error: DataError) -> Iterator[None]:
     if IN_PIECES not in error.message:
         raise error
     file = error.message.partition(f" {IN_PIECES}")[0]
-    _log.warning("%s %s, perhaps because of line breaks within quotes: one task reads each file.", file, IN_PIECES)
+    _log.warning("%s %s: one task reads each file.", file, IN_PIECES)
     with ExitStack() as settings:
         for name, value in WHOLE.items():
             settings.enter_context(configured(spark, name, value))
