@@ -31,7 +31,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     """One for each time that classes are compared with their triggers."""
     compare, seen = schema_watch.SchemaWatch.compare, list[str | None]()
 
-    def note(self: schema_watch.SchemaWatch, *given: object) -> schema_watch.Comparison:
+    def note(self: schema_watch.SchemaWatch, *given: object) -> schema_watch.SchemaComparison:
         seen.append(None)
         return compare(self, *given)  # type: ignore[arg-type]  # handed on as they came
 
