@@ -5,6 +5,18 @@ from __future__ import annotations
 from tests.publisher.fault import CARE, CONSUMER, JOURNAL, LETTERS, MEMORY, JournalFault
 
 OF_OUTPUTS = [
+    JournalFault(
+        "what is said later is forgotten",
+        JOURNAL,
+        'for status, former in ((Status.ERROR, "SWSSS"), (Status.WARNING, "SSSSS")):',
+        'for status, former in ((Status.WARNING, "SSSSS"),):',
+    ),
+    JournalFault(
+        "what waits for a later answer is told before its rows have gone everywhere",
+        "late.py",
+        "            if waiting.keys().isdisjoint(answer.records):\n",
+        "            if True:\n",
+    ),
     # outputs that come and go
     JournalFault(
         "a new output begins at 0",

@@ -177,6 +177,10 @@ def waits(world: World) -> tuple[str, list[tuple[Any, ...]]] | None:
         rows = world.ask(f"SELECT * FROM event_log_{table}")
         if rows:
             return table, rows[:3]
+    if world.answers_later:
+        rows = world.ask("SELECT object, awaiting FROM event_log_association WHERE awaiting IS NOT NULL")
+        if rows:
+            return "association", rows[:3]
     rows = world.ask("SELECT * FROM event_log WHERE status = 'N'")
     return ("log", rows[:3]) if rows else None
 
@@ -356,6 +360,8 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         lone = len(row.alike) == 1 and not (row.setbacks or row.was_held or row.excused or world.forgotten)
         if lone and any(name in world.first and uid in not_joined(world, name) for name in unwritable):
             worst = {"E"}
+    if any(uid in target.denied for target in world.targets.values()) and (row.setbacks or row.letter or world.deletes):
+        worst |= {"S", "E", "W"}  # what was said later may be of the former time, or of a row that has left the log
     if world.counts["a target failed over"]:
         worst |= {"E", "W"}  # what had been said of a row that is sent again counts as well
     if not worst.intersection(letter):

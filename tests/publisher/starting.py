@@ -117,6 +117,12 @@ def draw_latest(world: World) -> None:
     world.looks = Looks(world)
     world.calls_objects = Random(f"names {world.seed}").random() < 0.5
     """Whether receivers call objects by names of their own."""
+    world.later = Random(f"later {world.seed}")
+    world.answers_later = world.seed % 6 == 5 and not (world.shares or world.real)
+    """Whether receivers first accept, and say later what became of it; a number is that of one row then."""
+    if world.answers_later:
+        world.calls_objects = True
+        world.first = ["r", *[name for name in world.first if name != "r"]]
     world.imaged = imaged = Random(f"images {world.seed}")
     world.images = imaged.choice([0, 0, 0.5, 1])
     """How likely a change of one row is written as the image of a row."""

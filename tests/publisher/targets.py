@@ -16,6 +16,7 @@ from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Change, Count, CutTransaction, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from tests.publisher.actors import READ
+from tests.publisher.answering import LateModel
 
 
 class Surroundings(Protocol):
@@ -35,6 +36,10 @@ class Surroundings(Protocol):
     """How likely a receiver takes a document, and warns of its last change."""
     undoing: float
     """How likely a receiver has undone a document that comes again, and wants it once more."""
+    later: Random
+    """Draws what receivers say later."""
+    answers_later: bool
+    """Whether receivers first accept, and say later what became of it."""
     calls_objects: bool
     """Whether receivers call objects by names of their own, which the log keeps."""
 
@@ -96,6 +101,10 @@ class Target:
         """Whether the connections of those who are there break off at their next step."""
         self.seen = 0
         """How many rows of a database have come."""
+        self.later: dict[str, Status] = {}
+        """What it has said later of what it had accepted."""
+        self.denied: set[int] = set()
+        """Rows of which it has said later that they did not go well."""
         self.names: dict[str, str] = {}
         """What it calls the objects that it has."""
 
@@ -275,8 +284,11 @@ class ModelReceiver(ModelSink):
 
     def __init__(self, target: Target, world: Surroundings) -> None:
         super().__init__(target, world)
+        self.late: LateModel | None = None
         if world.calls_objects:
-            self.capabilities = SinkCapabilities(resolves=False, associations=Associations())
+            known = Associations()
+            self.late = LateModel(target, world, known) if world.answers_later else None
+            self.capabilities = SinkCapabilities(resolves=False, associations=known, late=self.late)
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         return [outcome for one in documents for outcome in self.send(plan, one)]
@@ -317,6 +329,8 @@ class ModelReceiver(ModelSink):
         if taken_from <= draw < taken_from + world.unreadable:
             return self.unread(one, answer)
         self.learn_names(one, answer)
+        if self.late is not None:
+            self.late.accept(plan, one, answer)
         return answer
 
     def learn_names(self, document: Document, answer: Sequence[Outcome]) -> None:

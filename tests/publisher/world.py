@@ -90,6 +90,8 @@ class World:
     disk: Disk
     standbys: Standbys
     looks: Looks
+    later: random.Random
+    answers_later: bool
     imaged: random.Random
     images: float
     readings = 0
