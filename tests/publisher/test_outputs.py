@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.care import journal as care
@@ -14,9 +15,11 @@ from eventlog.care.outputs import find_kept_for, forget, pause, resume, skip
 from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Outcome, Reason, Status
+from eventlog.daemon.health import PublisherHealth
 from eventlog.explain.rows import explain
 from eventlog.explain.states import OutputPlace, read_places
 from eventlog.sources.marks import Stretches
+from eventlog.web.metrics import metrics
 from tests.publisher.scene import Scene
 
 BOTH = ("one", "two")
@@ -282,6 +285,29 @@ def test_a_pause_that_is_too_long_or_keeps_too_much_is_overdue(engine: Engine, s
         scene.table.run("UPDATE event_log_output SET paused = NULL WHERE name = 'one'")
     assert scene.flow(**settings).lags["two"].overdue
     assert not scene.flow().lags["two"].overdue or "max_paused_seconds" in settings
+
+
+def test_an_overdue_pause_is_a_metric_of_its_output(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 3)
+    scene.publish()
+    told = metrics(replace(PublisherHealth().reading(), flow=scene.flow(max_paused_rows=2))).decode()
+    assert 'eventlog_output_pause_overdue{output="two"} 1.0' in told
+    told = metrics(replace(PublisherHealth().reading(), flow=scene.flow(max_paused_rows=9))).decode()
+    assert 'eventlog_output_pause_overdue{output="two"} 0.0' in told
+
+
+def test_rows_given_up_leave_no_record_where_rows_leave_the_log(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH, delete_from_log=True)
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 4)
+    scene.publish()
+    assert skip(scene.log, "two", None, by="ann", delete_from_log=True) == 4
+    scene.publish()
+    assert scene.ask("SELECT COUNT(*) FROM event_log") == [(0,)]
+    assert scene.ask("SELECT record_id, status, reason FROM event_log_outcome") == []
+    assert scene.left() == {}
 
 
 def test_the_rows_of_the_last_output_wait_for_whoever_publishes_next(engine: Engine) -> None:
