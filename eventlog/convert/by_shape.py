@@ -58,10 +58,11 @@ class RowsByShape:
 
     def write(self, rows: pa.RecordBatch) -> ShapedRows:
         """Write the changes of whole objects, whose rows stand together and in order."""
-        kinds = self._plain_kinds(rows)
+        kinds = pc.is_in(rows.column("event_type"), value_set=_plain_kinds)
         # Little could be won where most is read back, or images.
         if 2 * (pc.sum(kinds).as_py() or 0) <= len(rows) or rows.nbytes > MOST_BYTES:
             return ShapedRows({}, {}, rows)
+        kinds = self._without_special(rows, kinds)
         objects = _Objects(rows, self._identities)
         codes, pieces = self._shape(rows, kinds, objects)
         objects.leave(_by_code([piece is NO_PIECE for piece in pieces], codes))
@@ -80,9 +81,8 @@ class RowsByShape:
         others = {} if aside is None else _outcomes(rows, codes, pieces, objects.done(aside))
         return ShapedRows(columns, others, rows.filter(objects.left) if objects.has_left else rows.slice(0, 0))
 
-    def _plain_kinds(self, rows: pa.RecordBatch) -> pa.Array:
-        """Say which rows may have a shape by their kinds, times and perpetrators."""
-        plain = pc.is_in(rows.column("event_type"), value_set=_plain_kinds)
+    def _without_special(self, rows: pa.RecordBatch, plain: pa.Array) -> pa.Array:
+        """Say which plain rows may have a shape also by their times and perpetrators."""
         if rows.column("event_time").null_count:
             plain = pc.and_(plain, rows.column("event_time").is_valid())
         people = rows.column("perpetrator").dictionary_encode()
