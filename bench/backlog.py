@@ -107,7 +107,7 @@ class Standing:
 
     def publish(self) -> None:
         """Empties the log."""
-        published = sum(report.settled for report in self._publisher.rounds(until_empty=True))
+        published = sum(report.finished for report in self._publisher.rounds(until_empty=True))
         if published != self._log.count:
             raise AssertionError(f"{published} of {self._log.count} rows were published")
 

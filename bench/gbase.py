@@ -19,7 +19,7 @@ from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.reader import RecordReader
 from eventlog.sources.gbase.records import FIELDS, LEAST, ROWS, SCHEME, CdcRecord, frames
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 
 PROMISED: Final = 150_000
 PART: Final = 0.35
@@ -173,7 +173,7 @@ def chunks(data: bytes) -> Iterator[bytes]:
 
 def _told(pieces: Iterator[bytes]) -> int:
     options = Options()
-    return sum(len(tell(batch.images, batch.catalog, options).changes) for batch in images(pieces, OWN))
+    return sum(len(decide_images(batch.images, batch.catalog, options).changes) for batch in images(pieces, OWN))
 
 
 def _peak() -> float:

@@ -22,7 +22,7 @@ from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.spill import spill_to
 from eventlog.xds.write import XdsFormat
 
@@ -128,9 +128,9 @@ def _batches(rows: Iterable[Sequence[Any]], settings: ReadingSettings) -> Iterat
     for image in committed.images(map(queue_row, rows)):
         images.append(image)
         if len(images) == BATCH:
-            yield tell(images, committed.catalog, Options()).changes, committed.catalog
+            yield decide_images(images, committed.catalog, Options()).changes, committed.catalog
             images = []
-    yield tell(images, committed.catalog, Options()).changes, committed.catalog
+    yield decide_images(images, committed.catalog, Options()).changes, committed.catalog
 
 
 def _peaks(rows: int) -> dict[int, float]:

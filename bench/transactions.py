@@ -69,9 +69,9 @@ def _published(log: Backlog, form: str, *, whole: bool) -> None:
     config = log.config()
     output = FilesOutput(path=f"{log.folder}-{form}-{whole}", format=form, transactions="whole" if whole else "mixed")
     with Publisher(replace(config, output=(output,))) as publisher:
-        settled = sum(report.settled for report in publisher.rounds(until_empty=True))
-    if settled != log.count:
-        raise AssertionError(f"{settled} of {log.count} rows were published")
+        finished = sum(report.finished for report in publisher.rounds(until_empty=True))
+    if finished != log.count:
+        raise AssertionError(f"{finished} of {log.count} rows were published")
 
 
 def _targets(timings: Timings) -> list[Target]:

@@ -68,7 +68,7 @@ class GrownLog:
     def publish(self) -> None:
         """Publishes what waits."""
         assert self._publisher is not None  # ready opens it
-        published = sum(report.settled for report in self._publisher.rounds(until_empty=True))
+        published = sum(report.finished for report in self._publisher.rounds(until_empty=True))
         if published != self._waiting.rows:
             raise AssertionError(f"{published} of {self._waiting.rows} rows were published")
 

@@ -116,7 +116,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
         written = child_facts(plan, self.child, when) if self.child else facts(plan, when)
         written = list(filter(clauses.is_written, written))
         if self.dialect.ddl.procedural_triggers:  # where conditions hold no queries
-            asked = [fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact) for fact in written]
+            asked = [fact.test is not Test.LEFT_BEHIND or clauses.may_be_left(fact) for fact in written]
             written = list(compress(written, asked))
         if self.dialect.ddl.transition_tables:
             return self._log_facts(ONE_ROW, holes_of(clauses, written))

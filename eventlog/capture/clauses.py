@@ -193,14 +193,14 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """
         columns, table = self.new.columns, self.plan.table
         name = table.name if self.child is None else self.child.child.name
-        told = [self._differs(column) for column in columns if not column.early]
+        changed = [self._differs(column) for column in columns if not column.early]
         match = []
         for column in columns:
             if column.early or column in self.plan.key or not self.plan.key or self.child:
                 sides = {"before": f"written.{self.dialect.quote(column.name)}", "after": self.new.value(column)}
                 match.append(statement(self.dialect, "alike", **sides))
         target = qualify_table(self.dialect, table.schema, name)
-        return {"changed": any_of(told or ["(1 = 0)"]), "target": target, "match": all_of(match)}
+        return {"changed": any_of(changed or ["(1 = 0)"]), "target": target, "match": all_of(match)}
 
     def holds(self, side: Side) -> str:
         """Write `when` for one side of the class's own row."""
@@ -211,7 +211,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def question(self, side: Side) -> str:
         """Write the query about one side required by `when`."""
         if self.child is not None:
-            return self._stands(side, "parent_stands")
+            return self._is_current(side, "parent_is_there")
         asked_of = self.plan.table.columns
         if self.dialect.ddl.procedural_triggers and self.plan.options.when is not None:
             # Each column that a question brings along takes room in the trigger there: only those
@@ -229,13 +229,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
             answer=_variable(side, "holds"),
         )
 
-    def parent_stands(self, side: Side) -> str:
+    def parent_is_there(self, side: Side) -> str:
         """Write the condition of an existing parent to which `when` applies."""
         if self.dialect.ddl.procedural_triggers:
             return f"{_variable(side, 'holds')} > 0"
-        return self._stands(side, "parent_stands")
+        return self._is_current(side, "parent_is_there")
 
-    def _stands(self, side: Side, query: str) -> str:
+    def _is_current(self, side: Side, query: str) -> str:
         """Write the condition of an existing row of the class with this key, to which `when`
         applies.
         """
@@ -272,7 +272,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
         asked = may_be_gone and not self.dialect.ddl.procedural_triggers and not self.unseen
         if asked or self.plan.options.when is not None:
-            parts.append(self.parent_stands(side))
+            parts.append(self.parent_is_there(side))
         return parts
 
     def fate(self, fate: Fate) -> list[str]:
@@ -303,7 +303,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
             case Test.CHANGED_OR_MOVED:
                 return [any_of([self.has_changed(fact), self.has_moved()])]
 
-    def may_stand(self, fact: Fact) -> bool:
+    def may_be_left(self, fact: Fact) -> bool:
         """Return True if something may always be under the fact's key; then no look is needed."""
         return not self._find_left_rows(fact.side)
 
@@ -313,24 +313,24 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """
         asked = self.plan.options
         if asked.when is not None:
-            return [self._stands(side, "stands")]
+            return [self._is_current(side, "stands")]
         # Another transaction's row is seen by nobody yet, and a foreign owner's tables are not
         # read: there it may always.
         if asked.deferred or asked.foreign:
             return []
-        return [any_of([self._children_stand(side, child) for child in self.plan.children])]
+        return [any_of([self._find_children(side, child) for child in self.plan.children])]
 
-    def _children_stand(self, side: Side, child: ChildPlan) -> str:
-        standing = Row(dialect=self.dialect, alias="standing")
+    def _find_children(self, side: Side, child: ChildPlan) -> str:
+        existing = Row(dialect=self.dialect, alias="standing")
         by_name = {column.name: column for column in child.child.columns}
         match = []
         for held, own in zip(child.child.parent_key, self.plan.key, strict=True):
-            match.append(f"{standing.match_value(by_name[held])} = {self.row(side).value(own)}")
+            match.append(f"{existing.match_value(by_name[held])} = {self.row(side).value(own)}")
         return statement(
             self.dialect,
             "stands",
             parent=qualify_table(self.dialect, self.plan.table.schema, child.child.name),
-            row=standing.alias,
+            row=existing.alias,
             match=all_of(match),
             condition=ALWAYS,
         )

@@ -134,7 +134,7 @@ def absent(dialect: Dialect, value: str) -> str:
 def is_same_in_each_session(dialect: Dialect, columns: Iterable[Column]) -> bool:
     """Return True if the texts of all these columns are the same in every session."""
     for column in columns:
-        plain = bare_type(column.type) in dialect.ddl.settled_types
+        plain = bare_type(column.type) in dialect.ddl.fixed_types
         if column.made is not None or not (plain or column.category is Category.TIMESTAMP):
             return False
     return True

@@ -68,18 +68,18 @@ def write_follower(connection: Connection, names: LogNames, *, followed: bool) -
         yield from drop_follower(connection, names)
         return
     refuse_unsafe_owner(connection, names)
-    standing = read_follower(connection, names)
-    if standing is not None and not standing.mine:
+    existing = read_follower(connection, names)
+    if existing is not None and not existing.mine:
         # It runs as its owner, and its functions are not ours to replace.
-        follower = f"an event trigger of {standing.owner}, which only that role may change"
+        follower = f"an event trigger of {existing.owner}, which only that role may change"
         raise InstallError(
             f"ALTER TABLE is followed by {follower}.",
-            hint=f"Run this as {standing.owner}, or leave out --follow-ddl.",
+            hint=f"Run this as {existing.owner}, or leave out --follow-ddl.",
         )
-    if standing is not None and standing.current and standing.enabled:
+    if existing is not None and existing.current and existing.enabled:
         return
     dialect, holes = dialect_of(connection), _holes(dialect_of(connection), names)
-    if standing is not None:
+    if existing is not None:
         yield from _drop_event_triggers(dialect, names)
     yield statement(dialect, "follower_schema")
     yield from reversed(_write_functions(dialect, names))

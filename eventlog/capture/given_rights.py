@@ -147,13 +147,13 @@ def _warnings(connection: Connection) -> Iterator[list[str | None]]:
     def note(diagnostic: Any) -> None:
         warned.append(diagnostic.sqlstate)
 
-    tells = hasattr(driver, "add_notice_handler")
-    if tells:
+    has_handler = hasattr(driver, "add_notice_handler")
+    if has_handler:
         driver.add_notice_handler(note)
     try:
         yield warned
     finally:
-        if tells:
+        if has_handler:
             driver.remove_notice_handler(note)
 
 

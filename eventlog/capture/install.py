@@ -89,7 +89,7 @@ def install_sql(
 class MigrationPlan(Struct, frozen=True, kw_only=True):
     """At which migration a log is, and to which it is to go."""
 
-    standing: str
+    existing: str
     goal: str
 
 
@@ -106,7 +106,7 @@ def upgrade(
     """
     names = names or LogNames()
     with engine.connect() as connection:
-        agree(MigrationPlan(standing=_revision(connection, names), goal=_goal(to)))
+        agree(MigrationPlan(existing=_revision(connection, names), goal=_goal(to)))
     with ddl_transaction(engine) as connection:
         # Asked again: somebody else may have upgraded while this one made up their mind.
         revision = _revision(connection, names)

@@ -111,14 +111,14 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
 
     def agree_to_plan(plan: MigrationPlan) -> None:
         if dry and as_json:
-            show_json({"would_upgrade": {"from": plan.standing, "to": plan.goal}})
+            show_json({"would_upgrade": {"from": plan.existing, "to": plan.goal}})
         elif dry:
-            say(f"The log would move from migration {plan.standing} to {plan.goal}.")
+            say(f"The log would move from migration {plan.existing} to {plan.goal}.")
         if dry:
             # The way out of `upgrade`, which asks before it changes anything.
             raise DryRun([plan.goal])
-        if plan.goal < plan.standing:
-            what = f"The log goes back from migration {plan.standing} to {plan.goal}"
+        if plan.goal < plan.existing:
+            what = f"The log goes back from migration {plan.existing} to {plan.goal}"
             agree([f"{what}: what only the later ones have is lost."], yes=yes)
 
     try:
@@ -155,10 +155,10 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
         return
     engine = site.engine()
     if sql:
-        click.echo(uninstall_sql(engine, _standing(site, engine), purge=purge), nl=False)
+        click.echo(uninstall_sql(engine, _find_names(site, engine), purge=purge), nl=False)
         return
     try:
-        names = _standing(site, engine)
+        names = _find_names(site, engine)
         agree_once = say_once(partial(_agree_to_leave, dry=dry, yes=yes, as_json=as_json))
         stayed = try_while_in_use(lambda: take_off(engine, names, purge=purge, agree=agree_once), engine, note_aside)
     except DryRun as planned:
@@ -181,7 +181,7 @@ def _say_done(what: str, site: Site, state: str, *, as_json: bool) -> None:
     show_done(what, log, make_readable(f"The event log {log} {state}."), as_json=as_json)
 
 
-def _standing(site: Site, engine: Engine) -> LogNames:
+def _find_names(site: Site, engine: Engine) -> LogNames:
     """Find the log with its columns; if it is gone already, its companions can go all the same."""
     try:
         return site.names(engine)
@@ -246,7 +246,7 @@ def rights(
     ask = plan_rights if sql else give_rights
     # Who has a reader for the tables needs no rights on them for the publisher.
     read_apart = bool(site.config.source.reader)
-    names = _standing(site, engine)
+    names = _find_names(site, engine)
     statements = ask(engine, roles, names, wanted, site.schema, read_apart=read_apart)
     if as_json:
         show_json({"would_run" if sql else "ran": statements})

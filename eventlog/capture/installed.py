@@ -90,12 +90,12 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
 
 def compare(
     wanted: Sequence[Trigger],
-    standing: Sequence[Installed],
+    existing: Sequence[Installed],
     owner: str,
     options: TriggerOptions,
 ) -> list[TriggerState]:
     """Compare a class's planned triggers with those there."""
-    there = {(trigger.table, trigger.entered): trigger for trigger in standing}
+    there = {(trigger.table, trigger.entered): trigger for trigger in existing}
     states = []
     for trigger in wanted:
         its_own = there.pop((trigger.table, trigger.name), None)
@@ -142,31 +142,31 @@ def _class_states(
     dialect: Dialect,
     names: LogNames,
     tracked: TrackedClass,
-    standing: Sequence[Installed],
+    existing: Sequence[Installed],
 ) -> Iterable[TriggerState]:
     owner, options = tracked.whole, tracked.options
     if tracked.fault is not None:
         state = TriggerCondition.OUTDATED
-        if not standing:
+        if not existing:
             return [TriggerState(name=owner, table=tracked.table, owner=owner, state=state, note=tracked.fault)]
-        return [_describe_trigger(trigger, state, tracked.fault) for trigger in standing]
+        return [_describe_trigger(trigger, state, tracked.fault) for trigger in existing]
     try:
         table = find_present(classes, owner, options.children)
     except EventlogError as error:
-        return [_describe_trigger(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
+        return [_describe_trigger(trigger, TriggerCondition.STRAY, str(error)) for trigger in existing]
     try:
         table = classes.one(owner, options.children, options.key)
         wanted = render(needs.number_images(plan(table, needs.fit_options(table, options))), dialect, names)
     except EventlogError as error:
         problem = str(error)
-        states = [_describe_trigger(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]
+        states = [_describe_trigger(trigger, TriggerCondition.OUTDATED, problem) for trigger in existing]
     else:
-        states = compare(wanted, standing, owner, options)
+        states = compare(wanted, existing, owner, options)
     # After a renaming the triggers stand under the former name: they are no strays, and those that
     # would be made now are not missing.
-    if any(trigger.owner.triggers[trigger.entered].digest == FOLLOWED for trigger in standing):
+    if any(trigger.owner.triggers[trigger.entered].digest == FOLLOWED for trigger in existing):
         states = [_note_rename(state) for state in states if state.state is not TriggerCondition.STRAY]
-    texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
+    texts = {trigger.name: trigger.source for trigger in existing if trigger.enabled}
     return [with_failure(state, texts.get(state.name, ""), table, dialect) for state in states]
 
 
@@ -216,11 +216,11 @@ def find_gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> li
 
 def _state(
     trigger: Trigger,
-    standing: Installed | None,
+    existing: Installed | None,
     owner: str,
     options: TriggerOptions,
 ) -> TriggerState:
-    if standing is None:
+    if existing is None:
         return TriggerState(
             name=trigger.name,
             table=trigger.table,
@@ -230,22 +230,22 @@ def _state(
             style=options.style,
             asked=words(options),
         )
-    if not standing.enabled:
-        return _describe_trigger(standing, TriggerCondition.DISABLED)
-    if is_current(trigger, standing):
-        return _describe_trigger(standing, TriggerCondition.CURRENT)
-    note = None if standing.unchanged else "somebody has changed it"
-    if standing.owner.triggers[standing.entered].digest == FOLLOWED:
+    if not existing.enabled:
+        return _describe_trigger(existing, TriggerCondition.DISABLED)
+    if is_current(trigger, existing):
+        return _describe_trigger(existing, TriggerCondition.CURRENT)
+    note = None if existing.unchanged else "somebody has changed it"
+    if existing.owner.triggers[existing.entered].digest == FOLLOWED:
         note = "its table was altered, and the follower logs it in its style since"
-        if standing.owner.options.children:
+        if existing.owner.options.children:
             note = "its table was altered, and it logs rows to be read back since"
-    return _describe_trigger(standing, TriggerCondition.OUTDATED, note)
+    return _describe_trigger(existing, TriggerCondition.OUTDATED, note)
 
 
-def is_current(trigger: Trigger, standing: Installed) -> bool:
+def is_current(trigger: Trigger, existing: Installed) -> bool:
     """Return True if a trigger was planned as it would be now and is unchanged."""
-    entered = standing.owner.triggers[standing.entered]
-    return standing.enabled and standing.unchanged and entered.digest == trigger.hash
+    entered = existing.owner.triggers[existing.entered]
+    return existing.enabled and existing.unchanged and entered.digest == trigger.hash
 
 
 def _describe_trigger(

@@ -308,7 +308,7 @@ def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("next_attempt", types.log_moment),
             sa.Column("answers", value),
             sa.Column("held", sa.Integer(), nullable=False, server_default=sa.text("0")),
-            sa.Column("settled_at", types.log_moment),
+            sa.Column("finished_at", types.log_moment),
         ],
         "history": _of_versions(types),
         "seen": _of_versions(types),

@@ -63,13 +63,13 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             part=self._text(trigger.part),
         )
 
-    def settle_trigger(self, trigger: EnteredTrigger, called: str) -> str:
+    def keep_trigger_text(self, trigger: EnteredTrigger, called: str) -> str:
         """Keep the text of a new trigger; `called` is its function's name in SQL."""
         name = self._text(self.dialect.report_name(trigger.name))
         function = self._text(trigger.function or trigger.name)
         holes = {"schema": self._schema(), "name": name, "function": function, "called": self._text(f"{called}()")}
         fingerprint = self._statement("fingerprint", **holes)
-        return self._statement("trigger_settle", **{"class": self.number}, name=name, fingerprint=fingerprint)
+        return self._statement("trigger_fingerprint", **{"class": self.number}, name=name, fingerprint=fingerprint)
 
     def remove_trigger(self, name: str) -> str:
         """Remove a dropped trigger."""

@@ -115,7 +115,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         made = (self._statement(query, **holes) for query in (function, *body, form))
         digest = hash_texts([*made, *(["always"] if self.plan.options.always else ())])
         called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
-        holes |= self._settling(name, digest) | dropping(self.dialect, called)
+        holes |= self._check_trigger(name, digest) | dropping(self.dialect, called)
         queries = ["before_trigger", function, *body]
         if self.plan.function_owner is not None and offers(self.dialect, "own_function"):
             holes["function_owner"] = self.dialect.quote(self.plan.function_owner)
@@ -224,7 +224,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         query = "guard_rows" if by_statement else "guard_row"
         return self._statement(query, types=f"({types})", source=source) + ";"
 
-    def _settling(self, name: str, digest: str) -> dict[str, str]:
+    def _check_trigger(self, name: str, digest: str) -> dict[str, str]:
         """Fill the holes of a look at the new trigger."""
         literal, schema = self.dialect.literal, self.plan.table.schema
         called = self.dialect.trigger_name(schema, name)

@@ -73,7 +73,7 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     """
 
     names: LogNames
-    standing: bool
+    existing: bool
     companions: tuple[str, ...]
     tables: tuple[CapturedTable, ...]
     registry: CapturedTable | None = None
@@ -148,7 +148,7 @@ def give_rights(
     # What a role has by a membership or a grant of somebody else is seen only when the statements
     # have run.
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
-        if role is not None and site.standing:
+        if role is not None and site.existing:
             with engine.connect() as connection:
                 for table in (site.names.table, *site.companions):
                     reached = list_held_rights(connection, site.names, table, role)
@@ -176,7 +176,7 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleSt
         role = getattr(roles, part)
         if role is None:
             continue
-        later = not site.standing and part != "installer"
+        later = not site.existing and part != "installer"
         # Its methods are called as the fields of Roles.
         for sql in getattr(grants, part)(role):
             yield RoleStatement(part=part, role=role, sql=sql, later=later)
@@ -243,7 +243,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         self._refuse_powers(role)
         yield from self._on_schema("installer_on_schema", role, [site.names.schema])
         yield from self._on_table("installer_on_log", role, site.names.table)
-        if site.standing:
+        if site.existing:
             yield from self._on_table("installer_on_standing_log", role, site.names.table)
         for companion in site.names.beside:  # also those that an upgrade will make
             yield from self._on_table("installer_on_companion", role, companion)
@@ -386,17 +386,17 @@ def _site(
 ) -> RightsScope:
     """Describe the site as it is now."""
     log = with_schema(connection, names or LogNames())
-    standing = has_log(connection, log)
+    existing = has_log(connection, log)
     # The columns of a log are looked at by whoever publishes; for making one there are none yet.
-    if standing and roles != Roles(installer=roles.installer):
+    if existing and roles != Roles(installer=roles.installer):
         log = locate_log(connection, log)
-    classes: Iterable[Table] = list_tracked(connection, log) if standing else ()
+    classes: Iterable[Table] = list_tracked(connection, log) if existing else ()
     if tables:
         known = {table.whole: table for table in classes}
         classes = _find_named_tables(Classes(connection, schema), tables, log, known)
     powers: dict[str, str | None] = {}
     registry, functions = None, list[str]()
-    if standing and has_setup(connection, log):
+    if existing and has_setup(connection, log):
         registry = _add_owner(connection, CapturedTable(schema=log.schema, name=log.registry["triggers"]), powers)
         dialect = dialect_of(connection)
         place = {"place": registry_place(dialect, log)}
@@ -405,13 +405,13 @@ def _site(
     in_scope = [captured for table in classes for captured in _list_captured_tables(connection, table, powers)]
     return RightsScope(
         names=log,
-        standing=standing,
+        existing=existing,
         companions=log.beside,
         tables=tuple(in_scope),
         registry=registry,
         functions=tuple(functions),
         read_apart=read_apart or roles.reader is not None,
-        given=frozenset(list_kept_grants(connection, log)) if standing else frozenset(),
+        given=frozenset(list_kept_grants(connection, log)) if existing else frozenset(),
     )
 
 

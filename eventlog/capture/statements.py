@@ -65,7 +65,7 @@ def _class_needed(
             target = dialect.qualify(table.schema, trigger.table)
             trial = dialect.trigger_name(table.schema, name_trial(dialect, trigger))
             yield statement(dialect, "drop_trigger", trigger=trial, target=target)
-    outdated = [trigger for trigger in triggers if not _stands(trigger, mine.get(trigger.name))]
+    outdated = [trigger for trigger in triggers if not _is_current(trigger, mine.get(trigger.name))]
     wanted_names = {trigger.name for trigger in triggers}
     stray = [trigger for trigger in mine.values() if trigger.entered not in wanted_names]
     if known is not None and not (outdated or stray or planned.former) and _is_entered(planned, known, wanted_names):
@@ -120,7 +120,7 @@ def _make_trigger(
         yield from filter(None, trigger.create)
     if is_known:
         yield writer.enter_trigger(entered)
-    yield writer.settle_trigger(entered, trigger.function)
+    yield writer.keep_trigger_text(entered, trigger.function)
 
 
 def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -> bool:
@@ -134,7 +134,7 @@ def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -
     )
 
 
-def _stands(trigger: Trigger, there: Installed | None) -> bool:
+def _is_current(trigger: Trigger, there: Installed | None) -> bool:
     return there is not None and there.table == trigger.table and is_current(trigger, there)
 
 
@@ -182,10 +182,10 @@ def drop_triggers(dialect: Dialect, names: LogNames, capture: RegistryState) -> 
 
 def name_left_functions(dialect: Dialect, names: LogNames, capture: RegistryState) -> Iterator[str]:
     """Name the registry's functions no trigger runs any more, as in SQL."""
-    standing = {(trigger.owner.id, trigger.entered) for trigger in capture.triggers}
+    existing = {(trigger.owner.id, trigger.entered) for trigger in capture.triggers}
     for tracked in capture.classes.values():
         for entered in tracked.triggers.values():
-            if entered.function is not None and (tracked.id, entered.name) not in standing:
+            if entered.function is not None and (tracked.id, entered.name) not in existing:
                 yield _qualify(dialect, names, tracked.schema, entered.function)
 
 

@@ -89,7 +89,7 @@ def track(
             for statement_text in list(write_needed(connection, wanted, log)):
                 _make(connection, statement_text)
             enter_versions(connection, log, *_definitions(connection, wanted), since)
-            _tell_publisher(connection, engine, log)
+            _notify_publisher(connection, engine, log)
         finally:
             for query in ("restore_session", "release_table"):
                 run_verbatim(connection, statement(dialect_of(connection), query))
@@ -159,7 +159,7 @@ def untrack(
             writer = RegistryWriter(dialect=dialect, names=log, schema=known.schema, table=known.table, known=known)
             for text in writer.remove_class():
                 _make(connection, text)
-        _tell_publisher(connection, engine, log)
+        _notify_publisher(connection, engine, log)
         return [trigger.name for trigger in leaving.triggers]
 
 
@@ -284,7 +284,7 @@ def _definitions(
     return tables, former, images
 
 
-def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
+def _notify_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
     """Tell a publisher to look at the tables again; an installer who may not write marks restarts
     it.
     """

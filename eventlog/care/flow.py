@@ -1,4 +1,4 @@
-"""What is shown of a log: its rows by letter, what they wait for, and how fast it is."""
+"""What is shown of a log: its rows by status, what they wait for, and how fast it is."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from eventlog.sql.log import Log
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_letters = {status.value: status for status in Status}
+_statuses = {status.value: status for status in Status}
 
 
 class Backlog(Struct, frozen=True, kw_only=True):
-    """Rows by status; `other` are letters that the publisher neither reads nor writes, such as 'n'
+    """Rows by status; `other` are statuses that the publisher neither reads nor writes, such as 'n'
     or 'X'.
     """
 
@@ -40,11 +40,11 @@ def backlog(log: Log) -> Backlog:
         counts = log.rows(connection, log.query("count_by_status"))
     by_status = dict.fromkeys(Status, 0)
     other: dict[str, int] = {}
-    for letter, count in counts:
-        if letter in _letters:
-            by_status[_letters[letter]] = count
+    for status, count in counts:
+        if status in _statuses:
+            by_status[_statuses[status]] = count
         else:
-            other["NULL" if letter is None else str(letter)] = count
+            other["NULL" if status is None else str(status)] = count
     return Backlog(by_status=by_status, other=other)
 
 
@@ -59,7 +59,7 @@ class Rate(Struct, frozen=True, kw_only=True):
 def rate_of(flow: Flow) -> Rate:
     """Measure the rate of a log."""
     seconds = WINDOW_SECONDS
-    return Rate(rows=flow.settled, seconds=seconds, per_second=flow.settled / seconds)
+    return Rate(rows=flow.finished, seconds=seconds, per_second=flow.finished / seconds)
 
 
 def unread_tables(connection: Connection, log: Log) -> dict[str, str]:

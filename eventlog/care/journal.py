@@ -21,9 +21,9 @@ from eventlog.publisher.journal import PIECE_ROWS, Journal
 from eventlog.publisher.memory import Memory, read_memory
 from eventlog.publisher.plans import Done
 from eventlog.publisher.reader import JournalReader
-from eventlog.publisher.tables import EVER, LAST_NUMBER, JournalRow, OnTheWay, Parked, stretches_of
+from eventlog.publisher.tables import EVER, LAST_NUMBER, JournalRow, OnTheWay, Parked, read_ranges
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Run, Stretches, note_change
+from eventlog.sources.marks import RowRanges, Run, note_change
 from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def hold(connection: Connection, log: Log, runs: Sequence[Run], note: str) -> tu
         bounds = {"first": first, "last": last}
         connection.execute(log.query("hold_make"), bounds | {"note": note})
         held += int(connection.execute(log.query("hold_count"), bounds).scalar_one())
-    meant = Stretches(runs)
+    meant = RowRanges(runs)
     late = {
         str(output)
         for output, plan, _, records in log.rows(connection, log.query("planned_records"))
-        if stretches_of(records, f"records of plan {plan}") & meant
+        if read_ranges(records, f"records of plan {plan}") & meant
     }
     if any(JournalRow.read(row).is_conversion for row in log.rows(connection, log.query("outputs_read"))):
         memory = read_memory(connection, log, "", seen=False)
@@ -129,17 +129,17 @@ class CaredJournal(Journal):
 
         Of objects whose first row has left so, the publisher lets the next one go when it sweeps.
         """
-        rows = Stretches.of(numbers)
+        rows = RowRanges.of(numbers)
         if not rows:
             return
         ids = id_list([*rows])
         kept = {int(number) for (number,) in self.ask(connection, "held_among", ids=ids)}
-        for first, last in Stretches.of(kept).parts:
-            self._tell(connection, "hold_drop", [{"first": first, "last": last}])
+        for first, last in RowRanges.of(kept).parts:
+            self._execute(connection, "hold_drop", [{"first": first, "last": last}])
         known = rows & memory.taken
         if memory.any_parked:
             parked = self.ask(connection, "parked_elsewhere", output=NOBODY, ids=ids)
-            known |= Stretches.of(int(number) for (number,) in parked)
+            known |= RowRanges.of(int(number) for (number,) in parked)
         if memory.any_answers:
             known = rows  # few are ever said of, and those that are belong to rows of the journal
         if known:
@@ -148,7 +148,7 @@ class CaredJournal(Journal):
 
     # --- outputs ----------------------------------------------------------------------------------
 
-    def find_kept_for(self, name: str) -> Stretches | None:
+    def find_kept_for(self, name: str) -> RowRanges | None:
         """Find rows an output lacks and may still give up; None for an unknown output."""
         with self.log.transaction() as connection:
             memory = read_memory(connection, self.log, "", seen=False)
@@ -158,9 +158,9 @@ class CaredJournal(Journal):
             ahead = [batch.records for number, batch in memory.batches.items() if number > position]
             alone = [document.records for document in self._documents(connection, name, alone=True)]
             parked = self.numbers(connection, "parked_of_output", output=name)
-            return Stretches.union([*ahead, *alone, parked])
+            return RowRanges.union([*ahead, *alone, parked])
 
-    def give_up(self, name: str, numbers: Stretches | None, note: str, why: Reason = Reason.SKIPPED) -> int:
+    def give_up(self, name: str, numbers: RowRanges | None, note: str, why: Reason = Reason.SKIPPED) -> int:
         """Give up rows an output lacks, or all of them; return how many.
 
         Once no other output lacks them, skipped rows end with a warning, and rows of a FORGOTTEN
@@ -172,13 +172,13 @@ class CaredJournal(Journal):
         with self.log.transaction() as connection:
             documents = self._documents(connection, name, alone=why is Reason.SKIPPED)
         meant = [sent for sent in documents if numbers is None or not sent.records - numbers]
-        records = Stretches.union([sent.records for sent in meant])
+        records = RowRanges.union([sent.records for sent in meant])
         end = partial(warn_of_given_up, why=why, note=note)
         if meant:
             self.done(name, Done(planned=meant, outcomes=end(records)))
         skipped = len(records)
         # Without this end a publisher could seal as fast as batches are passed here.
-        there = self.find_kept_for(name) or Stretches()
+        there = self.find_kept_for(name) or RowRanges()
         while (passed := self._give_up_batch(name, numbers, end, there)) is not None:
             skipped += passed
         for run in ((EVER, LAST_NUMBER),) if numbers is None else numbers.parts:
@@ -218,20 +218,22 @@ class CaredJournal(Journal):
             row = memory.output(name)
             lacking_rows = lacking(memory, name) | self.numbers(connection, "parked_of_output", output=name)
             # Others may have got rows while this one still had them ahead.
-            over = Stretches.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])
+            over = RowRanges.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])
             memory.planned.pop(name, None)
             for query in ("planned_forget", "parked_forget", "answer_forget", "association_forget"):
-                self._tell(connection, query, [{"output": name}])
+                self._execute(connection, query, [{"output": name}])
             if len(memory.outputs) > 1:
                 # It counts among the outputs until its rows are settled.
                 memory.outputs[name] = replace(row, position=memory.last_batch)
-                self._settle(connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note))
-                self._tell(connection, "answer_forget", [{"output": name}])
-            self._tell(connection, "output_forget", [{"name": name}])
+                self._finish_rows(
+                    connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note)
+                )
+                self._execute(connection, "answer_forget", [{"output": name}])
+            self._execute(connection, "output_forget", [{"name": name}])
             del memory.outputs[name]
             self._drop_passed(connection, memory)
 
-    def _give_up_batch(self, name: str, numbers: Stretches | None, end: End, there: Stretches) -> int | None:
+    def _give_up_batch(self, name: str, numbers: RowRanges | None, end: End, there: RowRanges) -> int | None:
         """Passes the next batch, if rows of it or of one behind it are given up; else None.
 
         Only batches with rows that were `there` are.
@@ -246,7 +248,7 @@ class CaredJournal(Journal):
             over = records if numbers is None else records & numbers
             self._park_new(connection, memory, name, records - over)
             self._move(connection, memory, replace(row, position=ahead[0]))
-            self._settle(connection, memory, name, over, end(over))
+            self._finish_rows(connection, memory, name, over, end(over))
             self._drop_passed(connection, memory)
             return len(over)
 
@@ -261,7 +263,7 @@ class CaredJournal(Journal):
             records = sorted(parked_row.record for parked_row in parked)
             self._unpark(connection, memory, parked)
             self._lead(connection, name, [parked_row.object for parked_row in parked if parked_row.leads])
-            self._settle(connection, memory, name, Stretches.of(records), end(records))
+            self._finish_rows(connection, memory, name, RowRanges.of(records), end(records))
             return records
 
 

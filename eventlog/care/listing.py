@@ -1,9 +1,9 @@
-"""Lists of the log's rows: pages that read a bounded stretch of it and say where to look further,
+"""Lists of the log's rows: pages that read a bounded range of it and say where to look further,
 and the newest rows.
 
-Where indexes lead to all rows by their numbers, a stretch is a run of numbers. An adopted log
-without such an index is read in stretches of the table as it lies on the disk: bounded too, and in
-order within a stretch.
+Where indexes lead to all rows by their numbers, a range is a run of numbers. An adopted log
+without such an index is read in ranges of the table as it lies on the disk: bounded too, and in
+order within a range.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REACH_PIECES: Final = 16
 """So many times as many are looked through at once where that is quick and little is found."""
 
 PATIENCE_SECONDS: Final = 0.1
-"""Seconds after which no further stretch is begun."""
+"""Seconds after which no further range is begun."""
 
 WIDTH_CHARACTERS: Final = 200
 """Characters of a value in a list."""
@@ -65,11 +65,11 @@ class Filters(Choice, frozen=True, kw_only=True):
     @property
     def waiting(self) -> bool:
         """Return True if only waiting rows can be meant."""
-        return self.letters == Status.NEW
+        return self.statuses == Status.NEW
 
     def summary(self) -> str:
         """Sum up the filters in a few words, but for the key and the search words: they may be values."""
-        asked_for = {"status": self.letters, "reason": self.reason, "table": self.table}
+        asked_for = {"status": self.statuses, "reason": self.reason, "table": self.table}
         if self.key:
             asked_for["key"] = "one"
         if self.text:
@@ -119,7 +119,7 @@ class Listing(Struct, frozen=True, kw_only=True):
     searches: bool = False
 
 
-class _Stretch(Struct, frozen=True, kw_only=True):
+class _ListRange(Struct, frozen=True, kw_only=True):
     """A part of the log as a condition and its parameters, and the cursor behind it."""
 
     condition: str
@@ -148,21 +148,21 @@ def listing(
         while further is not None and len(page) < limit:
             wanted, began = limit - len(page), monotonic()
             if by_block:
-                stretch = _by_block(log, connection, further)
+                row_range = _by_block(log, connection, further)
             else:
                 # Where every row is meant, no more need be looked through than the page still
                 # lacks.
                 reach = wanted if filters == Filters() else far * REACH_ROWS
-                stretch = _by_number(log, connection, filters, further, reach)
-            if stretch is None:
+                row_range = _by_number(log, connection, filters, further, reach)
+            if row_range is None:
                 further = None
                 break
             before = further.before
-            rows = _rows(log, connection, filters, stretch, before=before, limit=wanted, width=width)
+            rows = _rows(log, connection, filters, row_range, before=before, limit=wanted, width=width)
             page += rows
-            further = stretch.behind
-            if len(rows) == wanted:  # the stretch may have more of them
-                further = Cursor(before=rows[-1].record_id, block=stretch.block)
+            further = row_range.behind
+            if len(rows) == wanted:  # the range may have more of them
+                further = Cursor(before=rows[-1].record_id, block=row_range.block)
             # The page is shown with what there is, and says where to look further.
             now = monotonic()
             if now >= end:
@@ -188,33 +188,33 @@ def newest(
     Of many only a part is in memory: they are walked through from the newest one down, and read on
     the way back.
     """
-    walked: list[tuple[_Stretch, int, int]] = []
+    walked: list[tuple[_ListRange, int, int]] = []
     rows: list[LogRow] = []
-    for stretch, end, rows in _walk(log, filters, limit, width, after, before, reach):
-        walked.append((stretch, end, len(rows)))
+    for row_range, end, rows in _walk(log, filters, limit, width, after, before, reach):
+        walked.append((row_range, end, len(rows)))
     if len(walked) == 1:
         yield from reversed(rows)
         return
-    for stretch, end, count in reversed(walked):
+    for row_range, end, count in reversed(walked):
         with log.transaction() as connection:
-            rows = _rows(log, connection, filters, stretch, before=end, limit=count, width=width)
+            rows = _rows(log, connection, filters, row_range, before=end, limit=count, width=width)
         yield from reversed(rows)
 
 
 def _walk(
     log: Log, filters: Filters, limit: int, width: int, after: int, before: int, reach: int
-) -> Iterator[tuple[_Stretch, int, list[LogRow]]]:
+) -> Iterator[tuple[_ListRange, int, list[LogRow]]]:
     """Yield parts of the rows asked for, newest first; only the first part with values."""
     left = limit
     while left > 0:
         with log.transaction() as connection:
             wanted = min(left, reach) if filters == Filters() else reach
-            stretch = _by_number(log, connection, filters, Cursor(before=before), wanted)
-        if stretch is None:
+            row_range = _by_number(log, connection, filters, Cursor(before=before), wanted)
+        if row_range is None:
             return
-        low = max(stretch.parameters["low"], after + 1)
+        low = max(row_range.parameters["low"], after + 1)
         while left > 0:
-            part = replace(stretch, parameters={"low": low})
+            part = replace(row_range, parameters={"low": low})
             with log.transaction() as connection:
                 some = min(left, READ_ROWS)
                 rows = _rows(log, connection, filters, part, before=before, limit=some, width=width)
@@ -226,7 +226,7 @@ def _walk(
             if len(rows) < some:
                 break
             before = rows[-1].record_id
-        if stretch.behind is None or low == after + 1:
+        if row_range.behind is None or low == after + 1:
             return
         # Nobody waits for a page here, and rows that are rare are found in a few steps.
         before, reach = low, reach * 4
@@ -270,9 +270,9 @@ def reads_by_block(log: Log) -> bool:
 def one_row(log: Log, record_id: int, *, width: int = 2**30) -> LogRow | None:
     """Read a row with all of its values, each up to the wanted length."""
     entries = "list_halves" if offers(log.dialect, "list_halves") else "list_log"
-    stretch = _Stretch(condition="list_numbers", parameters={"low": record_id}, entries=entries, behind=None)
+    row_range = _ListRange(condition="list_numbers", parameters={"low": record_id}, entries=entries, behind=None)
     with log.transaction() as connection:
-        rows = _rows(log, connection, Filters(), stretch, before=record_id + 1, limit=1, width=width)
+        rows = _rows(log, connection, Filters(), row_range, before=record_id + 1, limit=1, width=width)
     return rows[0] if rows else None
 
 
@@ -282,7 +282,7 @@ def _by_number(
     filters: Filters,
     cursor: Cursor,
     reach: int,
-) -> _Stretch | None:
+) -> _ListRange | None:
     entries, condition = "list_log", "list_numbers"
     if filters.waiting:
         condition = "list_waiting_numbers"
@@ -300,23 +300,23 @@ def _by_number(
     behind = None
     if int(count) == reach:
         behind = Cursor(before=int(low))
-    return _Stretch(entries=entries, condition=condition, parameters={"low": int(low)}, behind=behind)
+    return _ListRange(entries=entries, condition=condition, parameters={"low": int(low)}, behind=behind)
 
 
-def _by_block(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | None:
+def _by_block(log: Log, connection: Connection, cursor: Cursor) -> _ListRange | None:
     table = {"log": log.dialect.qualify(log.names.schema, log.names.table)}
     end, reach = map(int, log.rows(connection, log.query("list_end"), table)[0])
     if cursor.block is not None:
         # An address may name any block, and a table may have become smaller.
-        last_stretch_ends = -(-end // reach) * reach
-        end = min(cursor.block, last_stretch_ends)
+        last_range_ends = -(-end // reach) * reach
+        end = min(cursor.block, last_range_ends)
     if end <= 0:
         return None
-    # Stretches lie where they lay for the page before, although the table has grown meanwhile.
+    # RowRanges lie where they lay for the page before, although the table has grown meanwhile.
     first = (end - 1) // reach * reach
     ends = {"first_place": first, "last_place": first + reach}
     first_place, last_place = log.rows(connection, log.query("list_bounds"), ends)[0]
-    return _Stretch(
+    return _ListRange(
         condition="list_places",
         parameters={"first_place": first_place, "last_place": last_place},
         behind=Cursor(block=first) if first > 0 else None,
@@ -325,11 +325,11 @@ def _by_block(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | No
 
 
 def _rows(
-    log: Log, connection: Connection, filters: Filters, stretch: _Stretch, *, before: int, limit: int, width: int
+    log: Log, connection: Connection, filters: Filters, row_range: _ListRange, *, before: int, limit: int, width: int
 ) -> list[LogRow]:
-    parameters = filters.parameters() | stretch.parameters | {"before": before, "limit": limit, "width": width}
+    parameters = filters.parameters() | row_range.parameters | {"before": before, "limit": limit, "width": width}
     since = "list_since" if filters.since else "list_ever"
-    parts = {"stretch": stretch.condition, "entries": stretch.entries, "since": since}
+    parts = {"row_range": row_range.condition, "entries": row_range.entries, "since": since}
     known = log.names.context is not None
     parts["context"] = "list_context" if known else "list_no_context"
     by = "list_by" if known else "list_by_user"

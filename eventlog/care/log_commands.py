@@ -49,7 +49,7 @@ ALL_CHARACTERS = 2**30
 @click.command()
 @click.option(
     "--status",
-    "letters",
+    "statuses",
     metavar="LETTERS",
     default="",
     help="Only rows with one of these statuses, e.g. EF.",
@@ -108,7 +108,7 @@ ALL_CHARACTERS = 2**30
 @site_options
 def log(
     site: Site,
-    letters: str,
+    statuses: str,
     reason: str | None,
     table: str | None,
     key: str,
@@ -133,7 +133,7 @@ def log(
 
     the_log = site.log()
     filters = Filters(
-        letters=check_letters(letters),
+        statuses=check_statuses(statuses),
         reason=reason or "",
         table=table or "",
         key=key,
@@ -215,14 +215,14 @@ def _since(log: Log, text: str) -> str:
     return in_zone(time, log.zone).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def check_letters(letters: str) -> str:
-    """Return the letters, each once; raise UsageError for impossible ones."""
-    from eventlog.care.rows import MOST_LETTERS
+def check_statuses(statuses: str) -> str:
+    """Return the statuses, each once; raise UsageError for impossible ones."""
+    from eventlog.care.rows import MOST_STATUS_CHARACTERS
     from eventlog.core.errors import UsageError
 
-    unique = "".join(dict.fromkeys(letters.replace(",", "")))
-    if len(unique) > MOST_LETTERS or not unique.isprintable():
-        raise UsageError(f"--status takes up to {MOST_LETTERS} letters, such as E or EW.")
+    unique = "".join(dict.fromkeys(statuses.replace(",", "")))
+    if len(unique) > MOST_STATUS_CHARACTERS or not unique.isprintable():
+        raise UsageError(f"--status takes up to {MOST_STATUS_CHARACTERS} letters, such as E or EW.")
     return unique
 
 
@@ -231,7 +231,7 @@ def _show_row(cells: Sequence[str]) -> None:
     # Only the status is painted: it is where the eye looks in a log that goes by.
     letter = COLUMNS.index("status")
     begin = "  ".join([*cells[:letter], ""])
-    # Painted last: to whoever breaks lines the codes of a colour would be letters.
+    # Painted last: to whoever breaks lines the codes of a colour would be statuses.
     rest = wrap_text("  ".join(cells)).removeprefix(begin + cells[letter])
     click.echo(begin + paint_word(cells[letter]) + rest)
 

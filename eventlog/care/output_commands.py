@@ -18,7 +18,7 @@ from eventlog.core.errors import UsageError
 from eventlog.core.plural import count_words
 
 if TYPE_CHECKING:
-    from eventlog.care.outputs import OutputStanding
+    from eventlog.care.outputs import OutputProgress
 
 why_option = click.option("--why", metavar="TEXT", default="", help="A reason, stored with user and time.")
 
@@ -62,10 +62,10 @@ def list_outputs(site: Site, as_json: bool) -> None:
 
 
 def _show_outputs(site: Site, *, as_json: bool) -> None:
-    from eventlog.care.outputs import standings
+    from eventlog.care.outputs import list_outputs
     from eventlog.publisher.tables import BY_PUBLISHER
 
-    listed = standings(site.log(), site.config.publisher, name_configured_outputs(site))
+    listed = list_outputs(site.log(), site.config.publisher, name_configured_outputs(site))
     if as_json:
         show_json(
             [
@@ -166,12 +166,12 @@ def skip(
     from eventlog.care.outputs import find_kept_for
     from eventlog.care.outputs import skip as give_up
     from eventlog.care.rows import read_runs_of_ids
-    from eventlog.sources.marks import Stretches
+    from eventlog.sources.marks import RowRanges
 
     # Neither of them, or both.
     if bool(ids) is every:
         raise UsageError("Say which rows are given up: their numbers, or --all.")
-    numbers = None if every else Stretches(read_runs_of_ids(ids))
+    numbers = None if every else RowRanges(read_runs_of_ids(ids))
     log = site.log()
     kept = find_kept_for(log, name)
     if numbers is not None:
@@ -231,7 +231,7 @@ SHOWN_STATES: Final = {"in step": "up to date"}
 """States that people read in other words than programs, which have relied on these."""
 
 
-def _row(output: OutputStanding) -> Sequence[object]:
+def _row(output: OutputProgress) -> Sequence[object]:
     seconds = "" if output.seconds is None else f"{output.seconds:.0f}"
     state = SHOWN_STATES.get(output.state, output.state)
     return (

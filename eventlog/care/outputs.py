@@ -23,14 +23,14 @@ from eventlog.publisher.tables import write_pause
 from eventlog.sources.log.flow import OutputLag, Polling, Resumed
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text, value_of
+from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, RowRanges, as_text, value_of
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-class OutputStanding(Struct, frozen=True, kw_only=True):
+class OutputProgress(Struct, frozen=True, kw_only=True):
     """One output.
 
     `state` is `in step`, `lagging`, `failing`, `paused`, or `unknown` where the configuration does
@@ -56,7 +56,7 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
     """How many rows wait for it whose table cannot be read, by the reason."""
 
 
-def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
+def list_outputs(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputProgress]:
     """List outputs with their state: configured ones, and others keeping rows."""
     with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
@@ -66,7 +66,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
         unread = _unread(connection, log) if flow.parts.suspended else {}
     converting = {row.name: len(lacking(memory, row.name)) for row in places.values() if row.is_conversion}
     others = [name for name in places if name not in configured and name not in converting]
-    standing = []
+    listed = []
     for name in (*configured, *others):
         state = states.get(name, OutputState())
         lag = waiting_for(flow, name, failing=state.is_failing)
@@ -79,7 +79,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
         else:
             word = "in step" if lag is None else "lagging"
         lag = lag or OutputLag()
-        output = OutputStanding(
+        output = OutputProgress(
             name=name,
             state=word,
             rows=lag.rows,
@@ -94,8 +94,8 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
             warning=places[name].warning if name in places else None,
             unread=unread.get(name, {}),
         )
-        standing.append(output)
-    return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
+        listed.append(output)
+    return listed + [OutputProgress(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
 
 
 def _unread(connection: Connection, log: Log) -> dict[str, dict[str, int]]:
@@ -178,7 +178,7 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
         marks.set(connection, f"{TRY_NOW}{name}", secrets.token_hex(8))
 
 
-def find_kept_for(log: Log, name: str) -> Stretches:
+def find_kept_for(log: Log, name: str) -> RowRanges:
     """Find the rows to be given up for an output; raise UsageError if the journal does not know it."""
     kept = CaredJournal(log).find_kept_for(name)
     if kept is None:
@@ -191,7 +191,7 @@ def find_kept_for(log: Log, name: str) -> Stretches:
 
 
 def skip(
-    log: Log, name: str, numbers: Stretches | None, *, by: str, why: str = "", delete_from_log: bool = False
+    log: Log, name: str, numbers: RowRanges | None, *, by: str, why: str = "", delete_from_log: bool = False
 ) -> int:
     """Give up rows an output lacks, or all of them; return how many.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventlog.care.log_commands import check_letters
+from eventlog.care.log_commands import check_statuses
 from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.show import say, show_done
 from eventlog.cli.site import Site, json_option, site_options, table_option
@@ -28,15 +28,15 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
 
     Example: eventlog hold 5 7-9 --why "address to be checked"
     """
+    from eventlog.care.rows import describe_states, read_runs_of_ids
     from eventlog.care.rows import hold as keep
-    from eventlog.care.rows import read_runs_of_ids, tell_states
 
     runs, log = read_runs_of_ids(ids), site.log()
     held = keep(log, runs, by=somebody(), why=why)
     if held.rows:
         sentence = f"{count_words(held.rows, 'waiting row')} held."
     else:
-        sentence = f"No row was held, for none of these waits: {tell_states(log, runs)}."
+        sentence = f"No row was held, for none of these waits: {describe_states(log, runs)}."
     show_done("held", held.rows, f"{sentence} {held.sentence}".rstrip(), as_json=as_json)
 
 
@@ -50,7 +50,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 
     Example: eventlog release 7-9
     """
-    from eventlog.care.rows import EVERYTHING, read_runs_of_ids, tell_states
+    from eventlog.care.rows import EVERYTHING, describe_states, read_runs_of_ids
     from eventlog.care.rows import release as let_go
 
     # Neither of them, or both.
@@ -62,7 +62,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
     if count:
         sentence = f"{count_words(count, 'row')} released."
     elif ids:
-        sentence = f"No row was released, for none of these is held: {tell_states(log, runs)}."
+        sentence = f"No row was released, for none of these is held: {describe_states(log, runs)}."
     show_done("released", count, sentence, as_json=as_json)
 
 
@@ -70,7 +70,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 @click.argument("ids", nargs=-1)
 @click.option(
     "--status",
-    "letters",
+    "statuses",
     metavar="LETTERS",
     default="",
     help="Rows with one of these statuses, e.g. EW.",
@@ -82,7 +82,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 def requeue(
     site: Site,
     ids: tuple[str, ...],
-    letters: str,
+    statuses: str,
     table: str | None,
     dry: bool,
     yes: bool,
@@ -94,13 +94,13 @@ def requeue(
 
     Example: eventlog requeue --status E --table usr
     """
-    from eventlog.care.rows import EVERYTHING, PROCESSED, Choice, count_requeued, read_runs_of_ids, tell_states
+    from eventlog.care.rows import EVERYTHING, PROCESSED, Choice, count_requeued, describe_states, read_runs_of_ids
     from eventlog.care.rows import requeue as let_wait
 
-    if not ids and not letters:
+    if not ids and not statuses:
         raise UsageError("Say which rows wait again: their numbers, or --status E.")
-    letters, log = resolve_letters(letters, PROCESSED) or PROCESSED, site.log()
-    choice = Choice(letters=letters, table=resolve_table(log, table))
+    statuses, log = resolve_statuses(statuses, PROCESSED) or PROCESSED, site.log()
+    choice = Choice(statuses=statuses, table=resolve_table(log, table))
     runs = read_runs_of_ids(ids) if ids else [EVERYTHING]
     # To count reads the rows once more, so it is done only for somebody who looks at the number.
     if dry or (can_ask() and not yes):
@@ -115,7 +115,7 @@ def requeue(
     if count:
         sentence = f"{count_words(count, 'row waits', 'rows wait')} again."
     elif ids:
-        sentence = f"No such row was processed: {tell_states(log, runs)}."
+        sentence = f"No such row was processed: {describe_states(log, runs)}."
     show_done("requeued", count, sentence, as_json=as_json)
 
 
@@ -144,12 +144,12 @@ def somebody() -> str:
         return ""
 
 
-def resolve_letters(letters: str, known: str) -> str:
+def resolve_statuses(statuses: str, known: str) -> str:
     """Check statuses against those the publisher writes; others belong to whoever parked rows with
     them.
     """
-    checked = check_letters(letters)
-    strange = [letter for letter in checked if letter not in known]
+    checked = check_statuses(statuses)
+    strange = [status for status in checked if status not in known]
     if strange:
         takes = f"it takes {', '.join(known)}"
         raise UsageError(f"--status {strange[0]} cannot be meant here; {takes}.")

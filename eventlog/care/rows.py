@@ -22,7 +22,7 @@ from eventlog.care.journal import CaredJournal
 from eventlog.core.errors import SourceError, UsageError, shorten
 from eventlog.core.model import Status
 from eventlog.core.suggest import nearest
-from eventlog.sources.marks import Run, Stretches
+from eventlog.sources.marks import RowRanges, Run
 from eventlog.sql.access import is_held_up
 from eventlog.sql.log import Log, id_list
 
@@ -56,10 +56,10 @@ def was_stopped_by_lock(log: Log, error: SourceError) -> bool:
 
 EVERYTHING: Final[Run] = (-(2**63), 2**63 - 1)
 PROCESSED: Final = "".join(status for status in Status if status is not Status.NEW)
-"""The letters of rows that the publisher has done with."""
+"""The statuses of rows that the publisher has done with."""
 
-MOST_LETTERS: Final = 5
-"""As many letters as a query of care.sql takes."""
+MOST_STATUS_CHARACTERS: Final = 5
+"""As many statuses as a query of care.sql takes."""
 
 HELD_SINCE: Final = "held since "
 """Begins the note of a row that somebody holds, and not of one that waits behind another."""
@@ -75,21 +75,21 @@ _run = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?").fullmatch
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """Which rows are meant: their letters (none: all), their reason, and their table in whatever
+    """Which rows are meant: their statuses (none: all), their reason, and their table in whatever
     case.
     """
 
-    letters: str = ""
+    statuses: str = ""
     reason: str = ""
     table: str = ""
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the queries of care.sql."""
-        # The query has five places: fewer letters are repeated until all are filled.
-        letters = (self.letters or "?") * MOST_LETTERS
+        # The query has five places: fewer statuses are repeated until all are filled.
+        statuses = (self.statuses or "?") * MOST_STATUS_CHARACTERS
         return {
-            **{f"letter_{index + 1}": letters[index] for index in range(MOST_LETTERS)},
-            "any_status": int(not self.letters),
+            **{f"status_{index + 1}": statuses[index] for index in range(MOST_STATUS_CHARACTERS)},
+            "any_status": int(not self.statuses),
             "any_table": int(not self.table),
             "named": self.table,
             "any_reason": int(not self.reason),
@@ -131,7 +131,7 @@ def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
         if int(match[1]) > int(match[2] or match[1]):
             raise UsageError(f"The range {shorten(text)} runs backwards; write {match[2]}-{match[1]}.")
         runs.append((int(match[1]), int(match[2] or match[1])))
-    return [*Stretches(runs).parts]
+    return [*RowRanges(runs).parts]
 
 
 def read_age(text: str) -> int:
@@ -151,7 +151,7 @@ def table_meant(log: Log, table: str) -> tuple[str, str | None]:
 
     The table may be named without its schema; raise UsageError for a bare name in several schemas.
     """
-    # % and _ stand for any letter in LIKE; the query says that ! takes that away.
+    # % and _ stand for any status in LIKE; the query says that ! takes that away.
     ending = "%." + re.sub("([!%_])", r"!\1", table)
     known: list[tuple[Any, ...]] = []
     with log.transaction() as connection:
@@ -185,28 +185,28 @@ class HeldRows(Struct, frozen=True, kw_only=True):
         return f"{', '.join(self.late)}: a row of these is being delivered, and is not kept from there."
 
 
-TOLD_ROWS: Final = 3
+SHOWN_ROWS: Final = 3
 """Of so many numbers or ranges is said why nothing became of them."""
 
 
-def tell_states(log: Log, runs: Sequence[Run]) -> str:
+def describe_states(log: Log, runs: Sequence[Run]) -> str:
     """Describe rows that could not be changed: missing, waiting, or with a status."""
-    told = []
+    states = []
     with log.transaction() as connection:
-        for first, last in runs[:TOLD_ROWS]:
+        for first, last in runs[:SHOWN_ROWS]:
             if first != last:
-                told.append(f"{first}-{last} has none")
+                states.append(f"{first}-{last} has none")
                 continue
             found = log.rows(connection, log.query("row_status"), {"record_id": first})
             if not found:
-                told.append(f"there is no row {first} in {log.name}")
+                states.append(f"there is no row {first} in {log.name}")
             elif str(found[0][0]).strip() == Status.NEW:
-                told.append(f"row {first} waits")
+                states.append(f"row {first} waits")
             else:
-                told.append(f"row {first} has the status {found[0][0]}")
-    if len(runs) > TOLD_ROWS:
-        told.append("…")
-    return "; ".join(told)
+                states.append(f"row {first} has the status {found[0][0]}")
+    if len(runs) > SHOWN_ROWS:
+        states.append("…")
+    return "; ".join(states)
 
 
 def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> HeldRows:

@@ -62,7 +62,7 @@ class Publishing(Struct, frozen=True, kw_only=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Rows by letter, what waits longest, how fast rows are settled, the last error, and triggers
+    """Rows by status, what waits longest, how fast rows are settled, the last error, and triggers
     that are not current.
 
     `oldest_waiting` and its lag are of the rows that nobody holds and whose time has come.
@@ -110,11 +110,11 @@ class Facts(Struct, frozen=True, kw_only=True):
         return "eventlog log"
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
-        """Yield rows of the table: letter, number, meaning."""
+        """Yield rows of the table: status, number, meaning."""
         for status, meaning in MEANINGS.items():
             yield status, self.rows.get(status, 0), meaning
-        for letter, count in self.ignored.items():
-            yield repr(letter), count, "ignored: only N is ever picked up"
+        for code, count in self.ignored.items():
+            yield repr(code), count, "ignored: only N is ever picked up"
 
     def sentences(self) -> Iterator[str]:
         """Yield the facts worth a sentence."""
@@ -130,14 +130,14 @@ class Facts(Struct, frozen=True, kw_only=True):
         if self.last_error is not None:
             error = self.last_error
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
-        for output, standing in self.outputs.items():
-            if standing.position is not None:
-                position = format_position(standing.position)
-                yield f"{output} took {standing.document}, up to row {position}, at {utc_text(standing.at)} UTC."
-            if standing.error is not None and not has_recovered(standing):
+        for output, progress in self.outputs.items():
+            if progress.position is not None:
+                position = format_position(progress.position)
+                yield f"{output} took {progress.document}, up to row {position}, at {utc_text(progress.at)} UTC."
+            if progress.error is not None and not has_recovered(progress):
                 # The promise of another try was made when it failed.
-                why = without_promise(standing.error)
-                yield f"{output} did not take everything at {utc_text(standing.failed_at)} UTC: {why}"
+                why = without_promise(progress.error)
+                yield f"{output} did not take everything at {utc_text(progress.failed_at)} UTC: {why}"
         if self.proofs:
             equal = sum(proof.equal for proof in self.proofs)
             yield f"{equal:,} of {count_words(len(self.proofs), 'table')} at outputs were equal when last compared."

@@ -61,5 +61,5 @@ def _line(point: Point) -> str:
     if width is None or width >= WIDE_COLUMNS:
         indent += NAME_COLUMNS + 1
     text = wrap_text(make_readable(line), begin=LEVEL_COLUMNS, indent=indent)
-    # Filled up by hand: the codes of a colour would be counted as letters.
+    # Filled up by hand: the codes of a colour would be counted as statuses.
     return paint_word(point.level, "level") + " " * (LEVEL_COLUMNS - len(point.level)) + text

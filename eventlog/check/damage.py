@@ -16,8 +16,8 @@ from msgspec import Struct
 from eventlog.core.errors import DataError
 from eventlog.core.model import Reason, Status
 from eventlog.core.plural import count_words
-from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, OnTheWay, stretches_of
-from eventlog.sources.marks import Stretches
+from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, OnTheWay, read_ranges
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class JournalReading(Struct, frozen=True, kw_only=True):
     parked: Sequence[tuple[str, int, int]] = ()
     said: Sequence[tuple[str, int, int]] = ()
     words: Sequence[tuple[str, str, int]] = ()
-    parked_settled: Sequence[tuple[str, int, int]] = ()
-    held_settled: tuple[int | None, int] = (None, 0)
-    settled: Stretches = Stretches()
+    parked_finished: Sequence[tuple[str, int, int]] = ()
+    held_finished: tuple[int | None, int] = (None, 0)
+    settled: RowRanges = RowRanges()
 
 
 def read_journal(connection: Connection, log: Log) -> JournalReading:
@@ -62,16 +62,16 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
         return log.rows(connection, log.query(query), values)
 
     batches = ask("batches_read")
-    readable: list[Stretches] = []
+    readable: list[RowRanges] = []
     for _, records, *_ in batches:
         with suppress(DataError):  # which is reported elsewhere
-            readable.append(stretches_of(records, ""))
-    sealed = Stretches.union(readable)
-    numbers, settled = [*sealed], Stretches()
+            readable.append(read_ranges(records, ""))
+    sealed = RowRanges.union(readable)
+    numbers, settled = [*sealed], RowRanges()
     for start in range(0, len(numbers), PIECE_ROWS):
         piece = numbers[start : start + PIECE_ROWS]
-        waiting = Stretches.of(int(number) for (number,) in ask("still_waiting", ids=id_list(piece)))
-        settled |= Stretches.of(piece) - waiting
+        waiting = RowRanges.of(int(number) for (number,) in ask("still_waiting", ids=id_list(piece)))
+        settled |= RowRanges.of(piece) - waiting
     return JournalReading(
         tables=log.names.journal,
         outputs=ask("outputs_read"),
@@ -80,8 +80,8 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
         parked=[(str(output), int(rows), int(first)) for output, rows, first in ask("parked_outputs")],
         said=[(str(output), int(rows), int(first)) for output, rows, first in ask("answer_outputs")],
         words=[(str(status), str(reason), int(first)) for status, reason, first in ask("answer_words")],
-        parked_settled=[(str(output), int(first), int(rows)) for output, first, rows in ask("parked_settled")],
-        held_settled=ask("hold_settled")[0],
+        parked_finished=[(str(output), int(first), int(rows)) for output, first, rows in ask("parked_finished")],
+        held_finished=ask("hold_settled")[0],
         settled=settled,
     )
 
@@ -90,7 +90,7 @@ def damages(reading: JournalReading) -> Iterator[Damage]:
     """Yield every fault of the tables."""
     yield from _unreadable(reading)
     yield from _outputs(reading)
-    yield from _find_settled_parked_rows(reading)
+    yield from _find_finished_parked_rows(reading)
 
 
 def _unreadable(reading: JournalReading) -> Iterator[Damage]:
@@ -98,9 +98,9 @@ def _unreadable(reading: JournalReading) -> Iterator[Damage]:
     for row in reading.outputs:
         yield from _damage_if_unreadable(JournalRow.read, row)
     for number, records, _ in reading.batches:
-        yield from _damage_if_unreadable(stretches_of, records, f"records of batch {number}")
+        yield from _damage_if_unreadable(read_ranges, records, f"records of batch {number}")
     for _, plan, place, records, details, objects, covers, _ in reading.planned:
-        yield from _damage_if_unreadable(stretches_of, records, f"records of plan {plan}")
+        yield from _damage_if_unreadable(read_ranges, records, f"records of plan {plan}")
         # A body and a route are any text, so there is nothing to read in them.
         yield from _damage_if_unreadable(OnTheWay.read, (plan, place, details, objects, covers, None, None, 0, 0))
     for status, reason, first in reading.words:
@@ -181,9 +181,9 @@ def _go_on(name: str, restored: int | None) -> str:
     )
 
 
-def _find_settled_parked_rows(reading: JournalReading) -> Iterator[Damage]:
+def _find_finished_parked_rows(reading: JournalReading) -> Iterator[Damage]:
     """Yield rows the journal waits for although the log does not."""
-    for output, first, rows in reading.parked_settled:
+    for output, first, rows in reading.parked_finished:
         yield _describe_gone_rows(
             f"{reading.tables['parked']} has {count_words(rows, 'row')} waiting for {output}", rows, first
         )
@@ -192,7 +192,7 @@ def _find_settled_parked_rows(reading: JournalReading) -> Iterator[Damage]:
         yield _describe_gone_rows(
             f"{reading.tables['batches']} has {count_words(rows, 'row')} to be published", rows, first
         )
-    held_first, held = reading.held_settled
+    held_first, held = reading.held_finished
     if held_first is not None:
         yield _describe_gone_rows(
             f"{reading.tables['holds']} holds {count_words(int(held), 'row')}", int(held), int(held_first)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine
 from eventlog.check.point import Point, ok, warning
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement, waiting_number
 from eventlog.sql.findlog import with_schema
-from eventlog.sql.log_indexes import has_number_index, is_usable, letters_held, option_of
+from eventlog.sql.log_indexes import find_statuses, has_number_index, is_usable, option_of
 from eventlog.sql.names import LogNames
 
 
@@ -76,7 +76,7 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
         return False
     condition = option_of(index, "where")
     if condition:
-        return "N" in letters_held(connection, condition, log)
+        return "N" in find_statuses(connection, condition, log)
     return begins_with_status(index["column_names"], log)
 
 
@@ -85,5 +85,5 @@ def _normalise_expression(expression: str) -> str:
 
 
 def begins_with_status(columns: Sequence[str | None], log: LogNames) -> bool:
-    """Return True if the first of an index's columns is the letter."""
+    """Return True if the first of an index's columns is the status."""
     return [name.casefold() for name in columns[:1] if name] == [log.column("status").casefold()]

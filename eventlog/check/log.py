@@ -233,10 +233,10 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
             yield failure("outputs", SinkError(message, hint=resume))
         elif lag.paused:
             yield warning("outputs", f"{name} is paused {(lag.pause or '').rstrip('.')}.", resume)
-    for letter, number in rows.other.items():
+    for status, number in rows.other.items():
         mend = "Set their status to N to have them published."
         yield warning(
-            "rows", f"{count_words(number, 'row')} with the status {letter!r}, which no publisher reads.", mend
+            "rows", f"{count_words(number, 'row')} with the status {status!r}, which no publisher reads.", mend
         )
     bad = rows.by_status[Status.ERROR] + rows.by_status[Status.FATAL]
     if bad:

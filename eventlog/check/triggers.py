@@ -58,7 +58,7 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         if trigger.note:
             message += f": {trigger.note}"
         if trigger.entered:
-            mend = f"Run `{mending(trigger, asked[trigger.owner])}`."
+            mend = f"Run `{write_remedy(trigger, asked[trigger.owner])}`."
         else:
             mend = "Drop it if nobody needs it: eventlog touches only what its registry names."
         point = warning("triggers", f"{message}.", mend)
@@ -125,7 +125,7 @@ def not_followed(log: Log) -> dict[str, str]:
     return value_of(noted, dict[str, str]) or {}
 
 
-def mending(trigger: TriggerState, options: TriggerOptions) -> str:
+def write_remedy(trigger: TriggerState, options: TriggerOptions) -> str:
     """Write the command to make a class's triggers current, with their options."""
     if trigger.state is TriggerCondition.STRAY:
         return shlex.join(["eventlog", "untrack", trigger.owner])

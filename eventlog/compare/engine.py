@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eventlog.compare.known import Recognition
 from eventlog.compare.pace import Pace
-from eventlog.compare.ranges import RANGE_ROWS, Digests, Range, differing, slices, split_buckets, stretch
+from eventlog.compare.ranges import RANGE_ROWS, Digests, Range, differing, make_range, slices, split_buckets
 from eventlog.compare.sides import (
     Compared,
     ComparedSide,
@@ -129,7 +129,7 @@ class Comparison:
         for cut in (*cuts, None):
             while after is None or after != cut:
                 upto = self._end(after, cut)
-                yield stretch(after, upto, counted=counted, native=native)
+                yield make_range(after, upto, counted=counted, native=native)
                 if upto is None:
                     return
                 after = upto

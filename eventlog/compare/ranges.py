@@ -65,7 +65,7 @@ def slices(rows: int, *, native: bool = False) -> Iterator[Range]:
         yield Range(buckets=buckets, first=first, last=None if whole else last, native=native)
 
 
-def stretch(
+def make_range(
     after: int | None,
     upto: int | None,
     *,

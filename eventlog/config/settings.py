@@ -37,7 +37,7 @@ from eventlog.config.secret_values import with_secrets
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
-from eventlog.core.file_forms import tell_form
+from eventlog.core.file_forms import find_form
 from eventlog.core.outputs import OnValue, refuse_name
 from eventlog.core.registry import names, sink_named, source_named, steps_plugin, table_named
 from eventlog.core.secrets import SecretSettings
@@ -337,7 +337,7 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     text = ""
     try:
         data = path.read_bytes()
-        if form := tell_form(data):
+        if form := find_form(data):
             raise ConfigError(f"The configuration file {path} {form}.", hint=ONE_TEXT)
         text = data.decode("utf-8-sig")
         return tomllib.loads(text), text

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eventlog.convert.forms import ENDS, STAMP, TOGETHER, TOLD, form_of, with_transaction
+from eventlog.convert.forms import COUNTED, ENDS, STAMP, TOGETHER, form_of, with_transaction
 from eventlog.convert.partitions import (
     PartitionFile,
     PartitionWriter,
@@ -164,17 +164,17 @@ def gather(task: Gather) -> WrittenChanges:
     endings = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
     # Each task has noted what it saw of a transaction: where it ended there, and how many
     # changes it had.
-    wanted = [("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")]
+    wanted = [("position", "max"), (COUNTED, "sum"), (TOGETHER, "sum")]
     summed = endings.group_by(TRANSACTION).aggregate(wanted)
     # Arrow calls what it has summed position_max, and the others likewise.
     known_columns = [summed.column(name) for name in (TRANSACTION, *map("_".join, wanted))]
     known = one_batch(pa.Table.from_arrays(known_columns, schema=ENDS).to_batches(), ENDS)
     schema = with_transaction(form_of(task.conversion).schema)
-    schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(TOLD), ENDS.field(TOGETHER)])
+    schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(COUNTED), ENDS.field(TOGETHER)])
     with by_ranges(Path(task.folder) / f"{task.name}.arrow", schema, task.boundaries) as gathered:
         for rows in read_label(task.rendered, task.label):
             places = pc.index_in(rows.column(TRANSACTION), value_set=known.column(TRANSACTION))
-            names = ("position", TOLD, TOGETHER)
+            names = ("position", COUNTED, TOGETHER)
             end, counted, together = (known.column(name).take(places) for name in names)
             # A change of no known transaction has no place among them: it ends where it stands.
             columns = [

@@ -45,9 +45,9 @@ may yet refuse some.
 """
 
 
-TOLD: Final = "told"
+COUNTED: Final = "counted"
 TOGETHER: Final = "together"
-ENDS: Final = pa.schema([(name, pa.int64()) for name in (TRANSACTION, "position", TOLD, TOGETHER)])
+ENDS: Final = pa.schema([(name, pa.int64()) for name in (TRANSACTION, "position", COUNTED, TOGETHER)])
 """How far some changes of a transaction reach, how many are counted, and how many were written."""
 
 PART: Final = "part"
@@ -131,7 +131,7 @@ class Rendering:
         self._schema = schema
         self._write = write
         self._cells = cells
-        self._tell: Callable[[Change], Change | Refusal] | None = None
+        self._apply: Callable[[Change], Change | Refusal] | None = None
         self._then: tuple[DefinitionSpan, FormerNames] | None = None
         self._covering = COVERS in schema.names
         self._ends: Ends | None = None
@@ -141,7 +141,7 @@ class Rendering:
 
     def behind(self, policy: Policy | None) -> Rendering:
         """Apply a policy to changes from now on; return this rendering."""
-        self._tell = policy.tell if policy else None
+        self._apply = policy.apply if policy else None
         return self
 
     def of_then(self, span: DefinitionSpan, names: FormerNames) -> Rendering:
@@ -174,8 +174,8 @@ class Rendering:
                 return refusal
             # A value of it may be refused, and the change is written all the same.
             change = now
-        if self._tell is not None:
-            transformed = self._tell(change)
+        if self._apply is not None:
+            transformed = self._apply(change)
             if isinstance(transformed, Refusal):
                 self.refused.append(transformed)
                 return transformed

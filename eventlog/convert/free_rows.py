@@ -20,7 +20,7 @@ from eventlog.publisher.new_rows import name_of
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import EVER
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches, as_text
+from eventlog.sources.marks import RowRanges, as_text
 from eventlog.sql.log import ALL as WITHOUT_LIMIT
 from eventlog.sql.log import id_list
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
 PAGE_ROWS: Final = 10_000
-"""Rows that are looked at together: a batch of the journal, and a transaction of letters."""
+"""Rows that are looked at together: a batch of the journal, and a transaction of statuses."""
 
 HOLDS_ALONE: Final = Memory(
     stamp="",
@@ -40,7 +40,7 @@ HOLDS_ALONE: Final = Memory(
     batches={},
     outputs={},
     planned={},
-    seen=Stretches(),
+    seen=RowRanges(),
     last_parked=EVER,
     last_noted=EVER,
     any_parked=False,
@@ -65,26 +65,26 @@ def gets_all(memory: Memory, row: JournalRow) -> bool:
     return any(number in memory.converted or (reserved is not None and number > reserved) for number in ahead)
 
 
-def join_taken(memory: Memory) -> Stretches:
+def join_taken(memory: Memory) -> RowRanges:
     """Join the rows outputs have ahead or on their way, without those sealed for a conversion.
 
     Sealed rows are behind every reader of the log.
     """
     reserved = memory.reserved_above
     ahead = [batch.records for number, batch in memory.batches.items() if reserved is None or number <= reserved]
-    return Stretches.union([*ahead, *memory.planned.values()])
+    return RowRanges.union([*ahead, *memory.planned.values()])
 
 
 def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> ConvertedRows:
     """Read the rows that may be taken, and take none; if it `marks`, none an output lacks."""
-    walk, free = FreeRows(JournalReader(log, LogSettings(), catalog), catalog, marks=marks), list[Stretches]()
+    walk, free = FreeRows(JournalReader(log, LogSettings(), catalog), catalog, marks=marks), list[RowRanges]()
     with log.transaction(lone=True) as connection:
         if not (marks or log.rows(connection, log.query("hold_any"))[0][0] is not None):
             return ALL
         memory = read_memory(connection, log, "", seen=False) if marks else HOLDS_ALONE
         while walk.first is not None:
             free.append(walk.next_page(connection, memory))
-    return ConvertedRows(Stretches.union(free), dict(sorted(walk.left.items())))
+    return ConvertedRows(RowRanges.union(free), dict(sorted(walk.left.items())))
 
 
 class FreeRows:
@@ -93,7 +93,7 @@ class FreeRows:
     """
 
     def __init__(
-        self, journal: JournalReader, catalog: Catalog | None, *, marks: bool, within: Stretches | None = None
+        self, journal: JournalReader, catalog: Catalog | None, *, marks: bool, within: RowRanges | None = None
     ) -> None:
         self.first: int | None = EVER + 1
         """Where the next page begins; None at the end."""
@@ -105,16 +105,16 @@ class FreeRows:
         self._last: int | None = None
         self._blocked: set[str] = set()
         """Objects of which a row is left."""
-        self._lacked: tuple[Stretches, set[str]] = Stretches(), set()
+        self._lacked: tuple[RowRanges, set[str]] = RowRanges(), set()
         """Rows that outputs lack, with their objects, as of the last page."""
 
-    def next_page(self, connection: Connection, memory: Memory) -> Stretches:
+    def next_page(self, connection: Connection, memory: Memory) -> RowRanges:
         """Find the rows of the next page that may be taken."""
         if self._last is None:
             last = self._journal.ask(connection, "waiting_last")[0][0]
             self._last = EVER if last is None else int(last)
         others = [row for row in memory.outputs.values() if not row.is_conversion and not gets_all(memory, row)]
-        lacked = Stretches.union([*memory.planned.values(), *[lacking(memory, row.name) for row in others]])
+        lacked = RowRanges.union([*memory.planned.values(), *[lacking(memory, row.name) for row in others]])
         span = {"first": self.first, "last": self._last, "limit": PAGE_ROWS}
         if not (self._blocked or memory.any_held or (self._marks and (memory.any_parked or lacked))):
             return self._free_numbers(self._end_page(self._journal.ask(connection, "waiting_numbers", **span)), memory)
@@ -131,14 +131,14 @@ class FreeRows:
         self.first = int(rows[-1][0])
         return [row for row in rows if row[0] != rows[-1][0]]
 
-    def _free_numbers(self, rows: Sequence[tuple[Any, ...]], memory: Memory) -> Stretches:
+    def _free_numbers(self, rows: Sequence[tuple[Any, ...]], memory: Memory) -> RowRanges:
         """Take rows by number alone, if nothing waits; not those a paused output has ahead."""
-        numbers = self._choose(Stretches.of(int(row[0]) for row in rows))
+        numbers = self._choose(RowRanges.of(int(row[0]) for row in rows))
         free = numbers - join_taken(memory) if self._marks else numbers
         self._leave(LACKED, len(numbers) - len(free))
         return free
 
-    def _choose(self, numbers: Stretches) -> Stretches:
+    def _choose(self, numbers: RowRanges) -> RowRanges:
         return numbers if self._within is None else numbers & self._within
 
     def _leave(self, reason: str, rows: int) -> None:
@@ -146,15 +146,15 @@ class FreeRows:
             self.left[reason] += rows
 
     def _divide(
-        self, connection: Connection, memory: Memory, rows: Sequence[tuple[Any, ...]], lacked: Stretches
-    ) -> Stretches:
+        self, connection: Connection, memory: Memory, rows: Sequence[tuple[Any, ...]], lacked: RowRanges
+    ) -> RowRanges:
         """Divide rows where some are held, or lacked by outputs."""
         names: dict[int, set[str]] = {}
         for number, _, table, key in rows:
             names.setdefault(int(number), set()).add(self._name_object(int(number), table, key))
         if not names:
-            return Stretches()
-        held, waiting, passed = Stretches(), set[str](), Stretches()
+            return RowRanges()
+        held, waiting, passed = RowRanges(), set[str](), RowRanges()
         if memory.any_held:
             span = {"first": min(names), "last": max(names), "limit": WITHOUT_LIMIT}
             held = self._journal.numbers(connection, "hold_numbers", **span)
@@ -182,7 +182,7 @@ class FreeRows:
             if number not in passed or reason == HELD:
                 self._blocked |= objects
             self._leave(reason, self._within is None or number in self._within)
-        return self._choose(Stretches.of(free))
+        return self._choose(RowRanges.of(free))
 
     def _is_behind(self, objects: Collection[str], waiting: set[str], *, any_waits: bool) -> bool:
         if EVERY_ROW in self._blocked:
@@ -201,7 +201,7 @@ class FreeRows:
                 waiting.update(str(name) for (name,) in found)
         return waiting
 
-    def _name_lacked(self, connection: Connection, lacked: Stretches) -> set[str]:
+    def _name_lacked(self, connection: Connection, lacked: RowRanges) -> set[str]:
         if lacked != self._lacked[0]:
             self._lacked = lacked, set(self._journal.rows.objects(connection, [*lacked]).values())
         return self._lacked[1]

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eventlog.convert.settings import LINE_BYTES, FilesInput
 from eventlog.core.errors import DataError, UsageError
-from eventlog.core.file_forms import tell_form
+from eventlog.core.file_forms import find_form
 from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
 UNIT_ROWS: Final = 250_000
@@ -122,7 +122,7 @@ def _refuse_form(path: Path) -> None:
     """Refuse a file that is no UTF-8 text; its reader reports other faults."""
     try:
         with path.open("rb") as file:
-            form = tell_form(file.read(LONGEST_HEADER_BYTES))
+            form = find_form(file.read(LONGEST_HEADER_BYTES))
     except OSError:
         return
     if form:
@@ -137,7 +137,7 @@ def _refuse_header(path: Path, *, packed: bool) -> None:
 
 def refuse_header(first_line: bytes, origin: str) -> None:
     """Refuse the first line of a CSV file if it does not name the columns."""
-    if form := tell_form(first_line):
+    if form := find_form(first_line):
         raise DataError(f"{origin} {form}.")
     try:
         first = first_line.decode("utf-8-sig")

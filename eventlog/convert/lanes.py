@@ -1,7 +1,7 @@
 """Lanes: messages go to Kafka side by side, from any number of machines, and those of one key one
 after the other.
 
-    lay        a stretch of the changes gets its numbers, and is laid into lanes by keys
+    lay        a range of the changes gets its numbers, and is laid into lanes by keys
     reserve    the numbers are taken, and metadata sent, before the first message goes
     send_lane  one producer sends a lane in the order of positions, under an id of the lane's own
 
@@ -53,17 +53,17 @@ LANE_CHANGES: Final = 50_000
 
 
 class Lay(Struct, frozen=True, kw_only=True):
-    """A stretch of the changes, to be numbered behind `after` and laid into lanes."""
+    """A range of the changes, to be numbered behind `after` and laid into lanes."""
 
     name: str
-    stretch: Write
+    part: Write
     after: str
     lanes: int
     folder: str
 
 
-class LaidStretch(Struct, frozen=True, kw_only=True):
-    """A stretch in lanes, and the places of the tables that occur in it."""
+class LaidPart(Struct, frozen=True, kw_only=True):
+    """A range in lanes, and the places of the tables that occur in it."""
 
     file: PartitionFile
     tables: tuple[int, ...]
@@ -96,8 +96,8 @@ def lane_count(changes: int) -> int:
     return min(MOST_LANES, 1 + changes // LANE_CHANGES)
 
 
-def lay(task: Lay) -> LaidStretch:
-    """Number a stretch and distribute it over lanes."""
+def lay(task: Lay) -> LaidPart:
+    """Number a range and distribute it over lanes."""
     tables = set[int]()
     with partition_file(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
         for rows in gather_batches(_number_changes(task), LAID):
@@ -110,7 +110,7 @@ def lay(task: Lay) -> LaidStretch:
                 for key, table in zip(keys, table_numbers, strict=True)
             ]
             write_by(writer, rows, pa.array(lanes, pa.int64()))
-    return LaidStretch(file=writer.finished(), tables=tuple(sorted(tables)))
+    return LaidPart(file=writer.finished(), tables=tuple(sorted(tables)))
 
 
 def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
@@ -214,12 +214,12 @@ def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
 
 
 def _number_changes(task: Lay) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of a stretch with a change_seq in the place of position and time."""
+    """Yield the changes of a range with a change_seq in the place of position and time."""
     # Each attempt spills into a file of its own.
-    stretch = InTheirOrder(replace(task.stretch, name=task.name))
-    # As if all changes before had been numbered here: stretches are numbered side by side.
-    before = ChangeSeq.parse(task.after).later(task.stretch.first, stretch.stamp)
+    part = InTheirOrder(replace(task.part, name=task.name))
+    # As if all changes before had been numbered here: ranges are numbered side by side.
+    before = ChangeSeq.parse(task.after).later(task.part.first, part.stamp)
     numbers = Sequencer(before.text)
-    for batch in stretch.batches:
+    for batch in part.batches:
         sequences = pa.array(map(numbers.step, batch.column(STAMP).to_pylist()), pa.string())
         yield pa.RecordBatch.from_arrays([sequences, *batch.columns[2:]], schema=LAID)

@@ -244,7 +244,7 @@ def blocks_of_lines(file: IO[bytes], unit: Unit) -> Iterator[tuple[bytes, int]]:
         if not read:
             break
         if not read.endswith(b"\n"):
-            # The line that begins here is of this stretch, however far it goes into the next one.
+            # The line that begins here is of this range, however far it goes into the next one.
             whole = end_line(file, read, unit.line_limit)
             if whole is None:
                 raise too_long(unit.path, line_number(unit, at + len(read)), unit.line_limit)

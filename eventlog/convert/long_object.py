@@ -42,7 +42,7 @@ HANDED_EVENTS: Final = 50_000
 Pieces = Callable[[], Iterable[Sequence[Event]]]
 """Begins again with the first piece whenever it is called; events are in order of position."""
 
-Tell = Callable[[Change], Refusal | None]
+WriteChange = Callable[[Change], Refusal | None]
 """Takes a change; the answer is why it, or a value of it, cannot be published, or None."""
 
 
@@ -71,9 +71,9 @@ class PackedPositions(Sequence[Position]):
 class LongObject:
     """One object on its way through the rules."""
 
-    def __init__(self, subject: Subject, tell: Tell, *, coalescing: bool) -> None:
+    def __init__(self, subject: Subject, write_one: WriteChange, *, coalescing: bool) -> None:
         self.subject = Subject(subject.row, subject.table, [], loose=subject.loose)
-        self._tell = tell
+        self._write_one = write_one
         self._closings = array("q")
         """The deletes, by the numbers of their positions."""
         self._winners: dict[str | None, Event] = {}
@@ -196,12 +196,12 @@ class LongObject:
 
     def _write(self, changes: list[Change]) -> Iterator[Outcome]:
         for change in changes:
-            refusal = self._tell(change)
+            refusal = self._write_one(change)
             for position in change.positions:
                 yield end_event(position, refusal)
 
 
-def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
+def decide_pieces(round_: Round, pieces: Pieces, write_one: WriteChange) -> Iterator[list[Outcome]]:
     """Write changes of very long objects as they become certain; yield the outcomes of all events.
 
     The outcomes of a change's events come after it was written. The pieces are read twice: an
@@ -209,7 +209,7 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
     """
     objects: dict[SubjectId, LongObject] = {}
     if round_.needs is not None or round_.looks is not None:
-        tell = _completing(round_, tell)
+        write_one = _completing(round_, write_one)
     for piece in pieces():
         met = screen(piece, round_.catalog, round_.options)
         for identity, subject in met.subjects.items():
@@ -220,7 +220,7 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
                 if isinstance(identity, tuple):
                     row = objects[identity[0]].subject.row
                 called = Subject(row, subject.table, [], loose=subject.loose)
-                objects[identity] = LongObject(called, tell, coalescing=round_.options.coalesce)
+                objects[identity] = LongObject(called, write_one, coalescing=round_.options.coalesce)
             objects[identity].look_ahead(met, subject)
     asked: dict[RowId, frozenset[str]] = {}
     for long_object in objects.values():
@@ -239,7 +239,7 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
         yield from _at_once(long_object.end(row_back_of(long_object.subject.row, rows)))
 
 
-def _completing(round_: Round, tell: Tell) -> Tell:
+def _completing(round_: Round, write_one: WriteChange) -> WriteChange:
     """Write changes one by one, each with the values its policies need."""
     # Of the few objects that are so long their rows are read one by one, and kept.
     known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
@@ -258,7 +258,7 @@ def _completing(round_: Round, tell: Tell) -> Tell:
         while round_.looks is not None and (places := round_.looks(change)):
             asked = {row: frozenset([name]) for row, name in places.values()}
             change = add_looked_up(change, places, round_.read_back(asked))
-        return tell(change)
+        return write_one(change)
 
     return complete
 

@@ -26,7 +26,7 @@ from eventlog.core.errors import InstallError, OccupiedError, SourceError, Usage
 from eventlog.core.model import Status
 from eventlog.core.plural import count_words
 from eventlog.durable_files import flush, write_file
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
     from eventlog.convert.place import ConversionPlace
@@ -108,7 +108,7 @@ def fetch_outcomes(fetch: Callable[[Path], None]) -> Iterator[list[Path]]:
 
 
 class Marked(Struct, frozen=True, kw_only=True):
-    """How many rows have their letters now. Those that were converted and are not free are `left`;
+    """How many rows have their statuses now. Those that were converted and are not free are `left`;
     `kept_for` are paused outputs that get the rows when they are resumed, until when they stay N;
     `passed` are the others, which do not get them.
     """
@@ -149,7 +149,7 @@ class Marking:
             self._place.refuse_other()
             if sending:
                 self._place.let_appear()
-                self.taken = ConvertedRows(Stretches.union([Stretches(), *self._place.list_sealed().values()]))
+                self.taken = ConvertedRows(RowRanges.union([RowRanges(), *self._place.list_sealed().values()]))
             else:
                 self.taken = self._place.seal()
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from eventlog.core.packages import is_there, require
 from eventlog.sinks.store.address import MODULE, SCHEMES, refuse_unknown
 
-Told = TypeVar("Told")
+Part = TypeVar("Part")
 
 FILE_SYSTEMS = frozenset(
     {"abfs", "abfss", "file", "gs", "hdfs", "oss", "s3", "s3a", "s3n", "viewfs", "wasb", "wasbs", "webhdfs"}
@@ -175,7 +175,7 @@ def order_of(command: str, given: Mapping[str, Any]) -> Order:
     named |= {word: word for word in given.get("inputs") or ()}
     addresses = {name: word for name, word in named.items() if word is not None and scheme_of(word) in FILE_SYSTEMS}
     stored, fetched = "", dict[str, str]()
-    engine = _make_told(EngineOrder, given)
+    engine = _make_value(EngineOrder, given)
     if _is_stored(command, engine, addresses):
         from eventlog.convert.fetching import folder_of_copies
         from eventlog.convert.stored import folder_for
@@ -190,15 +190,15 @@ def order_of(command: str, given: Mapping[str, Any]) -> Order:
         named |= {"--out": str(folder_for(stored)) if stored else given["out"], **copies}
         addresses = {}
     inputs = tuple([named[word] for word in given.get("inputs") or ()])
-    source = _make_told(SOURCES[command], {**given, "inputs": inputs, "snapshot": named["--snapshot"]})
+    source = _make_value(SOURCES[command], {**given, "inputs": inputs, "snapshot": named["--snapshot"]})
     places = Places(out=Path(named["--out"]), addresses=addresses, stored=stored, fetched=fetched)
     own = {name: given[name] for name in ("overwrite", "until_empty", "config", "strict", "as_json") if name in given}
     return Order(
-        command=command, source=source, target=_make_told(TargetOrder, given), engine=engine, places=places, **own
+        command=command, source=source, target=_make_value(TargetOrder, given), engine=engine, places=places, **own
     )
 
 
-def _make_told(kind: type[Told], given: Mapping[str, Any]) -> Told:
+def _make_value(kind: type[Part], given: Mapping[str, Any]) -> Part:
     """Make a value from the words of its own; leave None out, for it says nothing."""
     names: tuple[str, ...] = kind.__struct_fields__  # type: ignore[attr-defined]  # it is a Struct
     return kind(**{name: given[name] for name in names if given.get(name) is not None})

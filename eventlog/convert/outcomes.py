@@ -12,23 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.core.model import SEVERITY, Outcome, Reason, Status
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
 BATCH_ROWS: Final = 10_000
 
 
-def find_numbers(arrays: Iterable[pa.Array]) -> Stretches:
-    """Join the numbers of arrays into stretches; they may be in any order and repeated."""
+def find_numbers(arrays: Iterable[pa.Array]) -> RowRanges:
+    """Join the numbers of arrays into ranges; they may be in any order and repeated."""
     numbers = pa.chunked_array(list(arrays), pa.int64()).drop_null().unique()
     if not len(numbers):
-        return Stretches()
+        return RowRanges()
     ordered = numbers.take(pc.array_sort_indices(numbers))
-    # A stretch ends where the next number is not one more; the last one ends with the last number.
+    # A range ends where the next number is not one more; the last one ends with the last number.
     steps = pc.subtract(ordered.slice(1), ordered.slice(0, len(ordered) - 1))
     ends = pc.indices_nonzero(pc.not_equal(steps, 1))
     lasts = [*ordered.take(ends).to_pylist(), ordered[-1].as_py()]
     firsts = [ordered[0].as_py(), *ordered.take(pc.add(ends, 1)).to_pylist()]
-    return Stretches(zip(firsts, lasts, strict=True))
+    return RowRanges(zip(firsts, lasts, strict=True))
 
 
 class OutcomesInOrder:
@@ -53,12 +53,12 @@ class OutcomesInOrder:
         for file in self._files:
             file.close()
 
-    def numbers(self) -> Stretches:
+    def numbers(self) -> RowRanges:
         """Read all numbers, also those already passed."""
         columns: list[Any] = [file.read(columns=["position"]).column(0) for file in self._files]
         return find_numbers(chunk for column in columns for chunk in column.chunks)
 
-    def read_to(self, last: int) -> tuple[Stretches, dict[int, Outcome]]:
+    def read_to(self, last: int) -> tuple[RowRanges, dict[int, Outcome]]:
         """Read the next numbers, up to this one, and their outcomes other than published."""
         numbers: list[pa.Array] = []
         others: dict[int, Outcome] = {}
@@ -78,7 +78,7 @@ class OutcomesInOrder:
                     reason=Reason(row["reason"]),
                     note=row["note"],
                 )
-                # A number may have several outcomes; the row's letter is the gravest.
+                # A number may have several outcomes; the row's status is the gravest.
                 former = others.get(outcome.position[0])
                 if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
                     others[outcome.position[0]] = outcome

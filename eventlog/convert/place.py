@@ -3,7 +3,7 @@
     sealed    before a value is read: nobody else takes these rows, nor new ones, and every other output counts
               as having them, but one that is paused, or was and has not caught up: it gets them
     planned   before anything appears, or goes to a receiver: from then on nobody gives them back unasked
-    done      batch by batch they get their letters; those that a paused output lacks stay N
+    done      batch by batch they get their statuses; those that a paused output lacks stay N
 
 docs/decisions/0063-a-conversion-that-marks-is-an-output.md is the law.
 """
@@ -24,7 +24,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import CONVERSION_PLAN, PLANNED, JournalRow
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import CONVERTED, Marks, Stretches, as_text
+from eventlog.sources.marks import CONVERTED, Marks, RowRanges, as_text
 from eventlog.sql.names import NAME_CHARACTERS
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ConversionPlace(Journal):
             if row is not None and row.is_conversion:
                 self.free(connection, memory, row)
 
-    def seal(self, within: Stretches | None = None) -> ConvertedRows:
+    def seal(self, within: RowRanges | None = None) -> ConvertedRows:
         """Seal the free rows, or those of them `within`; the caller converts no others."""
         self.give_back()
         # Batch by batch: a transaction that parked a million rows would outlast the lock.
@@ -103,13 +103,13 @@ class ConversionPlace(Journal):
                 self.free_unplanned(connection, memory)
                 moved = self._park_some(connection, memory)
         walk = FreeRows(self, self._catalog, marks=True, within=within)
-        sealed: list[Stretches] = []
+        sealed: list[RowRanges] = []
         while walk.first is not None:
             with self.transaction() as (connection, memory):
                 for _ in range(SEAL_PIECES):
                     if walk.first is not None:
                         sealed.append(self._seal_page(connection, memory, walk, is_first=not any(sealed)))
-        numbers = Stretches.union(sealed)
+        numbers = RowRanges.union(sealed)
         self._is_empty = not numbers
         return ConvertedRows(numbers, dict(sorted(walk.left.items())))
 
@@ -124,7 +124,7 @@ class ConversionPlace(Journal):
                 return True
         return False
 
-    def _seal_page(self, connection: Connection, memory: Memory, walk: FreeRows, *, is_first: bool) -> Stretches:
+    def _seal_page(self, connection: Connection, memory: Memory, walk: FreeRows, *, is_first: bool) -> RowRanges:
         # Somebody may have resumed an output that was paused.
         while self._park_some(connection, memory):
             pass
@@ -138,11 +138,11 @@ class ConversionPlace(Journal):
                 raise self._explain_given_back()
             own = JournalRow(name=self.name, position=last, plan=self._plan)
             # There may be the row of a former conversion of that name, which is over.
-            self._tell(connection, "output_forget", [{"name": self.name}])
-            self._tell(connection, "output_make", [own.to_columns()])
+            self._execute(connection, "output_forget", [{"name": self.name}])
+            self._execute(connection, "output_make", [own.to_columns()])
         others = [row for row in memory.outputs.values() if row.name != self.name and not gets_all(memory, row)]
         values = {"id": last + 1, "records": as_text(numbers.parts), "weight": len(numbers) * USUAL_BYTES}
-        self._tell(connection, "batch_make", [values])
+        self._execute(connection, "batch_make", [values])
         memory.batches[last + 1] = Sealed(numbers, len(numbers) * USUAL_BYTES)
         self._move(connection, memory, replace(own, plans=last + 1))
         for row in others:
@@ -159,7 +159,7 @@ class ConversionPlace(Journal):
             if row is None or row.plan != self._plan:
                 raise self._explain_given_back()
             if not row.is_planned:
-                self._move(connection, memory, replace(row, has=PLANNED))
+                self._move(connection, memory, replace(row, target_plan=PLANNED))
 
     def _explain_given_back(self) -> UsageError:
         message = f"The rows of this conversion were given back: {self.name} was forgotten."
@@ -167,7 +167,7 @@ class ConversionPlace(Journal):
 
     # --- when everything is there -----------------------------------------------------------------
 
-    def list_sealed(self) -> Mapping[int, Stretches]:
+    def list_sealed(self) -> Mapping[int, RowRanges]:
         """Return the batches still to be marked, in order."""
         with self.reading() as view:
             memory, row = view.memory, view.memory.outputs.get(self.name)
@@ -176,7 +176,7 @@ class ConversionPlace(Journal):
             ahead = [number for number in sorted(memory.batches) if number > row.position]
             return {number: memory.batches[number].records for number in ahead}
 
-    def mark(self, number: int, known: Stretches, outcomes: Mapping[int, Outcome]) -> int:
+    def mark(self, number: int, known: RowRanges, outcomes: Mapping[int, Outcome]) -> int:
         """Set the statuses of a batch's rows; return how many.
 
         `outcomes` are those other than published, among the rows `known` to the conversion. Rows a
@@ -190,24 +190,26 @@ class ConversionPlace(Journal):
                     hint="Those that are not marked yet are published again.",
                     may_pass=False,
                 )
-            records = Stretches()
+            records = RowRanges()
             if number in memory.batches:
                 records = memory.batches[number].records & known
             self._move(connection, memory, replace(own, position=number))
             others = [row for row in memory.outputs.values() if row.name != self.name]
             if any(row.position < number for row in others):
                 earlier = [batch for batch in memory.converted if batch in memory.batches]
-                memory.converted = Stretches.of([number, *earlier])
+                memory.converted = RowRanges.of([number, *earlier])
                 Marks(self.log).set(connection, CONVERTED, memory.converted.text())
-            # As if those had said it for which the rows are over: their letter is the worst of that.
+            # As if those had said it for which the rows are over: their status is the worst of that.
             passed = [row.name for row in others if row.position >= number]
             ended = {row: outcome for row, outcome in outcomes.items() if row in records}
-            settled = self._settle(connection, memory, self.name, records, ended, speaks_for=passed or [self.name])
+            finished = self._finish_rows(
+                connection, memory, self.name, records, ended, speaks_for=passed or [self.name]
+            )
             self._drop_passed(connection, memory)
-            # With its last letters: an output that is left would lack what comes next.
+            # With its last statuses: an output that is left would lack what comes next.
             if number == own.plans:
                 self.free(connection, memory, memory.outputs[self.name])
-            return len(settled.records)
+            return len(finished.records)
 
     def leave(self) -> tuple[list[str], list[str]]:
         """End the place in the journal; return the outputs still waiting, and the others."""

@@ -104,7 +104,7 @@ def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> 
     holes = log_holes(dialect, names)
     query = statement(
         dialect,
-        "stretch",
+        "row_range",
         **holes,
         **EVERYTHING,
         chosen=with_statuses(dialect, holes, statuses),
@@ -157,6 +157,6 @@ def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> 
     """Write the condition for rows with one of these letters; without letters for every row."""
     from eventlog.sql.dialect import statement
 
-    letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))
-    query = "chosen_letters" if letters else "chosen_all"
-    return statement(dialect, query, **holes, letters=f"({letters})")
+    texts = ", ".join(dialect.literal(text) for text in dict.fromkeys(statuses))
+    query = "chosen_statuses" if texts else "chosen_all"
+    return statement(dialect, query, **holes, statuses=f"({texts})")

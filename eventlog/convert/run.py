@@ -21,7 +21,7 @@ from eventlog.convert.work import ALONE, end_server, foresee_workers, processes_
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there
 from eventlog.core.secrets import bare_address
-from eventlog.lineage.converting import tell_conversion
+from eventlog.lineage.converting import report_conversion
 
 if TYPE_CHECKING:
     from eventlog.convert.commit import Summary
@@ -122,7 +122,7 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
     conversion = conversion_of(order)
     if not by_spark:
         prepare_processes(order)
-    with tell_lineage(order, conversion), open_place(conversion, order, stored) as place:
+    with write_lineage(order, conversion), open_place(conversion, order, stored) as place:
         if order.marks:
             from eventlog.convert.marks import can_be_marked, waits_for_marks
 
@@ -148,19 +148,19 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
                     summary = convert_here(conversion, order, stored, watch, marking)
             if stored is not None:
                 stored.publish(marking)
-            # Last of all: a row with its letter whose output is not there would be lost.
+            # Last of all: a row with its status whose output is not there would be lost.
             if marking is not None:
                 for sentence in marking.finish().sentences():
                     say(f"eventlog: {sentence}", err=True)
     return summary
 
 
-def tell_lineage(order: Order, conversion: Conversion) -> AbstractContextManager[None]:
+def write_lineage(order: Order, conversion: Conversion) -> AbstractContextManager[None]:
     """Tell lineage of a conversion, if the configuration names a file for it."""
     source = order.source.url if isinstance(order.source, LogOrder) else ""
     tables = [table.whole for table in conversion.catalog or ()]
     shown = order.target.output or order.target.to_database or order.target.kafka or order.places.shown
-    return tell_conversion(load(order.config), source=source, output=bare_address(shown), tables=tables)
+    return report_conversion(load(order.config), source=source, output=bare_address(shown), tables=tables)
 
 
 def prepare_processes(order: Order) -> None:
@@ -178,7 +178,7 @@ def prepare_processes(order: Order) -> None:
 def open_place(conversion: Conversion, order: Order, stored: StoredConversion | None) -> Iterator[MarkedOutput | None]:
     """Open the place of an output with rows to mark; None without marks."""
     if stored is not None:
-        stored.settle()
+        stored.finish_former()
     if not order.marks:
         yield None
     elif stored is not None:

@@ -168,8 +168,8 @@ class _Deciding:
         self._gathers, self._who = conversion.gathers, conversion.who
         self._schema = result_schema(self._form, gathers=self._gathers)
         self._conflicts = conflicts
-        tells_transactions = not isinstance(conversion.format, XdsFormat | ChangeRows)
-        self._transactions = self._gathers or tells_transactions
+        has_transactions = not isinstance(conversion.format, XdsFormat | ChangeRows)
+        self._transactions = self._gathers or has_transactions
         self._by_shape = by_shape_of(conversion)
         self.most_rows = SHAPED_ROWS if self._by_shape else CHUNK_ROWS
 
@@ -247,7 +247,7 @@ class _Deciding:
             return
         start = 0
         for span, count in self._former.runs(chain.from_iterable(pieces())):
-            yield span, partial(_stretch, pieces, start, start + count)
+            yield span, partial(_slice_events, pieces, start, start + count)
             start += count
 
     def _round_of(self, span: DefinitionSpan) -> Round:
@@ -374,7 +374,7 @@ class _Deciding:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _stretch(pieces: Pieces, start: int, end: int) -> Iterator[Sequence[Event]]:
+def _slice_events(pieces: Pieces, start: int, end: int) -> Iterator[Sequence[Event]]:
     """Yield the events at these places, in pieces."""
     piece_start = 0
     for piece in pieces():

@@ -90,7 +90,7 @@ class StoredConversion:
 
     def begin(self, conversion: Conversion) -> Summary | None:
         """Prepare place and folder; return the summary if this very conversion is there."""
-        self.settle()
+        self.finish_former()
         success = self._objects.read(SUCCESS)
         if success is not None and not self._overwrite:
             summary = same(success.content, conversion)
@@ -148,7 +148,7 @@ class StoredConversion:
         """Return the place, for the marking of rows."""
         return MarkedObjects(self._objects)
 
-    def settle(self) -> None:
+    def finish_former(self) -> None:
         """Finish or remove the remains of a run killed while it put its output there."""
         # Listed first: who hides something later has put a position before that.
         hidden = list(self._objects.names(HIDDEN))

@@ -2,7 +2,7 @@
 order in which it is read.
 
 Images are whole and come in the order of their commits, so nothing is brought together and nothing
-is read back. A piece is a stretch that can be read by itself; the labels, places and tables of
+is read back. A piece is a range that can be read by itself; the labels, places and tables of
 piece number n begin at n times a large number, so that pieces which were read side by side follow
 each other in the end.
 """
@@ -40,7 +40,7 @@ from eventlog.core.plural import count_words
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.gbase.files import Split, splits
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.source import ImageBatch
 
 PIECE_LABELS: Final = 1_000_000
@@ -167,7 +167,7 @@ class PieceReading:
                 assert isinstance(source, StreamInput)
                 origin, offset = ", ".join(source.places), error.offset
             else:
-                # A split is read with a stretch before it, so its offsets are not the file's.
+                # A split is read with a range before it, so its offsets are not the file's.
                 origin, offset = split.path, split.in_file(error.offset)
             self.damage = f"{origin}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
@@ -181,7 +181,7 @@ class PieceReading:
     def _take(self, batch: ImageBatch) -> None:
         images = batch.images
         rendering = self._rendering_of(batch.catalog)
-        decision = tell(images, batch.catalog, self._task.conversion.options)
+        decision = decide_images(images, batch.catalog, self._task.conversion.options)
         # Positions are several numbers; this one number orders the images of all pieces.
         numbers = {image.position: self._image_number + number for number, image in enumerate(images, 1)}
         for change in decision.changes:

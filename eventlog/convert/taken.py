@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
     from eventlog.convert.settings import LogInput
@@ -24,7 +24,7 @@ MOST_RANGES: Final = 16
 class ConvertedRows(Struct, frozen=True):
     """The `numbers` of the waiting rows that are taken, or all of them. `left` counts the others by the reason."""
 
-    numbers: Stretches | None = None
+    numbers: RowRanges | None = None
     left: Mapping[str, int] = {}
 
     def keep(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -34,7 +34,7 @@ class ConvertedRows(Struct, frozen=True):
         waits = pc.fill_null(pc.equal(rows.column("status"), "N"), False)
         return rows.filter(pc.or_(pc.invert(waits), self._among(self.numbers, rows.column("record_id"))))
 
-    def _among(self, numbers: Stretches, rows: pa.Array) -> pa.Array:
+    def _among(self, numbers: RowRanges, rows: pa.Array) -> pa.Array:
         bounds = pc.min_max(rows).as_py()
         if bounds["min"] is None:
             return pa.array([False] * len(rows), pa.bool_())

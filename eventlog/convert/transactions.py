@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from eventlog.convert.forms import PART, TOGETHER, TOLD
+from eventlog.convert.forms import COUNTED, PART, TOGETHER
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Position
@@ -88,7 +88,7 @@ def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     so_far: TransactionCounts = {}
     for batch in batches:
-        marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOLD).to_pylist()
+        marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(COUNTED).to_pylist()
         is_change = batch.column("tail").is_valid().to_pylist()
         rows = [_Row(mark if counts_here else None) for mark, counts_here in zip(marks, is_change, strict=True)]
         numbered, so_far = count_written(rows, so_far, _going_on(rows, counts, so_far))

@@ -11,7 +11,7 @@ from eventlog.core.model import Document
 DOCUMENTS: Final = logging.getLogger("eventlog.documents")
 
 
-def tell_documents(output: str, documents: Sequence[Document]) -> None:
+def log_documents(output: str, documents: Sequence[Document]) -> None:
     """Logs each document; costs nothing where nobody asked for it."""
     if not DOCUMENTS.isEnabledFor(logging.DEBUG):
         return

@@ -18,11 +18,11 @@ _BEGINNINGS: Final = {
 }
 
 
-def tell_form(data: bytes) -> str | None:
+def find_form(data: bytes) -> str | None:
     """Recognize a file by its beginning, if it is not UTF-8 for a known reason."""
-    for beginning, told in _BEGINNINGS.items():
+    for beginning, form in _BEGINNINGS.items():
         if data.startswith(beginning):
-            return told
+            return form
     if b"\0" not in data:
         return None
     # Without a mark, letters of UTF-16 have a zero each.

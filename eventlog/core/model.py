@@ -77,7 +77,7 @@ class Op(StrEnum):
 
 
 class Status(StrEnum):
-    """The letter of a log row. Only NEW is picked up; only the publisher writes the others."""
+    """The status of a log row. Only NEW is picked up; only the publisher writes the others."""
 
     NEW = "N"
     SUCCESS = "S"

@@ -200,9 +200,9 @@ def _list_offers(group: Group) -> Mapping[str, Offer]:
         raise make_outdated_error(group)
     offered = {}
     for name, several in points.items():
-        standing = several
+        kept = several
         # Ours stands whoever else takes its name; of strangers with one name none does.
         if len(several) > 1:
-            standing = [point for point in several if point.package == DISTRIBUTION] or several
-        offered[name] = Offer(group=group, name=name, points=tuple(standing))
+            kept = [point for point in several if point.package == DISTRIBUTION] or several
+        offered[name] = Offer(group=group, name=name, points=tuple(kept))
     return offered

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
-from eventlog.core.file_forms import tell_form
+from eventlog.core.file_forms import find_form
 from eventlog.core.plural import count_words
 from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
 from eventlog.core.schema import Catalog, Table
@@ -40,7 +40,7 @@ class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Catalog:
     """Read a schema file; raise DataError naming the wrong place."""
-    if isinstance(text, bytes) and (form := tell_form(text)):
+    if isinstance(text, bytes) and (form := find_form(text)):
         raise DataError(f"{origin} {form}.")
     try:
         file = msgspec.json.decode(text, type=_SchemaFile)

@@ -28,7 +28,7 @@ from eventlog.delivery.report import Report
 from eventlog.publisher.flow import read_flow
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.turn_report import Turn
-from eventlog.sources.log.flow import Flow, Pace, Polling, count_settled
+from eventlog.sources.log.flow import Flow, Pace, Polling, count_finished
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
 from eventlog.sql.log import Log
@@ -169,7 +169,7 @@ class PublisherHealth:
         """Note the publisher's state."""
         self._change(state=state, standby=self._reading.standby if state == "standby" else None)
 
-    def stands_by(self, standby: Standby) -> None:
+    def enter_standby(self, standby: Standby) -> None:
         """Note its view while it stands by."""
         self._change(standby=standby)
 
@@ -289,7 +289,7 @@ class Ledger:
 
     def __init__(self, lock: LogLock) -> None:
         self._lock = lock
-        self.settled = 0
+        self.finished = 0
         """Rows since the last entry."""
         self._journal: JournalReader | None = None
         self._former: OutputStates = {}
@@ -309,13 +309,13 @@ class Ledger:
     def enter(self, present: OutputStates, *, now: bool = False) -> None:
         """Enter news, if it is due or must be `now`."""
         is_due = now or monotonic() - self._entered >= ENTRY_SECONDS
-        if not is_due or (present == self._seen and not self.settled):
+        if not is_due or (present == self._seen and not self.finished):
             return
         pace = self._pace
-        if self.settled:
+        if self.finished:
             assert self._journal is not None  # it settles the rows
             # By the database's clock, by which whoever reads it reckons too.
-            pace = count_settled(pace, self.settled, self._journal.now() / 1000)
+            pace = count_finished(pace, self.finished, self._journal.now() / 1000)
         with self._lock.log.transaction() as connection:
             if present != self._seen:
                 states = as_text(newest(self._former, present))
@@ -323,7 +323,7 @@ class Ledger:
             if pace != self._pace:
                 self._lock.mark(connection, PACE, as_text(pace), soon=True)
         self._seen, self._pace = present, pace
-        self.settled, self._entered = 0, monotonic()
+        self.finished, self._entered = 0, monotonic()
 
 
 PART: Final = 50

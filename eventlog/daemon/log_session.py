@@ -124,7 +124,7 @@ class Post:
                 admit(connection, self.lock.log, named)
         return has_it
 
-    def stand_by(self) -> None:
+    def wait_for_lock(self) -> None:
         """Log who holds the lock and whether it makes progress."""
         self._watch.look(self.name, self._vitals, self._records)
         self._gauge.measure(self._vitals)
@@ -329,7 +329,7 @@ class Post:
 
     def finish_turn(self, report: Report) -> None:
         """Finish a turn: enter figures and, where documents went out, run the post-poll statements."""
-        self._ledger.settled += report.settled
+        self._ledger.finished += report.finished
         if not report.documents:
             return
         self._ledger.enter(self._vitals.reading().outputs)

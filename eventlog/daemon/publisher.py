@@ -237,7 +237,7 @@ class Publisher:
                     if self.vitals.reading().state != "standby":
                         self.journal.info("standing_by", post=self.post.name)
                     self.vitals.now("standby")
-                    self.post.stand_by()
+                    self.post.wait_for_lock()
                     # Who is on standby has reached the database: nothing else is known to be wrong.
                     if self._failures.count:
                         self._log_recovery()
@@ -320,7 +320,7 @@ class Publisher:
         if not others_go_on and not any(trouble.may_pass for trouble in troubles):
             raise error
         if not others_go_on:
-            line.again_at = monotonic() + line.failures.tell(error, self.vitals, self.journal)
+            line.again_at = monotonic() + line.failures.report(error, self.vitals, self.journal)
             return
         seconds = line.failures.another()
         line.again_at = monotonic() + seconds
@@ -454,7 +454,7 @@ class Publisher:
         if not error.may_pass:
             self.vitals.note_failure(error)
             raise error
-        seconds = self._failures.tell(error, self.vitals, self.journal)
+        seconds = self._failures.report(error, self.vitals, self.journal)
         # The target is at fault, and the log's connections are as good as before.
         if isinstance(error, SinkError):
             # What is wrong with the log as well is noticed when it is read again.

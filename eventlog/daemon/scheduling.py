@@ -51,7 +51,7 @@ class Failures:
         self.count += 1
         return FAILURES.delay(self.count, secrets.SystemRandom().random())
 
-    def tell(self, error: MachineError, vitals: PublisherHealth, journal: BoundLogger) -> float:
+    def report(self, error: MachineError, vitals: PublisherHealth, journal: BoundLogger) -> float:
         """Report a failure; return the seconds to wait."""
         seconds = self.another()
         vitals.note_failure(error)

@@ -83,7 +83,7 @@ class Service:
                 failures.count = 0
             except (ConfigError, InstallError, MachineError) as error:
                 if isinstance(error, MachineError) and error.may_pass:
-                    self._asked.wait(failures.tell(error, self._vitals, self._journal))
+                    self._asked.wait(failures.report(error, self._vitals, self._journal))
                     if self._asked.is_set() and not self._ending.is_set():
                         config = self._reread(config)
                     continue

@@ -56,7 +56,7 @@ class HolderWatch:
             self._trace = trace
             self._next_count = due_after(began, self._lock.lease)
         stalled = monotonic() - self._moved if self._waiting else 0.0
-        vitals.stands_by(Standby(waiting=self._waiting, stalled_seconds=stalled))
+        vitals.enter_standby(Standby(waiting=self._waiting, stalled_seconds=stalled))
         if stalled > self._patience and monotonic() >= self._next_alarm:
             seen = self._lock.seen
             # Nothing is known of one that nobody has seen.

@@ -46,7 +46,7 @@ class Report(Struct, frozen=True, kw_only=True):
         return self.statuses.get(Status.ERROR, 0)
 
     @property
-    def settled(self) -> int:
+    def finished(self) -> int:
         """Count events that will not come again."""
         return sum(self.statuses.values()) - self.statuses.get(Status.NEW, 0)
 

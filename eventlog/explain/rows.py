@@ -103,7 +103,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     rows: tuple[ExplainedRow, ...]
     document: str | None
     refused: tuple[str, ...] = ()
-    settled_at: str | None = None
+    finished_at: str | None = None
     answers: tuple[OutputAnswer, ...] = ()
     first: int | None = None
     former: FormerDocument | None = None
@@ -167,7 +167,7 @@ def explain(
         rows=tuple(_row(row, outcomes[row.event.position]) for row in shown),
         document=document,
         refused=refused,
-        settled_at=recorded[0][3] if recorded else None,
+        finished_at=recorded[0][3] if recorded else None,
         answers=_read_answers(recorded, secrets),
         first=first,
         former=None if first is None else _former(parts, first, config, mask),
@@ -215,8 +215,8 @@ def _read(
     numbers = [record_id]
     # Where its table or key cannot be read, nobody knows what belongs to it.
     if object_ is not None:
-        stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": waiting}
-        keys = log.rows(connection, log.query("keys_between"), stretch)
+        row_range = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": waiting}
+        keys = log.rows(connection, log.query("keys_between"), row_range)
         numbers = [int(number) for number, *of in keys if number is not None and identities.row_id(*of) == object_]
     events: list[Event] = []
     for start in range(0, len(numbers), ASKED_ROWS):
@@ -246,9 +246,9 @@ def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> 
 def _describe_records(rows: list[tuple[Any, ...]], waits: str) -> str:
     if not rows or not any(rows[0][:3]):
         return waits or "Nothing more was recorded."
-    letter, reason, note, settled_at = rows[0][:4]
-    at = f" at {settled_at}" if settled_at else ""
-    sentence = f"Recorded{at}: {letter or '-'} {reason or ''}".strip()
+    status, reason, note, finished_at = rows[0][:4]
+    at = f" at {finished_at}" if finished_at else ""
+    sentence = f"Recorded{at}: {status or '-'} {reason or ''}".strip()
     # A note may begin with the reason, which stands there already.
     if note and reason and note.startswith(f"{reason} "):
         sentence += note.removeprefix(reason)

@@ -16,7 +16,7 @@ JOB = "convert"
 
 
 @contextmanager
-def tell_conversion(config: Config, *, source: str, output: str, tables: Sequence[str]) -> Iterator[None]:
+def report_conversion(config: Config, *, source: str, output: str, tables: Sequence[str]) -> Iterator[None]:
     """Tell the beginning and the end of a conversion of these tables; nothing without a file.
 
     `source` is the URL of a log, or empty for files.
@@ -28,14 +28,14 @@ def tell_conversion(config: Config, *, source: str, output: str, tables: Sequenc
     origin = name_source(source) if source else "file"
     run = begin_run(Run(job=JOB, namespace=settings.namespace, source=origin, outputs=(output,), kind="BATCH"))
 
-    def tell(state: RunState, fault: str = "") -> None:
+    def report(state: RunState, fault: str = "") -> None:
         event = write_event(run, state, dict.fromkeys(tables), dt.datetime.now(dt.UTC), fault)
         append_event(Path(settings.file), event)
 
-    tell("START")
+    report("START")
     try:
         yield
     except BaseException as error:
-        tell("FAIL", str(error) or type(error).__name__)
+        report("FAIL", str(error) or type(error).__name__)
         raise
-    tell("COMPLETE")
+    report("COMPLETE")

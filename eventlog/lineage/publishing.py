@@ -65,21 +65,21 @@ class PublisherLineage:
 
     def run(self) -> None:
         """Report the beginning, each news, and the end."""
-        told: dict[str, int] = {}
-        self._tell("START", told)
+        reported: dict[str, int] = {}
+        self._report("START", reported)
         while not self._ended.wait(self._every):
             now = dict(self._vitals.reading().tables)
-            if differ(told, now):
-                self._tell("RUNNING", now)
-                told = now
+            if differ(reported, now):
+                self._report("RUNNING", now)
+                reported = now
         reading = self._vitals.reading()
-        self._tell("FAIL" if reading.error else "COMPLETE", dict(reading.tables), reading.error or "")
+        self._report("FAIL" if reading.error else "COMPLETE", dict(reading.tables), reading.error or "")
 
     def stop(self) -> None:
         """End it soon."""
         self._ended.set()
 
-    def _tell(self, state: RunState, tables: dict[str, int], fault: str = "") -> None:
+    def _report(self, state: RunState, tables: dict[str, int], fault: str = "") -> None:
         append_event(self._file, write_event(self._run, state, tables, dt.datetime.now(dt.UTC), fault))
 
 

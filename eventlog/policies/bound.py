@@ -115,7 +115,7 @@ class Policy:
             if shape.hidden
         }
 
-    def tell(self, change: Change) -> Change | Refusal:
+    def apply(self, change: Change) -> Change | Refusal:
         """Apply the steps: return the change for the output, or a refusal."""
         row = change.row
         # Of a table that is not described nobody knows what of it is to be hidden, so nothing is
@@ -250,7 +250,7 @@ class PolicyFormat:
 
             def accept() -> Iterator[Change]:
                 for change in changes:
-                    after = policy.tell(change)
+                    after = policy.apply(change)
                     if isinstance(after, Refusal):
                         refusals.append(after)
                     else:

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Status
 from eventlog.publisher.memory import Memory
-from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TablesChangedError, TakePlan, add_recent
+from eventlog.publisher.plans import Done, FinishedRows, HoldsChangedError, TablesChangedError, TakePlan, add_recent
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import JournalRow
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log, id_list
 
@@ -61,7 +61,7 @@ class JournalAtOnce(JournalReader):
             memory.proven.seal(plan.sealed.records)
         return True
 
-    def _finish_at_once(self, name: str, done: Done) -> Settled | None:
+    def _finish_at_once(self, name: str, done: Done) -> FinishedRows | None:
         """Enter the end of a plan by one statement; None where it was not entered."""
         with self.one_at_a_time:
             memory = self._memory
@@ -76,7 +76,7 @@ class JournalAtOnce(JournalReader):
             del memory.planned[name]
             if memory.last_processed is not None:
                 memory.last_processed = max(memory.last_processed, rows.parts[-1][1])
-        return Settled({Status.SUCCESS: len(rows)}, rows)
+        return FinishedRows({Status.SUCCESS: len(rows)}, rows)
 
     def _enter_at_once(self, query: str, values: dict[str, Any]) -> bool:
         """Run a statement as a whole transaction; return True if it changed anything."""
@@ -130,7 +130,7 @@ def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow,
     [sent], row = plan.planned, memory.outputs[name]
     recent = add_recent(row.recent, row.plan, plan.plan, sent.records) if plan.is_asked else row.recent
     moved = replace(row, position=memory.last_batch + 1, recent=recent)
-    moved = replace(moved, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
+    moved = replace(moved, plans=row.plans + 1, plan=plan.plan, target_plan=row.plan or row.target_plan)
     values = moved.to_columns()
     del values["name"]
     return moved, {**values, **sent.to_columns(name), "history": plan.history}
@@ -138,14 +138,14 @@ def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow,
 
 def finish_plainly(
     memory: Memory, name: str, done: Done, settings: LogSettings
-) -> tuple[Stretches, dict[str, Any]] | None:
+) -> tuple[RowRanges, dict[str, Any]] | None:
     """Return the finished rows and the statement's values; None if that needs a transaction.
 
     It is plain if all were published and no other output has an answer for them.
     """
     if not done.asked or len(done.planned) != 1 or done.outcomes or done.again or done.gone or done.associations:
         return None
-    if done.told is not None or done.has is not None or settings.delete_from_log:
+    if done.transactions is not None or done.target_plan is not None or settings.delete_from_log:
         return None
     if memory.outputs.keys() != {name} or memory.any_answers or memory.batches:
         return None

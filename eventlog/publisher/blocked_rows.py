@@ -19,7 +19,7 @@ from eventlog.publisher.selection import BEHIND
 from eventlog.publisher.tables import Parked
 from eventlog.sources.log.reading import OBJECT, find_torn_places
 from eventlog.sources.log.row_events import Rows
-from eventlog.sources.marks import Stretches, as_text
+from eventlog.sources.marks import RowRanges, as_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -68,7 +68,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         ]
         if rows:
             journal.park(connection, memory, rows)
-            see(connection, journal.log, memory, Stretches.of(behind))
+            see(connection, journal.log, memory, RowRanges.of(behind))
         return len(behind) > passed
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from eventlog.core.counting import counts_after
-from eventlog.core.detail import tell_documents
+from eventlog.core.detail import log_documents
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import CutTransaction, Outcome
 from eventlog.core.seams import Tenure
@@ -44,7 +44,7 @@ from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.threads import beside
 from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
 from eventlog.publisher.turn_report import Books, ConsumerSettings, Turn
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
 AHEAD_ROWS: Final = 1_000
 """Fewer rows are published quicker than a thread is begun."""
@@ -274,8 +274,8 @@ class Consumer:
         # the sink prepares it already, it has written the plan before this one just now.
         if made.plan.planned and made.preparing is None:
             self.output.sink.prepare(made.plan.plan, made.encoded.documents)
-        self._books.enter_settled(self._journal.plan(self.name, made.plan))
-        tell_documents(self.name, made.encoded.documents)
+        self._books.enter_finished(self._journal.plan(self.name, made.plan))
+        log_documents(self.name, made.encoded.documents)
         if not made.plan.planned:
             return Turn(moved=True)
         return made
@@ -330,7 +330,7 @@ class Consumer:
         # Read before the thread begins: its `done` writes into this row what is reckoned here.
         row, documents = self._journal.output(self.name), made.encoded.documents
         if cut := [part for document in documents for part in document.cut]:
-            row = replace(row, told=counts_after(row.told, cut))
+            row = replace(row, transactions=counts_after(row.transactions, cut))
         ahead: MadePlan | Turn | None = None
         trace, after = self._join_trace(following, began), documents[-1].id
         with haste():
@@ -373,7 +373,7 @@ class Consumer:
         now: int,
         objects: Mapping[int, str],
         *,
-        has: str | None = None,
+        target_plan: str | None = None,
         freed: Sequence[OnTheWay] = (),
     ) -> bool:
         """Enter answers, and rows to be retried as `freed`; return True if none are."""
@@ -409,7 +409,7 @@ class Consumer:
                 parking.add(record, objects[record], BEHIND, due, None, document.attempts)
             else:
                 gone.append(record)
-        counts = counts_after(self._journal.output(self.name).told, cut) if cut else None
+        counts = counts_after(self._journal.output(self.name).transactions, cut) if cut else None
         capabilities = self.output.sink.capabilities
         known = capabilities.associations
         associations = {} if known is None else known.unwritten()
@@ -417,15 +417,15 @@ class Consumer:
             planned=[*planned, *freed],
             outcomes=ended,
             again=parking.rows,
-            gone=Stretches.of(gone),
-            told=counts,
-            has=has,
+            gone=RowRanges.of(gone),
+            transactions=counts,
+            target_plan=target_plan,
             asked=capabilities.resolves,
             doubts=self._doubts,
             associations=associations,
         )
         with step(self._span, "settle", output=self.name):
-            self._books.enter_settled(self._journal.done(self.name, done))
+            self._books.enter_finished(self._journal.done(self.name, done))
         if known is not None:
             known.note_entered(associations)
         return not (parking.rows or gone)
@@ -511,5 +511,5 @@ class Consumer:
             there += arrived
             missing += lacking
         objects = self._objects(waiting)
-        has = target.last if target.last == open_plan else row.has
-        self._finish(there, answers, self._journal.now(), objects, has=has, freed=missing)
+        target_plan = target.last if target.last == open_plan else row.target_plan
+        self._finish(there, answers, self._journal.now(), objects, target_plan=target_plan, freed=missing)

@@ -34,7 +34,7 @@ from eventlog.core.rules.screen import Identities, in_order
 from eventlog.core.schema import Catalog
 from eventlog.publisher.encode import Part
 from eventlog.publisher.selection import Take
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
     from eventlog.publisher.memory import Memory
@@ -141,7 +141,7 @@ class _Decided(Struct, frozen=True, eq=False):
 class _Kept(Struct, eq=False):
     """A decision about new rows, and how many other outputs may ask for it."""
 
-    records: Stretches
+    records: RowRanges
     events: Sequence[Event]
     decided: _Decided
     takers: int

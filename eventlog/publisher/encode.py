@@ -213,8 +213,8 @@ def _add_row(change: Change, row: ReadBack | None) -> Change:
     """Complete a change with the other attributes of its row."""
     if row is None or isinstance(row, Unreadable):
         return change  # it is gone, which a later change tells, or cannot be read now
-    told = {edit.column for edit in change.edits}
-    more = [Edit(column=name, new=value, reset=True) for name, value in row.items() if name not in told]
+    known = {edit.column for edit in change.edits}
+    more = [Edit(column=name, new=value, reset=True) for name, value in row.items() if name not in known]
     return replace(change, edits=(*change.edits, *more))
 
 

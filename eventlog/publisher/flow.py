@@ -29,11 +29,11 @@ from eventlog.sources.log.flow import (
     Polling,
     Resumed,
     WaitingParts,
-    count_recently_settled,
+    count_recently_finished,
     patience,
 )
 from eventlog.sources.log.lock import read_holder
-from eventlog.sources.marks import PACE, PUBLISHER, RESUMED, Marks, Stretches, value_of
+from eventlog.sources.marks import PACE, PUBLISHER, RESUMED, Marks, RowRanges, value_of
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ MOST_COUNTED_ROWS: Final = 20_000
 """Of so many parked rows it is counted exactly how many there are, whichever outputs have them."""
 
 MOST_LOOKS: Final = 100
-"""So many stretches of rows are looked at one by one; of more, neighbouring ones count as one."""
+"""So many ranges of rows are looked at one by one; of more, neighbouring ones count as one."""
 
 READY, RETRYING, SUSPENDED, HELD, NOT_DUE = range(5)
 """What parked rows wait for, as `parked_ahead` numbers it: the higher, the more for somebody."""
@@ -104,7 +104,7 @@ def read_flow(
         first_held=look.first_held,
         publishing=holder is not None and not read_holder(holder).is_over(look.now),
         failing=failing,
-        settled=count_recently_settled(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds),
+        finished=count_recently_finished(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds),
         patience=patience(settings),
         lags=look.lags,
     )
@@ -125,11 +125,11 @@ def read_unread_tables(connection: Connection, log: Log) -> dict[str, WaitingTab
     return unread
 
 
-def lacking(memory: Memory, name: str) -> Stretches:
+def lacking(memory: Memory, name: str) -> RowRanges:
     """Find the rows ahead of an output, or perhaps on their way to it."""
     position = memory.outputs[name].position
     ahead = [batch.records for number, batch in memory.batches.items() if number > position]
-    return Stretches.union([*ahead, memory.planned.get(name, Stretches())])
+    return RowRanges.union([*ahead, memory.planned.get(name, RowRanges())])
 
 
 def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:
@@ -158,15 +158,15 @@ class JournalLook:
         now = int(self.now_seconds * 1000)
         self._clock = {"now": now, "late": now - int(patience(settings) * 1000)}
         self.first_held = None
-        self._held_unparked = Stretches()
+        self._held_unparked = RowRanges()
         first = self._ask("hold_first")[0][0]
         if first is not None:
             self.first_held = int(first)
             unparked = self._ask("hold_unparked")
-            self._held_unparked = Stretches.of(int(number) for (number,) in unparked)
+            self._held_unparked = RowRanges.of(int(number) for (number,) in unparked)
         self._parked = self._each_output()
         self._once = self._each_once()
-        self._behind: Stretches = Stretches()
+        self._behind: RowRanges = RowRanges()
         """Rows that the foremost output has, and that those lack which lag."""
         self.distances = dict(self._read_distances(outputs))
         """How far each output is behind the others, also by a row that came just now."""
@@ -181,7 +181,7 @@ class JournalLook:
                     self._behind |= self._behind_of(name)
 
     def parts(self) -> WaitingParts:
-        """Count waiting rows by cause, each once: together all rows with the letter N."""
+        """Count waiting rows by cause, each once: together all rows with the status N."""
         total = int(self._ask("count_waiting")[0][0])
         counts = {kind: parked.rows for kind, parked in self._once.items()}
         held = counts.get(HELD, 0) + len(self._held_unparked)
@@ -206,7 +206,7 @@ class JournalLook:
 
     def oldest_unheld(self) -> tuple[int | None, float | None]:
         """Find the longest waiting row of those due and not held, and its wait."""
-        return self._older(self._free(Stretches()), READY, RETRYING, SUSPENDED)
+        return self._older(self._free(RowRanges()), READY, RETRYING, SUSPENDED)
 
     def oldest_ready(self) -> tuple[int | None, float | None]:
         """Find the longest waiting row of those ready for outputs without a lag, and its wait."""
@@ -242,12 +242,12 @@ class JournalLook:
         longest, most = self._settings.max_paused_seconds, self._settings.max_paused_rows
         return bool(longest and seconds > longest) or bool(most and rows > most)
 
-    def _behind_of(self, name: str) -> Stretches:
+    def _behind_of(self, name: str) -> RowRanges:
         """Find the rows an output lacks and the foremost one has, except held ones."""
         assert self._foremost is not None
         return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
 
-    def _count_parked_within(self, rows: Stretches) -> int:
+    def _count_parked_within(self, rows: RowRanges) -> int:
         """Count those of the rows waiting for the foremost output itself."""
         if self._foremost is None or self._foremost.name not in self._parked or not rows:
             return 0
@@ -301,7 +301,7 @@ class JournalLook:
 
     # --- the row that has waited longest ----------------------------------------------------------
 
-    def _free(self, passed: Stretches) -> tuple[Any, ...] | None:
+    def _free(self, passed: RowRanges) -> tuple[Any, ...] | None:
         """Find the first free row outside these: its number, its time and its object."""
         # Rows that committed late between many parked ones are not looked for: that costs too much.
         beyond = self._beyond_many_parked()

@@ -1,7 +1,7 @@
 """The journal of a log: which rows were sealed, how far each output is, and what waits for what.
 
 For each output a row is at any time in exactly one place: ahead of its position, parked, planned,
-or over. It gets its letter when it is over for every output. The position moves when rows are
+or over. It gets its status when it is over for every output. The position moves when rows are
 planned, not when they are delivered: only what was planned and is not at the target is parked.
 
 One publisher writes the journal, the holder of the log's lock. Each transaction locks the mark
@@ -19,13 +19,21 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Outcome, Status
 from eventlog.publisher.memory import Memory, see
-from eventlog.publisher.plans import PROCESSED_LETTERS, Done, HoldsChangedError, PlanName, Settled, TakePlan, add_recent
+from eventlog.publisher.plans import (
+    PROCESSED_STATUSES,
+    Done,
+    FinishedRows,
+    HoldsChangedError,
+    PlanName,
+    TakePlan,
+    add_recent,
+)
 from eventlog.publisher.statuses import answer_of
 from eventlog.publisher.table_faults import REST_MILLISECONDS
 from eventlog.publisher.tables import EVER, JournalRow, OnTheWay, Parked
 from eventlog.publisher.writing import JournalWriter
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches, as_text
+from eventlog.sources.marks import RowRanges, as_text
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.log_indexes import may_number_twice
 
@@ -71,7 +79,7 @@ class Journal(JournalWriter):
                     self._add(connection, memory, name)
                 else:
                     for query in ("output", "planned", "parked", "answer", "association"):
-                        self._tell(connection, f"{query}_rename", [{"name": name, "former": former}])
+                        self._execute(connection, f"{query}_rename", [{"name": name, "former": former}])
                     memory.outputs[name] = replace(memory.outputs.pop(former), name=name)
                     if former in memory.planned:
                         memory.planned[name] = memory.planned.pop(former)
@@ -79,12 +87,12 @@ class Journal(JournalWriter):
     def _add(self, connection: Connection, memory: Memory, name: str) -> None:
         """Add an output. It lacks the rows of the foremost: those ahead of it, parked or planned."""
         foremost, row = memory.foremost, memory.new_output(name)
-        self._tell(connection, "output_make", [row.to_columns()])
+        self._execute(connection, "output_make", [row.to_columns()])
         memory.outputs[name] = row
         if foremost is None:
             self._drop_passed(connection, memory)  # rows of the last output that somebody forgot
             return
-        self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])
+        self._execute(connection, "parked_copy", [{"name": name, "former": foremost.name}])
         records = sorted(memory.planned.get(foremost.name, ()))
         objects = self.name_objects(connection, records)
         waiting = [
@@ -124,22 +132,22 @@ class Journal(JournalWriter):
             runs = [{"first": first, "last": last} for first, last in parts]
             # Somebody may have given them up for another output: now they are new.
             if memory.any_parked:
-                self._tell(connection, "parked_drop_run", runs)
+                self._execute(connection, "parked_drop_run", runs)
             if memory.any_answers:
-                self._tell(connection, "answer_drop", runs)
-            self._tell(connection, "batch_drop", [{"id": number}])
+                self._execute(connection, "answer_drop", runs)
+            self._execute(connection, "batch_drop", [{"id": number}])
         for other in list(memory.outputs.values()):
             if row.position < other.position <= row.plans:
                 self._move(connection, memory, replace(other, position=row.position))
         self._drop_passed(connection, memory)
-        self._tell(connection, "output_forget", [{"name": row.name}])
+        self._execute(connection, "output_forget", [{"name": row.name}])
         del memory.outputs[row.name]
 
     def pause(self, name: str, why: str | None) -> None:
         """Lets nothing go to an output, for this reason; None lets it go on."""
         with self.transaction() as (connection, memory):
             row = memory.output(name)
-            self._tell(connection, "output_pause", [{"name": name, "paused": why}])
+            self._execute(connection, "output_pause", [{"name": name, "paused": why}])
             memory.outputs[name] = replace(row, paused=why)
 
     def warn(self, name: str, warning: str | None) -> None:
@@ -156,9 +164,11 @@ class Journal(JournalWriter):
             with self.transaction(soon=True) as (connection, memory):
                 if memory.any_parked:
                     rested = {**bound, "rested": latest + REST_MILLISECONDS}
-                    self._tell(connection, "parked_no_later", [{**rested, "output": name} for name in memory.outputs])
+                    self._execute(
+                        connection, "parked_no_later", [{**rested, "output": name} for name in memory.outputs]
+                    )
                 if memory.planned:
-                    self._tell(connection, "planned_no_later", [bound])
+                    self._execute(connection, "planned_no_later", [bound])
                 memory.retried.clear()
             self.faults.bound_delays(now, latest)
             self._clock_went_back = False
@@ -166,10 +176,10 @@ class Journal(JournalWriter):
 
     # --- what changes -----------------------------------------------------------------------------
 
-    def plan(self, name: str, plan: TakePlan) -> Settled:
+    def plan(self, name: str, plan: TakePlan) -> FinishedRows:
         """Make a plan durable before anything is sent; return the rows with their final status."""
         if self._plan_at_once(name, plan):
-            return Settled()
+            return FinishedRows()
         # What goes out must be on disk: a target whose plan no journal knows would get rows twice.
         with self.transaction(soon=not plan.planned) as (connection, memory):
             is_sealed = plan.sealed is not None and plan.sealed.records.meets(memory.taken)
@@ -188,16 +198,16 @@ class Journal(JournalWriter):
             if plan.planned:
                 records = [sent.records for sent in plan.planned]
                 if plan.is_asked:
-                    row = replace(row, recent=add_recent(row.recent, row.plan, plan.plan, Stretches.union(records)))
-                self._tell(connection, "planned_make", [sent.to_columns(name) for sent in plan.planned])
+                    row = replace(row, recent=add_recent(row.recent, row.plan, plan.plan, RowRanges.union(records)))
+                self._execute(connection, "planned_make", [sent.to_columns(name) for sent in plan.planned])
                 if name in memory.planned:
                     records.append(memory.planned[name])
-                memory.planned[name] = Stretches.union(records)
-                row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
+                memory.planned[name] = RowRanges.union(records)
+                row = replace(row, plans=row.plans + 1, plan=plan.plan, target_plan=row.plan or row.target_plan)
             if plan.parked:
                 self.park(connection, memory, plan.parked)
             for table in plan.readable:
-                self._tell(connection, "parked_read_again", [{"output": name, "table": table}])
+                self._execute(connection, "parked_read_again", [{"output": name, "table": table}])
             if plan.gone:
                 self._leave(connection, memory, plan.gone)
             if plan.planned or position != row.position:
@@ -205,19 +215,19 @@ class Journal(JournalWriter):
             # After rows were parked, which may be the first of these objects now.
             if plan.unparked:
                 self._lead(connection, name, [waited.object for waited in plan.unparked])
-            settled = Settled()
+            finished = FinishedRows()
             if plan.over:
-                settled = self._settle(connection, memory, name, Stretches.of(plan.over), plan.outcomes)
+                finished = self._finish_rows(connection, memory, name, RowRanges.of(plan.over), plan.outcomes)
             self._drop_passed(connection, memory)
             if plan.sealed is not None and memory.any_parked:
                 see(connection, self.log, memory, plan.sealed.records)
         self.faults.end(name, plan.readable)
-        return settled
+        return finished
 
-    def done(self, name: str, done: Done) -> Settled:
+    def done(self, name: str, done: Done) -> FinishedRows:
         """Acknowledge planned documents; park rows to be retried."""
-        if (settled := self._finish_at_once(name, done)) is not None:
-            return settled
+        if (finished := self._finish_at_once(name, done)) is not None:
+            return finished
         # Should this not be on disk when a machine fails, a target that can be asked repeats it.
         with self.transaction(soon=done.asked) as (connection, memory):
             self._refuse_doubts(done.doubts)
@@ -226,12 +236,12 @@ class Journal(JournalWriter):
             for sent in done.planned:
                 keys.append({"output": name, "plan": sent.plan, "place": sent.place})
                 read.append(sent.records)
-            self._tell(connection, "planned_drop", keys)
+            self._execute(connection, "planned_drop", keys)
             if done.associations:
                 self._write_associations(connection, name, done.associations)
-            planned = memory.planned.pop(name, Stretches())
+            planned = memory.planned.pop(name, RowRanges())
             # Somebody else may have taken rows out of a document since it was read.
-            records = Stretches.union(read) & planned
+            records = RowRanges.union(read) & planned
             # A receiver's documents of which all rows are gone are in the table still.
             if not done.asked:
                 memory.planned[name] = planned - records
@@ -239,22 +249,22 @@ class Journal(JournalWriter):
             over = records - done.gone
             if again:
                 self.park(connection, memory, again)
-                over -= Stretches.of([parked.record for parked in again])
+                over -= RowRanges.of([parked.record for parked in again])
             if done.gone:
                 # An answer names rows too that left since, and may wait again by now as new ones.
                 self._leave(connection, memory, done.gone & records)
-            counts = row.told if done.told is None else done.told
-            if done.has is not None:
-                row = replace(row, plan=done.has, has=done.has)
-            if done.has is not None or counts != row.told:
-                self._move(connection, memory, replace(row, told=counts))
-            return self._settle(connection, memory, name, over, done.outcomes)
+            counts = row.transactions if done.transactions is None else done.transactions
+            if done.target_plan is not None:
+                row = replace(row, plan=done.target_plan, target_plan=done.target_plan)
+            if done.target_plan is not None or counts != row.transactions:
+                self._move(connection, memory, replace(row, transactions=counts))
+            return self._finish_rows(connection, memory, name, over, done.outcomes)
 
     def _write_associations(self, connection: Connection, name: str, known: Mapping[str, Association]) -> None:
         from eventlog.publisher.associated import write_associations
 
         for query, values in write_associations(name, known):
-            self._tell(connection, query, values)
+            self._execute(connection, query, values)
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Repeat documents with an unreadable answer later, as they are, with plan and id."""
@@ -263,35 +273,35 @@ class Journal(JournalWriter):
             for sent in documents:
                 again = {"due": due, "attempts": sent.attempts + 1}
                 values.append({"output": name, "plan": sent.plan, "place": sent.place, **again})
-            self._tell(connection, "planned_later", values)
+            self._execute(connection, "planned_later", values)
 
     def answer_late(
         self, name: str, answers: Mapping[int, Outcome], associations: Mapping[str, Association], doubts: int
-    ) -> Settled:
-        """Give rows that were delivered the letter of an answer that came later; a worse one stays."""
-        letters: Counter[Status] = Counter()
-        ended = Stretches()
+    ) -> FinishedRows:
+        """Give rows that were delivered the status of an answer that came later; a worse one stays."""
+        statuses: Counter[Status] = Counter()
+        ended = RowRanges()
         with self.transaction() as (connection, memory):
             self._refuse_doubts(doubts)
             self._write_associations(connection, name, associations)
             for status, former in ((Status.ERROR, "SWSSS"), (Status.WARNING, "SSSSS")):
-                rows = Stretches.of([number for number, answer in answers.items() if answer.status is status])
+                rows = RowRanges.of([number for number, answer in answers.items() if answer.status is status])
                 if not rows:
                     continue
                 ids, runs = id_list([*rows]), [{"first": first, "last": last} for first, last in rows.parts]
-                taken_back = {f"letter_{number}": letter for number, letter in enumerate(former, 1)}
+                taken_back = {f"status_{number}": letter for number, letter in enumerate(former, 1)}
                 waiting = self.numbers(connection, "still_waiting", ids=ids)
                 for query in ("requeue_run", "forget_run"):
-                    self._tell(connection, query, [{**run, **PROCESSED_LETTERS, **taken_back} for run in runs])
+                    self._execute(connection, query, [{**run, **PROCESSED_STATUSES, **taken_back} for run in runs])
                 if changed := self.numbers(connection, "still_waiting", ids=ids) - waiting:
                     worse = {number: answers[number] for number in changed}
                     apart = {}
                     if len(memory.outputs) > 1:
                         apart = {number: as_text({name: answer_of(worse[number])}) for number in changed}
-                    self._write_letters(connection, memory, changed, worse, apart)
-                    letters[status] += len(worse)
+                    self._write_statuses(connection, memory, changed, worse, apart)
+                    statuses[status] += len(worse)
                     ended |= changed
-        return Settled(letters, ended)
+        return FinishedRows(statuses, ended)
 
     # --- what was restored ------------------------------------------------------------------------
 
@@ -304,14 +314,14 @@ class Journal(JournalWriter):
             row = memory.output(name)
             restored = max(named.highest, EVER if row.restored is None else row.restored)
             bound = {"first": EVER, "last": restored}
-            is_told = row.plans > 0 or self.ask(connection, "count_between", **bound)[0][0] > 0
-            row = replace(row, plans=max(row.plans, named.number), plan=plan, has=plan, recent="")
-            if is_told:
+            is_logged = row.plans > 0 or self.ask(connection, "count_between", **bound)[0][0] > 0
+            row = replace(row, plans=max(row.plans, named.number), plan=plan, target_plan=plan, recent="")
+            if is_logged:
                 row = replace(row, restored=restored, warning=warning)
             self._move(connection, memory, row)
-            return is_told
+            return is_logged
 
-    def send_again(self, name: str, rows: Stretches, doubts: int, *, has: str, recent: str) -> Stretches:
+    def send_again(self, name: str, rows: RowRanges, doubts: int, *, target_plan: str, recent: str) -> RowRanges:
         """Requeue rows for an output whose target has lost them; return those not yet waiting."""
         with self.transaction() as (connection, memory):
             self._refuse_doubts(doubts)
@@ -320,19 +330,19 @@ class Journal(JournalWriter):
             waiting = self.numbers(connection, "still_waiting", ids=ids)
             # Those that others lack. What nobody has is new, and what this one has ahead comes to it.
             ahead = [batch.records for number, batch in memory.batches.items() if number > row.position]
-            lacking = Stretches.union([*ahead, memory.planned.get(name, Stretches())])
+            lacking = RowRanges.union([*ahead, memory.planned.get(name, RowRanges())])
             lacking |= self.numbers(connection, "parked_of_output", output=name)
             known = memory.taken | self.numbers(connection, "parked_among", ids=ids)
             lost = (waiting & known) - lacking
-            self._tell(connection, "answer_again", [{"output": name, **run} for run in runs])
-            self._tell(connection, "answer_before", runs)
+            self._execute(connection, "answer_again", [{"output": name, **run} for run in runs])
+            self._execute(connection, "answer_before", runs)
             memory.any_answers = True
             for query in ("requeue_run", "forget_run"):
-                self._tell(connection, query, [{**run, **PROCESSED_LETTERS} for run in runs])
+                self._execute(connection, query, [{**run, **PROCESSED_STATUSES} for run in runs])
             lost |= self.numbers(connection, "still_waiting", ids=ids) - waiting
             self._park_new(connection, memory, name, lost)
-            plan = row.plan if name in memory.planned else has
-            self._move(connection, memory, replace(row, plan=plan, has=has, recent=recent))
+            plan = row.plan if name in memory.planned else target_plan
+            self._move(connection, memory, replace(row, plan=plan, target_plan=target_plan, recent=recent))
             return lost
 
     def sweep(self) -> bool:
@@ -349,27 +359,27 @@ class Journal(JournalWriter):
                     {"output": str(output), "record_id": int(record)}
                     for output, _, record in self.ask(connection, "parked_leaderless")
                 ]
-                self._tell(connection, "parked_lead", leaders)
+                self._execute(connection, "parked_lead", leaders)
                 memory.leader_gone = False
             if memory.any_parked:
                 memory.any_parked = self.ask(connection, "parked_any")[0][0] is not None
             if not memory.any_parked:
                 # It is for the time in which rows wait: without any, all gaps are searched.
-                memory.seen = Stretches()
+                memory.seen = RowRanges()
             elif memory.seen:
                 # Of rows that nobody looks for somebody may have set some back: a piece each time.
                 begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
                 first = self._looked + 1 if begin <= self._looked < end else begin
                 self._looked = min(end, first + PIECE_NUMBERS)
                 set_back = self.rows.list_unsealed(connection, memory, (first, self._looked), PIECE_ROWS)
-                memory.seen -= Stretches.of(set_back)
+                memory.seen -= RowRanges.of(set_back)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
                 memory.any_held = self.ask(connection, "hold_any")[0][0] is not None
             self._drop_passed(connection, memory)
             return bool(gone) or bool(leaders)
 
-    def _find_gone(self, connection: Connection, memory: Memory) -> Stretches:
+    def _find_gone(self, connection: Connection, memory: Memory) -> RowRanges:
         """Find rows of planned documents, and of some batches, no longer waiting."""
         numbers = sorted(memory.batches)
         # A far output may have thousands of batches ahead: the others have their turn another time.
@@ -377,7 +387,7 @@ class Journal(JournalWriter):
         some = unswept[:SWEPT_BATCHES]
         self._swept = max(some, default=0)
         taken = [memory.batches[number].records for number in some]
-        gone = Stretches()
+        gone = RowRanges()
         for records in filter(None, [*taken, *memory.planned.values()]):
             waiting = self.numbers(connection, "still_waiting", ids=id_list([*records]))
             gone |= records - waiting

@@ -17,7 +17,7 @@ from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, LAST_NUMBER, OnTheWay, Parked
 from eventlog.publisher.whole_transactions import GoingOn
 from eventlog.sources.log.reading import NEAR_ROWS, LogSettings
-from eventlog.sources.marks import Stretches, as_text
+from eventlog.sources.marks import RowRanges, as_text
 from eventlog.sql.log import ALL, Log, id_list
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ NEAR_NUMBERS: Final = 10_000
 """Rows of a transaction are looked for so far from those that go: a million others may wait."""
 
 MOST_COUNT_LOOKS: Final = 10
-"""So many stretches of a batch are counted one by one; of more, its rows are asked for by number."""
+"""So many ranges of a batch are counted one by one; of more, its rows are asked for by number."""
 
 
 class View(Struct, frozen=True):
@@ -178,7 +178,7 @@ class View(Struct, frozen=True):
             at_hand.extend(self.rows.events(self.connection, self.memory, sorted(set(asked))))
         return at_hand
 
-    def _all_wait(self, records: Stretches, rows: int) -> bool:
+    def _all_wait(self, records: RowRanges, rows: int) -> bool:
         """Return True if nobody has taken one of these rows away, or settled it, since they were read.
 
         There may be more `rows` than numbers: several may have one.
@@ -205,7 +205,7 @@ class View(Struct, frozen=True):
         known = self.memory.taken
         if ends and self.memory.any_parked:
             parked = self.ask("parked_among", ids=id_list([*ends.values()]))
-            known |= Stretches.of(int(number) for (number,) in parked)
+            known |= RowRanges.of(int(number) for (number,) in parked)
         batches = self.memory.batches
         ahead = [batch.records for number, batch in batches.items() if number > position]
         # That rows wait in the log is not enough: they may wait for other outputs only. Rows of a

@@ -58,8 +58,8 @@ class Late:
                     )
         associations = known.unwritten()
         self.is_lost = True
-        settled = self._journal.answer_late(self._output.name, outcomes, associations, doubts)
+        finished = self._journal.answer_late(self._output.name, outcomes, associations, doubts)
         self.is_lost = False
         known.note_entered(associations)
-        books.enter_settled(settled)
-        books.enter_answers({(record,): outcomes[record] for record in settled.records}, self._settings.strictness)
+        books.enter_finished(finished)
+        books.enter_answers({(record,): outcomes[record] for record in finished.records}, self._settings.strictness)

@@ -12,15 +12,15 @@ from msgspec import Struct, field
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.proven import Proven
-from eventlog.publisher.tables import EVER, JournalRow, Parked, stretches_of, whole
-from eventlog.sources.marks import CONVERTED, SEEN, TRACKED, Marks, Stretches
+from eventlog.publisher.tables import EVER, JournalRow, Parked, read_ranges, whole
+from eventlog.sources.marks import CONVERTED, SEEN, TRACKED, Marks, RowRanges
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 MOST_SEEN_RANGES: Final = 1_000
-"""So many stretches of numbers are known in which nobody has to look; of more, the longest."""
+"""So many ranges of numbers are known in which nobody has to look; of more, the longest."""
 
 KEPT_NUMBERS: Final = 1_000
 """So many numbers more or fewer are written down anew."""
@@ -32,7 +32,7 @@ KEPT_BATCHES: Final = 2
 class Sealed(Struct, frozen=True):
     """A batch: its rows, and the bytes of their values. Some have their events at hand."""
 
-    records: Stretches
+    records: RowRanges
     weight: int
     events: Sequence[Event] | None = None
     is_new: bool = False
@@ -53,10 +53,10 @@ class Memory(Struct, kw_only=True):
     """What changes each time that tables are tracked."""
     batches: dict[int, Sealed]
     outputs: dict[str, JournalRow]
-    planned: dict[str, Stretches]
+    planned: dict[str, RowRanges]
     """The rows that may be on their way to each output that has such documents."""
-    seen: Stretches
-    """Rows that somebody has taken: they wait, are on their way, or have got their letter since.
+    seen: RowRanges
+    """Rows that somebody has taken: they wait, are on their way, or have got their status since.
 
     Known while rows wait. Elsewhere the log is asked, which leaves out what waits, too.
     """
@@ -65,14 +65,14 @@ class Memory(Struct, kw_only=True):
     last_noted: int
     """The highest number of a row whose outcome is in the companion table."""
     last_processed: int | None = None
-    """The highest number of a row that has its letter; None where no row is compared with it.
+    """The highest number of a row that has its status; None where no row is compared with it.
 
     Letters that somebody else gives by SQL are seen a moment later: see `JournalReader.memory_of`.
     """
     any_parked: bool
     any_answers: bool
     any_held: bool
-    converted: Stretches = Stretches()
+    converted: RowRanges = RowRanges()
     """Batches that a conversion has done for every output but those that have them ahead."""
     leader_gone: bool = True
     """Whether there may be an object of which rows wait and none may go first."""
@@ -94,12 +94,12 @@ class Memory(Struct, kw_only=True):
         return self.outputs[name]
 
     @property
-    def taken(self) -> Stretches:
+    def taken(self) -> RowRanges:
         """Return the rows ahead of an output, or perhaps on their way."""
         if not (self.batches or self.planned):
-            return Stretches()
+            return RowRanges()
         sealed = [batch.records for batch in self.batches.values()]
-        return Stretches.union([*sealed, *self.planned.values()])
+        return RowRanges.union([*sealed, *self.planned.values()])
 
     @property
     def reserved_above(self) -> int | None:
@@ -108,10 +108,10 @@ class Memory(Struct, kw_only=True):
         return min(map(attrgetter("position"), conversions), default=None)
 
     @property
-    def known(self) -> Stretches:
+    def known(self) -> RowRanges:
         """Return numbers nobody looks for."""
         several = [numbers for numbers in (self.taken, self.seen, self.proven.numbers) if numbers]
-        return Stretches.union(several) if several else Stretches()
+        return RowRanges.union(several) if several else RowRanges()
 
     @property
     def last_batch(self) -> int:
@@ -142,7 +142,7 @@ class Memory(Struct, kw_only=True):
     def add_parked(self, rows: Sequence[Parked]) -> None:
         """Note rows waiting from now on."""
         self.any_parked = True
-        self.seen |= Stretches.of(row.record for row in rows)
+        self.seen |= RowRanges.of(row.record for row in rows)
         self.last_parked = max([self.last_parked, *(row.record for row in rows)])
         self.forget_retried(rows)
 
@@ -152,12 +152,12 @@ class Memory(Struct, kw_only=True):
             self.retried.clear()
 
 
-def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
+def see(connection: Connection, log: Log, memory: Memory, records: RowRanges) -> None:
     """Note rows not to be looked for again: they are sealed, or were parked."""
     seen = memory.seen | records
     # Twice as many as are left of it then, so that it is cut seldom.
     if len(seen.parts) > 2 * MOST_SEEN_RANGES:
-        seen = Stretches(nlargest(MOST_SEEN_RANGES, seen.parts, key=lambda part: part[1] - part[0]))
+        seen = RowRanges(nlargest(MOST_SEEN_RANGES, seen.parts, key=lambda part: part[1] - part[0]))
     memory.seen = seen
     # Written down now and then: who begins again would look among all that wait, in each turn.
     if abs(len(memory.seen) - memory.seen_kept) >= KEPT_NUMBERS:
@@ -171,22 +171,22 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
     """
     batches = log.rows(connection, log.query("batches_read"))
     outputs = log.rows(connection, log.query("outputs_read"))
-    planned: dict[str, Stretches] = {}
+    planned: dict[str, RowRanges] = {}
     for output, plan, _, records in log.rows(connection, log.query("planned_records")):
-        records_planned = stretches_of(records, f"records of plan {plan}")
-        planned[str(output)] = planned.get(str(output), Stretches()) | records_planned
-    numbers = Stretches()
+        records_planned = read_ranges(records, f"records of plan {plan}")
+        planned[str(output)] = planned.get(str(output), RowRanges()) | records_planned
+    numbers = RowRanges()
     last = log.rows(connection, log.query("parked_newest"))[0][0]
     if seen and last is not None:
         parked = log.rows(connection, log.query("parked_numbers"), {"limit": MOST_SEEN_RANGES + 1})
-        numbers = Stretches.of(int(number) for (number,) in parked)
+        numbers = RowRanges.of(int(number) for (number,) in parked)
         if len(parked) > MOST_SEEN_RANGES:
             # Those that somebody has set back since are found by the sweep, a piece each time.
-            numbers = Stretches.read(Marks(log).get(connection, SEEN) or "")
+            numbers = RowRanges.read(Marks(log).get(connection, SEEN) or "")
     sealed: dict[int, Sealed] = {}
     for number, records, weight in batches:
         sealed[int(number)] = Sealed(
-            stretches_of(records, f"records of batch {number}"),
+            read_ranges(records, f"records of batch {number}"),
             whole(weight, f"weight of batch {number}"),
         )
     noted = log.rows(connection, log.query("outcome_last"))[0][0]
@@ -198,7 +198,7 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
     return Memory(
         stamp=stamp,
         tracked=Marks(log).get(connection, TRACKED),
-        converted=Stretches.read(Marks(log).get(connection, CONVERTED) or ""),
+        converted=RowRanges.read(Marks(log).get(connection, CONVERTED) or ""),
         last_noted=EVER if noted is None else int(noted),
         batches=sealed,
         outputs=rows,

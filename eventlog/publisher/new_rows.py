@@ -37,7 +37,7 @@ from eventlog.sources.log.reading import (
     find_torn_places,
 )
 from eventlog.sources.log.row_events import Rows
-from eventlog.sources.marks import Run, Stretches, as_text
+from eventlog.sources.marks import RowRanges, Run, as_text
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.names import NAME_CHARACTERS
 from eventlog.sql.pooler import IS_POOLED
@@ -141,7 +141,7 @@ class UnsealedRows:
         return sealed
 
     def _next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
-        settled = self._find_settled(connection, memory)
+        final = self._find_final_numbers(connection, memory)
         known, room = memory.known, self.reader.share
         # What was read ahead counts once, if it is this and nobody has changed anything since.
         ahead, self._ahead = self._ahead, None
@@ -161,7 +161,7 @@ class UnsealedRows:
                 portion_ahead = ahead.portion(request, memory)
                 is_new = portion_ahead is None or ahead.is_fresh
             if portion_ahead is not None:
-                settled = Stretches()  # it was read before anybody was asked who writes
+                final = RowRanges()  # it was read before anybody was asked who writes
             portion = portion_ahead or self.reader.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if not _has_no_gap(memory, known) and self._late(connection, memory, known, 1):
@@ -170,14 +170,14 @@ class UnsealedRows:
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
                 portion, is_new = self.reader.next(connection, _request_rows(numbers, limit, room)), True
         rows = portion.rows
-        memory.proven.look(settled, [event.position[0] for event in rows[:1]])
+        memory.proven.look(final, [event.position[0] for event in rows[:1]])
         if not rows:
             return None
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
             edge = max(_edge(memory, known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
         rows = self._with_faults(connection, rows, memory)
-        records = Stretches.of([event.position[0] for event in rows])
+        records = RowRanges.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new, portion.more)
 
     @property
@@ -264,16 +264,16 @@ class UnsealedRows:
             if sealed is not None and not sealed.more:
                 self._looked = Looked(memory, sealed, monotonic())
             return sealed is not None
-        settled = self._find_settled(connection, memory)
+        final = self._find_final_numbers(connection, memory)
         numbers = self.first_numbers(connection, memory, 1)
-        memory.proven.look(settled, numbers)
+        memory.proven.look(final, numbers)
         return bool(numbers) or self._looks_whole(connection, memory)
 
     def _looks_whole(self, connection: Connection, memory: Memory) -> bool:
         """Look at everything where it is time; return True if rows wait that nobody would look for."""
         if not memory.proven.is_whole_look_due():
             return False
-        kept, memory.proven.numbers = memory.proven.numbers, Stretches()
+        kept, memory.proven.numbers = memory.proven.numbers, RowRanges()
         began, numbers = monotonic(), self.first_numbers(connection, memory, 1)
         if numbers:  # somebody has set them back, or the numbers begin again
             memory.proven = Proven(unproven=0)
@@ -281,11 +281,11 @@ class UnsealedRows:
             memory.proven.look_whole(kept, began)
         return bool(numbers)
 
-    def _find_settled(self, connection: Connection, memory: Memory) -> Stretches:
+    def _find_final_numbers(self, connection: Connection, memory: Memory) -> RowRanges:
         """Find numbers for which the next look sees all rows that will ever come."""
         if self._settings.handle_future_events:  # rows of any number may be due any time
-            return Stretches()
-        return memory.proven.find_settled(connection, self._log)
+            return RowRanges()
+        return memory.proven.find_final_numbers(connection, self._log)
 
     def events(self, connection: Connection, memory: Memory, numbers: Sequence[int]) -> Sequence[Event]:
         """Read the events of these rows, as far as they still wait."""
@@ -327,7 +327,7 @@ class UnsealedRows:
         self,
         connection: Connection,
         memory: Memory,
-        known: Stretches,
+        known: RowRanges,
         limit: int,
         *,
         above: bool = False,
@@ -364,12 +364,12 @@ def _request_rows(numbers: Sequence[int], limit: int = ALL, room: int = ALL) -> 
     return Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(numbers)})
 
 
-def _has_no_gap(memory: Memory, known: Stretches) -> bool:
+def _has_no_gap(memory: Memory, known: RowRanges) -> bool:
     """Return True if all numbers up to the last one are known."""
     return len(known.parts) == 1 and known.parts[0] == (EVER + 1, _edge(memory, known))
 
 
-def _edge(memory: Memory, known: Stretches) -> int:
+def _edge(memory: Memory, known: RowRanges) -> int:
     """Return a number without taken or waiting rows above it."""
     return max([memory.last_parked, *(last for _, last in known.parts[-1:])])
 

@@ -67,7 +67,7 @@ class PlanMaker:
         history: int | None = None,
     ) -> MadePlan | Turn:
         """Decide the rows of a take; with `history`, nobody has checked it yet."""
-        encoded = self._encode(decider, taken, now, row.told, after, trace)
+        encoded = self._encode(decider, taken, now, row.transactions, after, trace)
         if history is not None and (encoded.outcomes or encoded.left):
             with self._journal.reading() as view:
                 if not decider.knows_tables(view.memory, view.ask):

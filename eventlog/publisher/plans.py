@@ -14,7 +14,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.model import Count, Outcome, Status
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.tables import OnTheWay, Parked
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
 
 class HoldsChangedError(EventlogError):
@@ -30,7 +30,7 @@ class TakePlan(Struct, frozen=True, kw_only=True):
 
     `sealed` are new rows, which become a batch by this; `passed` are batches of which the output
     has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that
-    somebody else has taken away or given a letter. `readable` are tables that could not be read
+    somebody else has taken away or given a status. `readable` are tables that could not be read
     before: the rows of theirs that wait may go. `is_asked` says that the target can be asked what
     it has.
     """
@@ -48,14 +48,14 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     readable: Sequence[str] = ()
     over: Collection[int] = ()
     outcomes: Mapping[int, Outcome] = {}
-    gone: Stretches = Stretches()
+    gone: RowRanges = RowRanges()
 
 
-class Settled(Struct, frozen=True):
+class FinishedRows(Struct, frozen=True):
     """Rows that got their status, and how many of them which."""
 
     statuses: Mapping[Status, int] = {}
-    records: Stretches = Stretches()
+    records: RowRanges = RowRanges()
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -71,17 +71,17 @@ class Done(Struct, frozen=True, kw_only=True):
     doubts: int | None = None
     outcomes: Mapping[int, Outcome] = {}
     again: Sequence[Parked] = ()
-    gone: Stretches = Stretches()
-    told: Mapping[int, Count] | None = None
-    has: str | None = None
+    gone: RowRanges = RowRanges()
+    transactions: Mapping[int, Count] | None = None
+    target_plan: str | None = None
     associations: Mapping[str, Association] = {}
 
 
 RECENT_CHARACTERS: Final = 1_000
 """Of so much text are the last plans of an output whose rows the journal keeps."""
 
-PROCESSED_LETTERS: Final = {
-    **{f"letter_{number}": letter for number, letter in enumerate("SWEEE", 1)},
+PROCESSED_STATUSES: Final = {
+    **{f"status_{number}": letter for number, letter in enumerate("SWEEE", 1)},
     "any_table": 1,
     "named": "",
 }
@@ -113,7 +113,7 @@ def read_plan(name: str) -> PlanName | None:
     return None if found is None else PlanName(int(found[1]), found[2], int(found[3]))
 
 
-def add_recent(recent: str, former: str, plan: str, rows: Stretches) -> str:
+def add_recent(recent: str, former: str, plan: str, rows: RowRanges) -> str:
     """Add a plan with its rows to the last ones, which begin with the one before them.
 
     Each is `NUMBER-TOKEN=ROWS`, and the first ones are dropped.
@@ -126,7 +126,7 @@ def add_recent(recent: str, former: str, plan: str, rows: Stretches) -> str:
     return recent[cut:] if cut else f"{_key(plan)}="
 
 
-def split_recent(recent: str, last: str) -> tuple[str, Stretches] | None:
+def split_recent(recent: str, last: str) -> tuple[str, RowRanges] | None:
     """Split the last plans behind the target's: those up to it, and the rows of all later ones.
 
     None if it is not among them.
@@ -136,8 +136,8 @@ def split_recent(recent: str, last: str) -> tuple[str, Stretches] | None:
     if not recent or (last and read_plan(last) is None) or (key := _key(last)) not in keys:
         return None
     known = keys.index(key) + 1
-    rows = [Stretches.read(item.partition("=")[2]) for item in items[known:]]
-    return " ".join(items[:known]), Stretches.union(rows) if rows else Stretches()
+    rows = [RowRanges.read(item.partition("=")[2]) for item in items[known:]]
+    return " ".join(items[:known]), RowRanges.union(rows) if rows else RowRanges()
 
 
 def _key(plan: str) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from eventlog.publisher.tables import EVER, LAST_NUMBER
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
@@ -42,7 +42,7 @@ PART: Final = 100
 class Proven(Struct):
     """What is proven of the numbers of a log, as long as nobody else has written to the journal."""
 
-    numbers: Stretches = Stretches()
+    numbers: RowRanges = RowRanges()
     unproven: int = WORTH_ROWS
     """How many rows were sealed since it was last asked who writes."""
     highest: int = EVER
@@ -56,17 +56,17 @@ class Proven(Struct):
     next_ask: float = 0.0
     next_whole_look: float = 0.0
 
-    def seal(self, records: Stretches) -> None:
+    def seal(self, records: RowRanges) -> None:
         """Note published rows: they need not be passed over for ever."""
         if records:
             self.highest = max(self.highest, records.parts[-1][1])
             self.unproven += len(records)
 
-    def find_settled(self, connection: Connection, log: Log) -> Stretches:
+    def find_final_numbers(self, connection: Connection, log: Log) -> RowRanges:
         """Find numbers for which a look from now on sees all rows that will ever come."""
         is_asked, is_worth = self.asked > EVER, self.unproven >= WORTH_ROWS
         if not (is_asked or is_worth) or monotonic() < self.next_ask or not offers(log.dialect, "log_writers"):
-            return Stretches()
+            return RowRanges()
         self.next_ask = monotonic() + PAUSE_SECONDS
         if self.highest == EVER:
             for (number,) in log.rows(connection, log.query("newest_processed")):
@@ -80,29 +80,29 @@ class Proven(Struct):
             self.prepared |= {name: last for name in prepared if name not in self.prepared}
         self.prepared = {name: self.prepared[name] for name in prepared}
         writers = {name for name, is_prepared in rows if not is_prepared}
-        settled = Stretches()
+        final = RowRanges()
         if is_asked and self.writers.isdisjoint(writers):
             first = max(self.prepared.values(), default=EVER) + 1
-            settled, self.asked = Stretches.run(first, self.asked), EVER
+            final, self.asked = RowRanges.run(first, self.asked), EVER
         if self.asked == EVER and is_worth:
             self.asked, self.writers, self.unproven = self.highest, writers, 0
-        return settled
+        return final
 
-    def look(self, settled: Stretches, waiting: Sequence[int]) -> None:
+    def look(self, final: RowRanges, waiting: Sequence[int]) -> None:
         """Note the first row a look has found, begun when these numbers were settled."""
-        if not settled:
+        if not final:
             return
-        if waiting and waiting[0] <= settled.parts[-1][1]:
+        if waiting and waiting[0] <= final.parts[-1][1]:
             self.unproven = WORTH_ROWS  # it is asked again
             return
-        self.numbers |= settled
+        self.numbers |= final
         self.next_whole_look = max(self.next_whole_look, monotonic() + PAUSE_SECONDS)
 
     def is_whole_look_due(self) -> bool:
         """Return True if it is time to look at everything once more."""
         return bool(self.numbers) and monotonic() >= self.next_whole_look
 
-    def look_whole(self, kept: Stretches, began: float) -> None:
+    def look_whole(self, kept: RowRanges, began: float) -> None:
         """Note that nothing waits, whatever its number."""
         self.numbers = kept
         self.next_whole_look = monotonic() + max(PAUSE_SECONDS, PART * (monotonic() - began))

@@ -16,7 +16,7 @@ from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.table_faults import TableFaults
 from eventlog.publisher.tables import JournalRow
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eventlog.sources.log.lock import LogLock
 
 CLOCK_SECONDS: Final = 10.0
-"""Seconds between two looks at the database's clock, and at the newest row that has its letter."""
+"""Seconds between two looks at the database's clock, and at the newest row that has its status."""
 
 LATE_SECONDS: Final = 1.0
 """A clock that is so much earlier than before was set back, and not looked at slowly."""
@@ -169,9 +169,9 @@ class JournalReader:
     def ask(self, connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:
         return self.log.rows(connection, self.log.query(query), values)
 
-    def numbers(self, connection: Connection, query: str, **values: Any) -> Stretches:
+    def numbers(self, connection: Connection, query: str, **values: Any) -> RowRanges:
         """Ask a query for row numbers."""
-        return Stretches.of(int(number) for (number,) in self.ask(connection, query, **values))
+        return RowRanges.of(int(number) for (number,) in self.ask(connection, query, **values))
 
     # --- the clock --------------------------------------------------------------------------------
 

@@ -31,20 +31,20 @@ def compare_plans(journal: Journal, row: JournalRow, last: str, doubts: int, *, 
 
     With an open plan the target may have the one before.
     """
-    if last == row.plan or (is_open and last == row.has):
+    if last == row.plan or (is_open and last == row.target_plan):
         return row
     named, lost = read_plan(last), split_recent(row.recent, last)
     if named is not None and named.number >= row.plans:
         _adopt(journal, row, last, named, doubts)
     elif lost is not None:
         recent, rows = lost
-        again = journal.send_again(row.name, rows, doubts, has=last, recent=recent)
+        again = journal.send_again(row.name, rows, doubts, target_plan=last, recent=recent)
         text = "The target of %s has lost its last plans, and gets %s once more; it has plan %s of %s."
         _log.warning(text, row.name, count_words(len(again), "row"), last or "none", row.plan)
     elif row.plans:
-        has = last or "none"
+        target_plan = last or "none"
         warning = (
-            f"The target is not where the journal left it: it has plan {has}, and {row.plan or 'none'} was made."
+            f"The target is not where the journal left it: it has plan {target_plan}, and {row.plan or 'none'} was made."
             f" It {LACKS}."
         )
         if warning != row.warning:

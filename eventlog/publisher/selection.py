@@ -20,7 +20,7 @@ from eventlog.publisher.memory import Sealed
 from eventlog.publisher.new_rows import object_of, objects_of
 from eventlog.publisher.table_faults import TableFault
 from eventlog.publisher.tables import EVER, FOR_SOMEBODY, LAST_NUMBER, OnTheWay, Parked
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
     from eventlog.publisher.journal_view import View
@@ -48,8 +48,8 @@ class Take(Struct, frozen=True, kw_only=True):
     unparked: Sequence[Parked] = ()
     events: Sequence[Event] = ()
     parked: Sequence[Parked] = ()
-    gone: Stretches = Stretches()
-    records: Stretches = Stretches()
+    gone: RowRanges = RowRanges()
+    records: RowRanges = RowRanges()
     objects: Mapping[int, str] = {}
     set_aside: Sequence[tuple[int, int | None]] = ()
     """The transactions of the rows that wait by this take, and when these may go; None if held."""
@@ -250,7 +250,7 @@ def take(
     ahead = list(batches.values())
     if sealed is not None:
         ahead.append(sealed)
-    records = Stretches.union([batch.records for batch in ahead])
+    records = RowRanges.union([batch.records for batch in ahead])
     waited = {row.record: row for row in again}
     events = view.events(ahead, waited)
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
@@ -263,12 +263,12 @@ def take(
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
     if not again and not batches:  # new rows are all there
         return replace(taken, is_all=sealed is not None and not sealed.more)
-    there = Stretches.of([event.position[0] for event in events])
+    there = RowRanges.of([event.position[0] for event in events])
     return replace(
         taken,
         events=sorted(events, key=attrgetter("position")),
         unparked=[row for row in again if row.record in there],
-        gone=(records | Stretches.of(waited)) - there,
+        gone=(records | RowRanges.of(waited)) - there,
     )
 
 
@@ -332,7 +332,7 @@ def _divide(
         parked=parking.rows,
         set_aside=_set_aside(parking.rows, by_number),
         untried=frozenset(waiting_tables),
-        gone=(taken.records | Stretches.of(waited)) - Stretches.of(by_number),
+        gone=(taken.records | RowRanges.of(waited)) - RowRanges.of(by_number),
         objects=objects,
     )
 

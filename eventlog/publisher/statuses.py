@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventlog.core.model import Outcome, Reason, Status, format_position
 from eventlog.core.secrets import mask_secrets
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches, as_text, null_if_empty
+from eventlog.sources.marks import RowRanges, as_text, null_if_empty
 from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ PUBLISHED: Final = (Status.SUCCESS.value, Reason.PUBLISHED.value, None)
 """The answer of an output that has nothing to say."""
 
 
-def settle(
+def record_ends(
     connection: Connection,
     log: Log,
-    rows: Stretches,
+    rows: RowRanges,
     ended: Mapping[int, Outcome],
     settings: LogSettings,
     answers: Mapping[int, str] = MappingProxyType({}),
@@ -90,7 +90,7 @@ def answer_of(outcome: Outcome) -> tuple[str | None, ...]:
     return outcome.status.value, outcome.reason.value, note_of(outcome)
 
 
-def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Stretches]:
+def by_status(rows: RowRanges, ended: Mapping[int, Outcome]) -> dict[Status, RowRanges]:
     """Group rows by their new status, without those staying N."""
     if not ended:  # by far the most common
         return {Status.SUCCESS: rows}
@@ -98,15 +98,15 @@ def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Str
     for number, outcome in ended.items():
         numbers_of.setdefault(outcome.status, []).append(number)
     numbers_of.pop(Status.NEW, None)
-    rows_of = {status: Stretches.of(numbers) for status, numbers in numbers_of.items()}
-    published = rows - Stretches.of(ended)
+    rows_of = {status: RowRanges.of(numbers) for status, numbers in numbers_of.items()}
+    published = rows - RowRanges.of(ended)
     if published:
-        rows_of[Status.SUCCESS] = published | rows_of.get(Status.SUCCESS, Stretches())
+        rows_of[Status.SUCCESS] = published | rows_of.get(Status.SUCCESS, RowRanges())
     return rows_of
 
 
 def is_noted(outcome: Outcome) -> bool:
-    """Return True if the companion table must say more than the letter does."""
+    """Return True if the companion table must say more than the status does."""
     if outcome.status is Status.NEW:
         return False
     return outcome.reason is not Reason.PUBLISHED or outcome.note is not None

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError, shorten
 from eventlog.core.model import EVERY_ROW, Count, CutTransaction, Document, Outcome, Position, Reason, Status
 from eventlog.core.times import moment
-from eventlog.sources.marks import Run, Stretches, as_text
+from eventlog.sources.marks import RowRanges, Run, as_text
 
 EVER: Final = -(2**63)
 """A number below that of every row."""
@@ -53,9 +53,9 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     position: int
     plans: int = 0
     plan: str = ""
-    has: str = ""
+    target_plan: str = ""
     paused: str | None = None
-    told: Mapping[int, Count] = {}
+    transactions: Mapping[int, Count] = {}
     warning: str | None = None
     """What was found about its target that somebody should know."""
     recent: str = ""
@@ -79,19 +79,21 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     @property
     def is_planned(self) -> bool:
         """Return True for a conversion of which something may have appeared."""
-        return self.is_conversion and self.has == PLANNED
+        return self.is_conversion and self.target_plan == PLANNED
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> JournalRow:
-        name, position, plans, plan, has, paused, told, warning, recent, restored = row
+        name, position, plans, plan, target_plan, paused, transactions, warning, recent, restored = row
         return cls(
             name=str(name),
             position=whole(position, f"position of the output {name}"),
             plans=whole(plans, f"plans of the output {name}"),
             plan=plan or "",
-            has=has or "",
+            target_plan=target_plan or "",
             paused=paused,
-            told={} if told is None else decode(told, dict[int, Count], f"output.transactions of {name}"),
+            transactions={}
+            if transactions is None
+            else decode(transactions, dict[int, Count], f"output.transactions of {name}"),
             warning=warning,
             recent=recent or "",
             restored=None if restored is None else whole(restored, f"restored of the output {name}"),
@@ -104,8 +106,8 @@ class JournalRow(Struct, frozen=True, kw_only=True):
             "position": self.position,
             "plans": self.plans,
             "plan": self.plan or None,
-            "target_plan": self.has or None,
-            "transactions": as_text(self.told) if self.told else None,
+            "target_plan": self.target_plan or None,
+            "transactions": as_text(self.transactions) if self.transactions else None,
             "warning": self.warning,
             "recent": self.recent or None,
             "restored": self.restored,
@@ -179,7 +181,7 @@ class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False)
     said: tuple[Outcome, ...] = ()
     cut: tuple[CutTransaction, ...] = ()
 
-    def without(self, gone: Stretches) -> Detail:
+    def without(self, gone: RowRanges) -> Detail:
         """Copy it without rows no longer waiting."""
         return replace(self, records=tuple(record for record in self.records if record not in gone))
 
@@ -202,9 +204,9 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
     due: int = 0
 
     @cached_property
-    def records(self) -> Stretches:
+    def records(self) -> RowRanges:
         """Return the rows behind its documents."""
-        return Stretches.of([record for detail in self.details for record in detail.records])
+        return RowRanges.of([record for detail in self.details for record in detail.records])
 
     @property
     def key(self) -> tuple[str, int]:
@@ -289,13 +291,13 @@ def decode(text: str, kind: type[T], where: str) -> T:
         raise unreadable(where, str(error)) from error
 
 
-def stretches_of(text: str, where: str) -> Stretches:
+def read_ranges(text: str, where: str) -> RowRanges:
     """Read the rows of a column `records`; raise DataError where somebody else has written it."""
     runs = decode(text, list[Run], where)
     for first, last in runs:
         if first > last:
             raise unreadable(where, f"a range of rows is from {first} to {last}")
-    return Stretches(runs)
+    return RowRanges(runs)
 
 
 def whole(value: Any, where: str) -> int:

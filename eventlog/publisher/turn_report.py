@@ -15,7 +15,7 @@ from eventlog.delivery.answers import Strictness
 from eventlog.delivery.report import Report
 from eventlog.publisher.decide import Cause
 from eventlog.publisher.encode import Encoded
-from eventlog.publisher.plans import Settled
+from eventlog.publisher.plans import FinishedRows
 from eventlog.publisher.selection import Take
 
 
@@ -79,14 +79,14 @@ class Books(Struct, kw_only=True):
                 if self.last is None or last > self.last[1]:
                     self.last = (document.id, last)
 
-    def enter_settled(self, settled: Settled) -> None:
+    def enter_finished(self, finished: FinishedRows) -> None:
         """Enter the rows with their new status."""
-        self.statuses.update(settled.statuses)
-        if self.taken is None or not settled.statuses:
+        self.statuses.update(finished.statuses)
+        if self.taken is None or not finished.statuses:
             return
         events = self.taken.events
-        if len(events) != len(settled.records):
-            events = [event for event in events if event.position[0] in settled.records]
+        if len(events) != len(finished.records):
+            events = [event for event in events if event.position[0] in finished.records]
         self.tables.update(filter(None, map(attrgetter("table"), events)))
 
     def close_turn(self, turn: Turn) -> Turn:

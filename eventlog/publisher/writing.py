@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.publisher.at_once import JournalAtOnce
 from eventlog.publisher.memory import Memory, Sealed
-from eventlog.publisher.plans import Settled
+from eventlog.publisher.plans import FinishedRows
 from eventlog.publisher.row_outcomes import worst_of
 from eventlog.publisher.selection import Parking
-from eventlog.publisher.statuses import note_of, settle, write_apart
+from eventlog.publisher.statuses import note_of, record_ends, write_apart
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, outcome_of
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches, as_text
+from eventlog.sources.marks import RowRanges, as_text
 from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class JournalWriter(JournalAtOnce):
                     self.doubt()
                 raise
 
-    def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
+    def _execute(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each of these; nothing where there are none."""
         # One is sent as one: a driver may prepare more than it has to for several.
         if len(values) == 1:
@@ -69,7 +69,7 @@ class JournalWriter(JournalAtOnce):
             connection.execute(self.log.query(query), list(values))
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
-        self._tell(connection, "output_move", [row.to_columns()])
+        self._execute(connection, "output_move", [row.to_columns()])
         memory.outputs[row.name] = row
 
     # --- parts of a transaction -------------------------------------------------------------------
@@ -89,11 +89,11 @@ class JournalWriter(JournalAtOnce):
         if former and not (in_take or is_between or former in memory.converted):
             joined = memory.batches[former].join(sealed)
             if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
-                self._tell(connection, "batch_drop", [{"id": former}])
+                self._execute(connection, "batch_drop", [{"id": former}])
                 del memory.batches[former]
                 sealed = joined
         values = {"id": number, "records": as_text(sealed.records.parts), "weight": sealed.weight}
-        self._tell(connection, "batch_make", [values])
+        self._execute(connection, "batch_make", [values])
         memory.batches[number] = Sealed(sealed.records, sealed.weight, sealed.events)
         memory.keep_few_events()
         return number
@@ -112,18 +112,18 @@ class JournalWriter(JournalAtOnce):
                 ids = id_list([row.record for row in rows])
                 values = {"output": output, "object": name, "reason": reason, "note": note}
                 values |= {"attempts": attempts, "due": due, "ids": ids}
-                self._tell(connection, "parked_make_many", [values])
-        self._tell(connection, "parked_make", single)
+                self._execute(connection, "parked_make_many", [values])
+        self._execute(connection, "parked_make", single)
         memory.add_parked(waiting)
 
     def name_objects(self, connection: Connection, rows: Sequence[int]) -> Mapping[int, str]:
         """Find the objects these rows are parked under, if still waiting."""
         return self.rows.objects(connection, rows)
 
-    def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
+    def _park_new(self, connection: Connection, memory: Memory, name: str, rows: RowRanges) -> None:
         objects = self.name_objects(connection, [*rows])
         # No batch will have them any more, so nobody would notice that they wait no longer.
-        if gone := rows - Stretches.of(objects):
+        if gone := rows - RowRanges.of(objects):
             self._leave(connection, memory, gone)
         if not objects:
             return
@@ -136,7 +136,7 @@ class JournalWriter(JournalAtOnce):
 
     def _unpark(self, connection: Connection, memory: Memory, waited: Sequence[Parked]) -> None:
         ids = id_list([row.record for row in waited])
-        self._tell(connection, "parked_drop_many", [{"output": waited[0].output, "ids": ids}])
+        self._execute(connection, "parked_drop_many", [{"output": waited[0].output, "ids": ids}])
         memory.forget_retried(waited)
 
     def _lead(self, connection: Connection, name: str, objects: Iterable[str]) -> None:
@@ -147,18 +147,18 @@ class JournalWriter(JournalAtOnce):
         first_rows = self.ask(connection, "parked_first", output=name, objects=as_text(asked))
         # One with a time goes by itself, at that time.
         leaders = [{"output": name, "record_id": int(record)} for record, due in first_rows if due is None]
-        self._tell(connection, "parked_lead", leaders)
+        self._execute(connection, "parked_lead", leaders)
 
-    def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
+    def _leave(self, connection: Connection, memory: Memory, gone: RowRanges) -> None:
         """Remove rows from all tables: later ones with their numbers are new rows."""
         runs = [{"first": first, "last": last} for first, last in gone.parts]
-        self._tell(connection, "parked_drop_run", runs)
-        self._tell(connection, "answer_drop", runs)
+        self._execute(connection, "parked_drop_run", runs)
+        self._execute(connection, "answer_drop", runs)
         for number, batch in memory.batches.items():
             if batch.records.meets(gone):
                 left = batch.records - gone
                 less = {"id": number, "records": as_text(left.parts)}
-                self._tell(connection, "batch_less", [less])
+                self._execute(connection, "batch_less", [less])
                 memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
         memory.proven.numbers -= gone
@@ -175,7 +175,7 @@ class JournalWriter(JournalAtOnce):
                     written = replace(documents, details=details).to_columns(output)
                     columns = ("output", "plan", "place", "records", "details")
                     values = {column: written[column] for column in columns}
-                    self._tell(connection, "planned_less", [values])
+                    self._execute(connection, "planned_less", [values])
 
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
         """Drop batches no output has ahead any more, and those without rows."""
@@ -183,28 +183,28 @@ class JournalWriter(JournalAtOnce):
             return
         first = min([output.position for output in memory.outputs.values()], default=0)
         over = [number for number, batch in batches.items() if number <= first or not batch.records]
-        self._tell(connection, "batch_drop", [{"id": number} for number in over])
+        self._execute(connection, "batch_drop", [{"id": number} for number in over])
         for number in over:
             del memory.batches[number]
 
-    # --- letters ----------------------------------------------------------------------------------
+    # --- statuses ----------------------------------------------------------------------------------
 
-    def _settle(
+    def _finish_rows(
         self,
         connection: Connection,
         memory: Memory,
         name: str,
-        over: Stretches,
+        over: RowRanges,
         outcomes: Mapping[int, Outcome],
         *,
         speaks_for: Sequence[str] = (),
-    ) -> Settled:
+    ) -> FinishedRows:
         """Give finished rows their status, and keep outcomes of the others.
 
         A conversion speaks for outputs that do not get its rows.
         """
         if not over:
-            return Settled()
+            return FinishedRows()
         # They are over for all but for those that an output has ahead, planned or parked.
         final = over
         for other, row in memory.outputs.items():
@@ -225,7 +225,7 @@ class JournalWriter(JournalAtOnce):
                     self._keep_answers(connection, memory, output, kept)
             answers = {number: {name: outcome} for number, outcome in outcomes.items() if number in final}
         if not final:
-            return Settled()
+            return FinishedRows()
         if memory.any_answers:
             self._add_answers(connection, memory, final, answers)
         ended: dict[int, Outcome] = {}
@@ -236,16 +236,16 @@ class JournalWriter(JournalAtOnce):
             if worst is not None:
                 ended[number] = worst
         apart = {} if speaks_for or len(memory.outputs) == 1 else write_apart(memory.outputs, answers, ended)
-        self._write_letters(connection, memory, final, ended, apart)
-        letters = Counter(map(attrgetter("status"), ended.values()))
-        letters[Status.SUCCESS] += len(final) - len(ended)
-        return Settled(+letters, final)
+        self._write_statuses(connection, memory, final, ended, apart)
+        statuses = Counter(map(attrgetter("status"), ended.values()))
+        statuses[Status.SUCCESS] += len(final) - len(ended)
+        return FinishedRows(+statuses, final)
 
-    def _write_letters(
+    def _write_statuses(
         self,
         connection: Connection,
         memory: Memory,
-        rows: Stretches,
+        rows: RowRanges,
         ended: Mapping[int, Outcome],
         answers: Mapping[int, str],
     ) -> None:
@@ -255,8 +255,8 @@ class JournalWriter(JournalAtOnce):
         # Somebody may have set rows back by SQL, and left the record of how they ended before.
         if rows.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in rows.parts]
-            self._tell(connection, "outcome_drop", runs)
-        settle(connection, self.log, rows, ended, self.settings, answers)
+            self._execute(connection, "outcome_drop", runs)
+        record_ends(connection, self.log, rows, ended, self.settings, answers)
         memory.last_noted = max([memory.last_noted, *ended])
         if memory.last_processed is not None:
             memory.last_processed = max(memory.last_processed, rows.parts[-1][1])
@@ -267,11 +267,11 @@ class JournalWriter(JournalAtOnce):
             if outcome.reason is not Reason.PUBLISHED or outcome.note:
                 row = {"record_id": number, "output": name, "note": note_of(outcome)}
                 kept.append(row | {"status": outcome.status.value, "reason": outcome.reason.value})
-        self._tell(connection, "answer_make", kept)
+        self._execute(connection, "answer_make", kept)
         memory.any_answers = memory.any_answers or bool(kept)
 
     def _add_answers(
-        self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, dict[str, Outcome]]
+        self, connection: Connection, memory: Memory, final: RowRanges, answers: dict[int, dict[str, Outcome]]
     ) -> None:
         """Add other outputs' answers for these rows, and forget them."""
         for first, last in final.parts:
@@ -280,5 +280,5 @@ class JournalWriter(JournalAtOnce):
                 outcome = outcome_of(int(number), status, reason, note)
                 answers.setdefault(int(number), {})[str(output)] = outcome
             if answered:
-                self._tell(connection, "answer_drop", [{"first": first, "last": last}])
+                self._execute(connection, "answer_drop", [{"first": first, "last": last}])
         memory.any_answers = self.ask(connection, "answer_any")[0][0] is not None

@@ -2,10 +2,10 @@
 durable.
 
     archive    Parquet files of rows, in a folder or at a place of objects
-    deleting   the stretches of a log that are old, and how they go
+    deleting   the ranges of a log that are old, and how they go
     command    the command; it comes in by an entry point of `eventlog.commands`
 
 Law: a row is deleted only after it stands in an archive that a power cut does not undo, if there is
-to be one. Each stretch is deleted in a transaction of its own, so that nobody waits long for its
+to be one. Each range is deleted in a transaction of its own, so that nobody waits long for its
 locks.
 """

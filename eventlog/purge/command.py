@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from eventlog.care.row_commands import resolve_letters, resolve_table
+from eventlog.care.row_commands import resolve_statuses, resolve_table
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import show_done, show_json, show_sentence
 from eventlog.cli.site import Site, json_option, site_options, table_option
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--status",
-    "letters",
+    "statuses",
     metavar="LETTERS",
     default="",
     help="Rows with one of these statuses (default: SWE).",
@@ -54,7 +54,7 @@ def purge(
     age: str,
     archive: str | None,
     hide: bool,
-    letters: str,
+    statuses: str,
     table: str | None,
     dry: bool,
     yes: bool,
@@ -83,7 +83,7 @@ def purge(
         target = objects_at(archive, what="--archive")
     elif archive is not None:
         target = Path(archive)
-    wanted = deleting.Purge(age=read_age(age), letters=resolve_letters(letters, f"N{PROCESSED}") or deleting.ENDED)
+    wanted = deleting.Purge(age=read_age(age), statuses=resolve_statuses(statuses, f"N{PROCESSED}") or deleting.ENDED)
     log = site.log()
     wanted = replace(wanted, table=resolve_table(log, table))
     total = None

@@ -66,7 +66,7 @@ START: Final = ChangeSeq("0" * TIME_DIGITS, 0)
 class Sequencer:
     """Gives every change its change_seq; it goes on from the last one that was given.
 
-    Who numbers a stretch from its middle begins after `ChangeSeq.later`.
+    Who numbers a range from its middle begins after `ChangeSeq.later`.
     """
 
     __slots__ = ("_number", "_seen", "_time")

@@ -58,7 +58,7 @@ known; and the key's value where it is one. A plain tuple, because one is made f
 """
 
 
-class Teller:
+class RowBuilder:
     """Reads the changes of one table: `ways` make the pieces of its columns, and `null` is that of
     NULL.
 
@@ -92,7 +92,7 @@ class Teller:
         if change.op is Op.TRUNCATE:
             return None, None, 0, 0, 0
         if change.op is Op.MODIFY:
-            return self.tell_modified(change)[:5]
+            return self.read_modified(change)[:5]
         row, _, bits, *_ = self.row(change, new=change.op is Op.ADD)
         if change.op is Op.ADD:
             return None, row, bits, 0, bits
@@ -101,7 +101,7 @@ class Teller:
 
     def row(self, change: Change, *, new: bool) -> RowImages:
         """Return a row that begins, or one that ends."""
-        row, known, key_value = self.tell_key(change.row.key)
+        row, known, key_value = self.read_key_pieces(change.row.key)
         plan, null = self._plan, self._null
         for edit in change.edits:
             cell = edit.new if new else edit.old
@@ -122,10 +122,10 @@ class Teller:
         # It has one side only, so that all that is known of it counts as changed.
         return row, row, known, known, known, key_value
 
-    def tell_modified(self, change: Change) -> RowImages:
+    def read_modified(self, change: Change) -> RowImages:
         """Return a row that goes on."""
         # A modification never changes a key, which therefore stands on both sides.
-        after, key_bits, key_value = self.tell_key(change.row.key)
+        after, key_bits, key_value = self.read_key_pieces(change.row.key)
         before = after.copy()
         known_before = known_after = key_bits
         changed = 0
@@ -173,7 +173,7 @@ class Teller:
                 changed |= bit
         return before, after, changed, known_before, known_after, key_value
 
-    def tell_key(self, key: str) -> tuple[list[Piece], int, str | None]:
+    def read_key_pieces(self, key: str) -> tuple[list[Piece], int, str | None]:
         """Return a row with only the key, the key's bits, and its value if it is a single one."""
         row = self._nothing.copy()
         text = key[self._skip :]

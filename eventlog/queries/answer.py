@@ -111,9 +111,9 @@ class Answerer:
         elements: list[str] = []
         room = self._settings.most_bytes
         for one in asked:
-            told = list(self._one(one, room))
-            room -= sum(map(len, told))
-            elements += told
+            pieces = list(self._one(one, room))
+            room -= sum(map(len, pieces))
+            elements += pieces
         return write_answer(elements)
 
     def _one(self, asked: Asked, room: int) -> Iterator[str]:
@@ -310,8 +310,8 @@ def _shows(instance: Instance, name: str, value: str) -> bool:
     """Return True if the object is published with the value searched for; keys match by
     association.
     """
-    told = {known.casefold(): known for known in instance.values}.get(name.casefold())
-    return told is None or instance.has(told, value)
+    pieces = {known.casefold(): known for known in instance.values}.get(name.casefold())
+    return pieces is None or instance.has(pieces, value)
 
 
 def _read(sight: AskedTables, found: Sequence[tuple[str, str]]) -> list[Instance]:
@@ -329,8 +329,8 @@ def _read(sight: AskedTables, found: Sequence[tuple[str, str]]) -> list[Instance
     form = sight.form
     for part in parts:
         changes, catalog, _ = part.span.by_names(list(part.decision.changes), former_names_of(form))
-        told: Iterator[Instance | Refusal] = form.writer(catalog)(_whole(changes))
-        instances += [one for one in told if isinstance(one, Instance)]
+        pieces: Iterator[Instance | Refusal] = form.writer(catalog)(_whole(changes))
+        instances += [one for one in pieces if isinstance(one, Instance)]
     return sorted(instances, key=lambda one: one.position)
 
 

@@ -3,12 +3,12 @@ it is.
 
     loads       what is to be published, how fast, and by which SQL
     ranges      how far each range of a table's keys is, and how it is kept in marks; pure
-    stretches   the load itself, a stretch of rows at a time, several ranges at once
+    ranges   the load itself, a range of rows at a time, several ranges at once
     command     the command; it comes in by an entry point of `eventlog.commands`
 
-Law: a row that is there when its stretch is read, and is not changed afterwards, is told as it is;
+Law: a row that is there when its range is read, and is not changed afterwards, is told as it is;
 what changes later is logged by its own trigger, behind. The place reached is marked in the
-transaction that writes the stretch, so a load that was broken off goes on where it was. Every key
+transaction that writes the range, so a load that was broken off goes on where it was. Every key
 is in one range, whatever is inserted meanwhile.
 """
 

@@ -24,8 +24,8 @@ from eventlog.core.plural import count_words
 from eventlog.refresh import CHUNK_ROWS
 
 if TYPE_CHECKING:
+    from eventlog.refresh.chunks import Refresh
     from eventlog.refresh.loads import Load
-    from eventlog.refresh.stretches import Refresh
     from eventlog.sql.log import Log
 
 
@@ -83,8 +83,8 @@ def refresh(
     Example: eventlog refresh usr grp --backlog 50000
     """
     from eventlog.care.outputs import refuse_unknown, refuse_unserved
+    from eventlog.refresh.chunks import Refresh
     from eventlog.refresh.loads import RefreshPace
-    from eventlog.refresh.stretches import Refresh
     from eventlog.sql.connect import reading_engine
 
     if only is not None:
@@ -150,20 +150,20 @@ def _plan(
 
 
 def _refresh_table(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs: int) -> Refreshed:
-    from eventlog.refresh.stretches import work_on
+    from eventlog.refresh.chunks import work_on
 
-    stands = work.begin(again=again, jobs=jobs)
-    before = sum(stand.rows for stand in stands)
+    states = work.begin(again=again, jobs=jobs)
+    before = sum(state.rows for state in states)
     tally = RowTally()
     # The total is judged by the database, and may be less than there are.
-    left = max(sum(stand.total for stand in stands) - before, 0)
+    left = max(sum(state.total for state in states) - before, 0)
     watch.begin(f"refresh {load.called}", left, tally)
 
-    def tell(rows: int) -> None:
+    def report(rows: int) -> None:
         tally.rows = rows - before
 
     try:
-        work_on(work, stands, jobs, tell)
+        work_on(work, states, jobs, report)
     except KeyboardInterrupt:
         written = count_words(before + tally.rows, "row")
         reason = f"{load.called}: {written} written, and the same command continues from there"

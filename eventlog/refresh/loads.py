@@ -1,6 +1,6 @@
 """What a full load publishes, how fast it may be, and its SQL.
 
-Stretches are kept back while too many rows wait in the log, for all jobs of a load together, and
+RowRanges are kept back while too many rows wait in the log, for all jobs of a load together, and
 once it is to end.
 """
 
@@ -23,7 +23,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
 from eventlog.refresh import CHUNK_ROWS
 from eventlog.refresh.key_order import KeyOrder
-from eventlog.refresh.ranges import Stand
+from eventlog.refresh.ranges import RangeState
 from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
@@ -90,7 +90,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 class Gate:
-    """Who has entered may write one stretch and then leaves.
+    """Who has entered may write one range and then leaves.
 
     `waiting` counts rows that wait, up to so many.
     """
@@ -111,13 +111,13 @@ class Gate:
         self._closed.set()
 
     def enter(self) -> bool:
-        """Wait until few enough rows wait or are being written by others; return True if a stretch may be
+        """Wait until few enough rows wait or are being written by others; return True if a range may be
         written.
         """
         most = self._pace.backlog
         with self._turn:
             while most and not self._closed.is_set():
-                # Before the log is looked at, so that no stretch escapes both.
+                # Before the log is looked at, so that no range escapes both.
                 writing = self._inside * self._pace.chunk
                 if writing + self._waiting(most) < most:
                     break
@@ -159,19 +159,19 @@ class Statements:
         self.row = self._make("refresh_row").bindparams(bindparam("time", type_=DateTime()))
         self.waiting = self._make("refresh_waiting")
 
-    def next_keys(self, connection: Connection, stand: Stand, limit: int) -> list[str]:
+    def next_keys(self, connection: Connection, state: RangeState, limit: int) -> list[str]:
         """Read the keys of the next rows of a range, in their order."""
-        query = self.keys[bool(stand.after), bool(stand.upto)]
-        rows = fetch(connection, query, {"limit": limit} | self._parameters(stand, stand.after))
+        query = self.keys[bool(state.after), bool(state.upto)]
+        rows = fetch(connection, query, {"limit": limit} | self._parameters(state, state.after))
         return [str(key) for (key,) in rows]
 
-    def bounds(self, connection: Connection, stand: Stand, pieces: int, share: int) -> list[str]:
+    def bounds(self, connection: Connection, state: RangeState, pieces: int, share: int) -> list[str]:
         """Find keys that cut the rest of a range into so many pieces, if there are such rows."""
         bounds: list[str] = []
-        after = stand.after
+        after = state.after
         while len(bounds) < pieces - 1:
-            parameters = {"skip": share - 1, **self._parameters(stand, after)}
-            rows = fetch(connection, self.bound[bool(after), bool(stand.upto)], parameters)
+            parameters = {"skip": share - 1, **self._parameters(state, after)}
+            rows = fetch(connection, self.bound[bool(after), bool(state.upto)], parameters)
             if not rows:
                 break
             key = str(rows[0][0])
@@ -196,17 +196,17 @@ class Statements:
         else:
             connection.execute(self.row, [{"key": key, **same} for key in keys])
 
-    def settle(self, connection: Connection) -> None:
+    def prepare_session(self, connection: Connection) -> None:
         """Makes the texts of keys what triggers write, whatever the session has."""
         if offers(self._dialect, "refresh_session"):
             connection.exec_driver_sql(statement(self._dialect, "refresh_session"))
 
-    def _parameters(self, stand: Stand, after: str) -> dict[str, Any]:
+    def _parameters(self, state: RangeState, after: str) -> dict[str, Any]:
         parameters: dict[str, Any] = {}
         if after:
             parameters |= self._order.parameters(after)
-        if stand.upto:
-            parameters |= self._order.parameters(stand.upto, "u")
+        if state.upto:
+            parameters |= self._order.parameters(state.upto, "u")
         return parameters
 
     def _within(self, query: str, bounded: Bounded) -> TextClause:

@@ -24,7 +24,7 @@ NAME_CHARACTERS: Final = 200
 _numbered = re.compile(r"refresh(?: ([0-9]{1,6}))?: ").match
 
 
-class Stand(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RangeState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a range is: rows after the key `after` and up to `upto` are still to come.
 
     An empty text is no bound.
@@ -45,38 +45,38 @@ class Stand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     load: str = ""
 
 
-Stands = tuple[Stand, ...]
+RangeStates = tuple[RangeState, ...]
 
 
-def shares(stand: Stand, most: int, chunk: int) -> tuple[int, int]:
+def shares(state: RangeState, most: int, chunk: int) -> tuple[int, int]:
     """Return the number of ranges to cut the rest into, and their rows: at least a transaction's."""
-    rest = stand.total - stand.rows
+    rest = state.total - state.rows
     pieces = max(1, min(most, rest // chunk))
     return pieces, rest // pieces
 
 
-def part_range(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
+def part_range(state: RangeState, bounds: Sequence[str], share: int) -> list[RangeState]:
     """Split the rest of a range at the bounds, which are in order.
 
     Each part has a share of the rows.
     """
     pieces = []
-    after, rows, total = stand.after, stand.rows, stand.total
+    after, rows, total = state.after, state.rows, state.total
     for bound in bounds:
-        pieces.append(replace(stand, after=after, upto=bound, rows=rows, total=rows + share))
+        pieces.append(replace(state, after=after, upto=bound, rows=rows, total=rows + share))
         after, rows, total = bound, 0, total - rows - share
-    return [*pieces, replace(stand, after=after, rows=rows, total=total)]
+    return [*pieces, replace(state, after=after, rows=rows, total=total)]
 
 
-def number_ranges(stands: Sequence[Stand], load: str) -> Stands:
+def number_ranges(states: Sequence[RangeState], load: str) -> RangeStates:
     """Number the ranges as those of one cut, in their order.
 
     A single one needs no name to be told from others.
     """
-    count = len(stands)
+    count = len(states)
     if count == 1:
         load = ""
-    return tuple(replace(stand, place=index, ranges=count, load=load) for index, stand in enumerate(stands))
+    return tuple(replace(state, place=index, ranges=count, load=load) for index, state in enumerate(states))
 
 
 def mark_name(called: str, index: int) -> str:
@@ -92,30 +92,30 @@ def marks_of(called: str, names: Sequence[str]) -> list[str]:
     return [name for name, match in matches if match and name == mark_name(called, int(match[1] or 0))]
 
 
-def write(stand: Stand) -> str:
-    return msgspec.json.encode(stand).decode()
+def write(state: RangeState) -> str:
+    return msgspec.json.encode(state).decode()
 
 
-def read(called: str, marks: Mapping[str, str]) -> Stands | None:
+def read(called: str, marks: Mapping[str, str]) -> RangeStates | None:
     """Read the ranges of a load; None when there is none, or when marks of several loads are mixed."""
     first = _read(marks, mark_name(called, 0))
     if first is None:
         return None
-    stands = []
+    states = []
     for index in range(first.ranges):
-        stand = _read(marks, mark_name(called, index))
+        state = _read(marks, mark_name(called, index))
         # Ranges of another cut may overlap these, or leave keys between them.
-        if stand is None or stand.load != first.load or stand.ranges != first.ranges:
+        if state is None or state.load != first.load or state.ranges != first.ranges:
             return None
-        stands.append(stand)
-    return tuple(stands)
+        states.append(state)
+    return tuple(states)
 
 
-def _read(marks: Mapping[str, str], name: str) -> Stand | None:
+def _read(marks: Mapping[str, str], name: str) -> RangeState | None:
     if name not in marks:
         return None
     try:
-        return msgspec.json.decode(marks[name], type=Stand)
+        return msgspec.json.decode(marks[name], type=RangeState)
     except msgspec.DecodeError as error:
         raise DataError(
             f"The mark {name!r} cannot be read: {error}.", hint="Start from the beginning with --again."

@@ -93,7 +93,7 @@ class FileSink:
         """
         self._take("", ())
         try:
-            self._plans.settle()
+            self._plans.finish_former()
             # A file may have got its name although that was reported as an error.
             self._last = self._plans.last(self._ids)
         except OSError as error:

@@ -229,9 +229,9 @@ class PlanFolder:
         """Makes the folder ours, and settles what its former owner left."""
         make_folder(self.folder)
         self._owned.take_over(tenure)
-        self.settle()
+        self.finish_former()
 
-    def settle(self) -> list[Path]:
+    def finish_former(self) -> list[Path]:
         """Shows the rest of the plan that was begun, and removes what is hidden of others.
 
         Which files it showed.

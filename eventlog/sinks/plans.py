@@ -36,7 +36,7 @@ class Plans(Protocol):
     def take_over(self, tenure: Tenure | None) -> None:
         """Makes the place ours, and settles what its former owner left."""
 
-    def settle(self) -> object:
+    def finish_former(self) -> object:
         """Shows the rest of the plan that was begun, and removes what is hidden of others."""
 
     def make(self, folder: Any) -> None:

@@ -77,7 +77,7 @@ Run = tuple[int, int]
 
 T = TypeVar("T")
 
-_MENDED: Final = "Somebody else has written it; restore the table of marks from a backup."
+_REMEDY: Final = "Somebody else has written it; restore the table of marks from a backup."
 # Two points and no hyphen, for a number may have a minus before it.
 _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
 
@@ -160,7 +160,7 @@ def runs(numbers: Iterable[int]) -> list[Run]:
 _first, _last = itemgetter(0), itemgetter(1)
 
 
-class Stretches:
+class RowRanges:
     """A set of numbers that never changes: ascending runs that do not touch."""
 
     __slots__ = ("parts",)
@@ -175,7 +175,7 @@ class Stretches:
         self.parts: tuple[Run, ...] = tuple(joined)
 
     @classmethod
-    def read(cls, text: str) -> Stretches:
+    def read(cls, text: str) -> RowRanges:
         """Parse the text of `text`."""
         parts: list[Run] = []
         at = 0
@@ -183,13 +183,13 @@ class Stretches:
             match = _runs.match(text, at)
             if match is None or (match.end() == len(text) and text.endswith(",")):
                 problem = f"is not a list of numbers (character {at + 1})."
-                raise DataError(f"The mark {shorten(text)!r} {problem}", hint=_MENDED)
+                raise DataError(f"The mark {shorten(text)!r} {problem}", hint=_REMEDY)
             parts.append((int(match[1]), int(match[2] or match[1])))
             at = match.end()
         return cls(parts)
 
     @classmethod
-    def of(cls, numbers: Iterable[int]) -> Stretches:
+    def of(cls, numbers: Iterable[int]) -> RowRanges:
         """Make a set of these numbers."""
         made = cls.__new__(cls)
         # What `runs` finds of ascending numbers does not touch: there is nothing to join.
@@ -197,18 +197,18 @@ class Stretches:
         return made
 
     @classmethod
-    def run(cls, first: int, last: int) -> Stretches:
+    def run(cls, first: int, last: int) -> RowRanges:
         """Make a set from the first to the last number; empty if `last` is below `first`."""
         return cls([(first, last)] if first <= last else ())
 
     @classmethod
-    def union(cls, sets: Sequence[Stretches]) -> Stretches:
+    def union(cls, sets: Sequence[RowRanges]) -> RowRanges:
         """Join these sets."""
         if len(sets) == 1:
             return sets[0]
-        return cls([part for stretches in sets for part in stretches.parts])
+        return cls([part for ranges in sets for part in ranges.parts])
 
-    def meets(self, other: Stretches) -> bool:
+    def meets(self, other: RowRanges) -> bool:
         """Return True if the sets have a number in common."""
         for first, last in other.parts:
             index = bisect_right(self.parts, last, key=_first) - 1
@@ -216,13 +216,13 @@ class Stretches:
                 return True
         return False
 
-    def within(self, first: int, last: int) -> Stretches:
+    def within(self, first: int, last: int) -> RowRanges:
         """Return the numbers from `first` to `last`; empty if `last` is below `first`."""
         if first > last:
-            return Stretches()
+            return RowRanges()
         begin = bisect_left(self.parts, first, key=_last)
         end = bisect_right(self.parts, last, key=_first)
-        return Stretches([(max(start, first), min(stop, last)) for start, stop in self.parts[begin:end]])
+        return RowRanges([(max(start, first), min(stop, last)) for start, stop in self.parts[begin:end]])
 
     def __contains__(self, number: int) -> bool:
         index = bisect_right(self.parts, number, key=_first) - 1
@@ -242,21 +242,21 @@ class Stretches:
         return bool(self.parts)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stretches) and self.parts == other.parts
+        return isinstance(other, RowRanges) and self.parts == other.parts
 
     def __hash__(self) -> int:
         return hash(self.parts)
 
-    def __or__(self, other: Stretches) -> Stretches:
-        return Stretches([*self.parts, *other.parts])
+    def __or__(self, other: RowRanges) -> RowRanges:
+        return RowRanges([*self.parts, *other.parts])
 
-    def __sub__(self, other: Stretches) -> Stretches:
+    def __sub__(self, other: RowRanges) -> RowRanges:
         taken = other.parts
         if not taken or not self.parts or taken[0][0] > self.parts[-1][1] or taken[-1][1] < self.parts[0][0]:
             return self
         left: list[Run] = []
         index = 0
-        # Both ascend: each stretch is cut by those that begin before its end.
+        # Both ascend: each range is cut by those that begin before its end.
         for first, last in self.parts:
             while index < len(taken) and taken[index][1] < first:
                 index += 1
@@ -268,16 +268,16 @@ class Stretches:
                 at += 1
             if start <= last:
                 left.append((start, last))
-        return Stretches(left)
+        return RowRanges(left)
 
-    def __and__(self, other: Stretches) -> Stretches:
+    def __and__(self, other: RowRanges) -> RowRanges:
         # Most often all of these are among the others, such as the rows of a plan that is over.
         if self.parts == other.parts:
             return self
         return self - (self - other)
 
     def __repr__(self) -> str:
-        return f"Stretches({self.text()!r})"
+        return f"RowRanges({self.text()!r})"
 
     def text(self) -> str:
         """Write the set for a mark, such as `60..62,70`."""

@@ -57,7 +57,7 @@ def transaction(
                 prepare_session(connection, dialect)
             yield connection
     except driver_errors(engine) as error:
-        raise tell_refusal(engine, what, error) from error
+        raise explain_refusal(engine, what, error) from error
 
 
 @contextmanager
@@ -119,10 +119,10 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
     try:
         yield
     except driver_errors(engine) as error:
-        raise tell_refusal(engine, what, error) from error
+        raise explain_refusal(engine, what, error) from error
 
 
-def tell_refusal(engine: Engine, what: str, error: Exception) -> SourceError:
+def explain_refusal(engine: Engine, what: str, error: Exception) -> SourceError:
     """Explain the database's refusal."""
     message = f"{what} cannot be used: {words_of(error)}."
     return SourceError(message, hint=hint_of(engine, error), may_pass=may_pass(engine, error))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.file_forms import tell_form
+from eventlog.core.file_forms import find_form
 from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.registry import names
 from eventlog.core.secrets import mask_secrets
@@ -283,7 +283,7 @@ def _refuse_other_file(url: URL, dialect: Dialect) -> None:
     except OSError:  # the driver says what hinders it
         return
     if begin and begin != dialect.file_begins:
-        raise ConfigError(f"{path} {tell_form(begin) or 'is no database file'}.", hint="Name another file.")
+        raise ConfigError(f"{path} {find_form(begin) or 'is no database file'}.", hint="Name another file.")
 
 
 def missing_file(url: URL) -> str | None:

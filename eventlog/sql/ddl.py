@@ -63,5 +63,5 @@ class Ddl(Struct, frozen=True, kw_only=True, eq=False):
     """Begins a script, where the database's shell must be told how its statements end."""
     checks_identity: bool = True
     """A CHECK may speak of a column that numbers itself."""
-    settled_types: frozenset[str] = frozenset()
+    fixed_types: frozenset[str] = frozenset()
     """Types whose text no session's settings change; others need settings of the trigger's own."""

@@ -146,10 +146,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         compiler = _compiler(self.name)
         return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
 
-    def column_name(self, told: str) -> str:
+    def column_name(self, name: str) -> str:
         """Return the database's name of a column, from SQLAlchemy's."""
         return self.report_name(
-            told.replace(self.driver.doubled_sign * 2, self.driver.doubled_sign) if self.driver.doubled_sign else told
+            name.replace(self.driver.doubled_sign * 2, self.driver.doubled_sign) if self.driver.doubled_sign else name
         )
 
     def normalise_name(self, name: str) -> str:

@@ -38,8 +38,8 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
         conditions = [option_of(index, "where") for index in leading]
         if "" in conditions:
             return True
-        held = [letters_held(connection, condition, names) for condition in conditions]
-    return any("N" in letters for letters in held) and any(letters >= PROCESSED for letters in held)
+        held = [find_statuses(connection, condition, names) for condition in conditions]
+    return any("N" in statuses for statuses in held) and any(statuses >= PROCESSED for statuses in held)
 
 
 def may_number_twice(engine: Engine, names: LogNames) -> bool:
@@ -58,11 +58,11 @@ def option_of(index: Mapping[str, Any], what: str) -> str:
     return ""
 
 
-def letters_held(connection: Connection, condition: str, log: LogNames) -> frozenset[str | None]:
+def find_statuses(connection: Connection, condition: str, log: LogNames) -> frozenset[str | None]:
     """List the statuses an index with this condition covers wholly; none if it has other terms."""
     status = dialect_of(connection).quote(log.column("status"))
-    letters = ["NULL" if letter is None else f"'{letter}'" for letter in ("N", *PROCESSED)]
-    rows = " UNION ALL ".join(f"SELECT CAST({letter} AS CHAR(1)) AS {status}" for letter in letters)
+    statuses = ["NULL" if value is None else f"'{value}'" for value in ("N", *PROCESSED)]
+    rows = " UNION ALL ".join(f"SELECT CAST({value} AS CHAR(1)) AS {status}" for value in statuses)
     try:
         # The database itself decides, on rows of nothing but the letter; where the condition names
         # another column it fails. In a savepoint, for PostgreSQL ends the transaction then.

@@ -47,7 +47,7 @@ def bind_long_texts(connection: Connection) -> None:
     """
     clob = getattr(connection.dialect.loaded_dbapi, "CLOB", None)
 
-    def tell(
+    def set_sizes(
         _connection: Any,
         cursor: Any,
         statement: str,
@@ -61,7 +61,7 @@ def bind_long_texts(connection: Connection) -> None:
         if long & lobs:
             cursor.setinputsizes(**dict.fromkeys(sorted(lobs & rows[0].keys()), clob))
 
-    event.listen(connection, "before_cursor_execute", tell)
+    event.listen(connection, "before_cursor_execute", set_sizes)
 
 
 def _is_long(value: Any) -> bool:

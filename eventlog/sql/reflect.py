@@ -263,8 +263,8 @@ class Classes:
 
 def _is_loose(column: Column, alike: Mapping[str, tuple[str, ...]]) -> bool:
     """Return True if several texts of a column are one value, beside the blanks that a CHAR never has."""
-    told = alike.get(column.name, ())
-    return bool(told) and not (told == ("blanks",) and bare_type(column.type) in PADDED)
+    rules = alike.get(column.name, ())
+    return bool(rules) and not (rules == ("blanks",) and bare_type(column.type) in PADDED)
 
 
 def _column(shape: TableShape, name: str) -> str:

@@ -41,7 +41,7 @@ NAMED_COLUMNS: Final = 3
 """Columns that cannot be read of which the database's message is shown."""
 
 NO_ROOM: Final = "what was read back with it has filled the batch."
-MENDED: Final = {
+REMEDIES: Final = {
     Reason.NO_RIGHT: "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published.",
     Reason.UNCONFIRMED: "`eventlog track` confirms it; then the rows are published.",
     Reason.LOCKED: "When the transaction that holds the lock has ended, the rows are published."
@@ -226,7 +226,7 @@ class SqlRowReader:
         """
         if asked.table.unconfirmed:
             doubt = Reason.UNCONFIRMED
-            note = f"{asked.table.whole} {SAID[doubt]}. {MENDED[doubt]}"
+            note = f"{asked.table.whole} {SAID[doubt]}. {REMEDIES[doubt]}"
             return _Part(rows=dict.fromkeys(asked.rows, Unreadable(note=note, reason=doubt)))
         try:
             return self._read_or_narrow(connection, asked, wanted, plain)
@@ -239,8 +239,8 @@ class SqlRowReader:
                 reason = Reason.DAMAGED
             if not (self._may_wait or reason is Reason.NO_RIGHT):
                 raise
-            mended = hint_of(self._engine, error) or MENDED[reason]
-            note = f"{asked.table.whole} {SAID[reason]}: {words_of(error)}. {mended}"
+            remedy = hint_of(self._engine, error) or REMEDIES[reason]
+            note = f"{asked.table.whole} {SAID[reason]}: {words_of(error)}. {remedy}"
             return _Part(rows=dict.fromkeys(asked.rows, Unreadable(note=note, reason=reason)))
 
     def _read_or_narrow(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:

@@ -205,7 +205,7 @@ class Schema:
         with _unknown_types_are_text():
             keys = self._inspector.get_multi_pk_constraint(schema=self._asked)
         return {
-            self._dialect.report_name(name): self._columns_told(key["constrained_columns"])
+            self._dialect.report_name(name): self._find_columns(key["constrained_columns"])
             for (_, name), key in keys.items()
         }
 
@@ -229,10 +229,10 @@ class Schema:
             for key in keys:
                 schema = key["referred_schema"]
                 foreign_key = ForeignKey(
-                    columns=self._columns_told(key["constrained_columns"]),
+                    columns=self._find_columns(key["constrained_columns"]),
                     schema=self.name if schema is None else self._schema_name(schema),
                     table=self._dialect.report_name(key["referred_table"]),
-                    referred=self._columns_told(key["referred_columns"]),
+                    referred=self._find_columns(key["referred_columns"]),
                 )
                 of_table.append(foreign_key)
             by_table[self._dialect.report_name(name)] = tuple(of_table)
@@ -283,7 +283,7 @@ class Schema:
     def _report_names(self, names: Iterable[str]) -> list[str]:
         return [self._dialect.report_name(str(name)) for name in names]
 
-    def _columns_told(self, names: Iterable[str]) -> tuple[str, ...]:
+    def _find_columns(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple([self._dialect.column_name(str(name)) for name in names])
 
     def _schema_name(self, name: str | None) -> str | None:

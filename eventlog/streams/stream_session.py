@@ -84,7 +84,7 @@ class StreamPost(Post):
             return False
         return super().take(outputs)
 
-    def stand_by(self) -> None:
+    def wait_for_lock(self) -> None:
         """Report nothing: only the kernel knows who holds the file of marks."""
 
     def confirm(self) -> None:

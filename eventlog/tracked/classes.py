@@ -126,7 +126,7 @@ def list_tracked_tables(connection: Connection, names: LogNames) -> list[tuple[T
     return tables
 
 
-def _is_confirmed(connection: Connection, tracked: TrackedClass, standing: Sequence[Installed]) -> bool:
+def _is_confirmed(connection: Connection, tracked: TrackedClass, existing: Sequence[Installed]) -> bool:
     """Return True if the table with a class's name is the tracked one.
 
     It has its number; or, in a restored database, its triggers with the kept texts. A table dropped
@@ -134,7 +134,7 @@ def _is_confirmed(connection: Connection, tracked: TrackedClass, standing: Seque
     """
     if tracked.relation is None:
         return True
-    own = [trigger for trigger in standing if (trigger.schema, trigger.table) == (tracked.schema, tracked.table)]
+    own = [trigger for trigger in existing if (trigger.schema, trigger.table) == (tracked.schema, tracked.table)]
     if own:
         return all(trigger.relation == tracked.relation or trigger.unchanged for trigger in own)
     return read_relation(connection, tracked.schema, tracked.table) == tracked.relation

@@ -122,7 +122,7 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
         output=named,
         steps=() if output is None else steps_of(output, site.config.policy),
         pace=Pace(given["rows_per_second"] or 0, window),
-        limits=Limits(settle=given["wait"], shown=given["shown"], most=given["most"]),
+        limits=Limits(wait=given["wait"], shown=given["shown"], most=given["most"]),
     )
     sources = verifier.sources(tables, site.schema)
     with watching() as watch:

@@ -42,7 +42,7 @@ from eventlog.policies.bound import Policy
 from eventlog.policies.columns import Places
 from eventlog.policies.shape import Shape
 from eventlog.qlik.readings import reading_of
-from eventlog.qlik.values import NEVER, Teller
+from eventlog.qlik.values import NEVER, RowBuilder
 from eventlog.sources.compare.queries import QuerySide
 
 BATCH_ROWS: Final = 500
@@ -159,7 +159,7 @@ class ObjectSide(StreamedSide):
             # A value that is none of its type stays as it is, and differs then.
             read = partial(read_cell, reading_of(column.type))
             readers.append((NEVER, read))
-        self._teller = Teller(self._values, readers, None)
+        self._builder = RowBuilder(self._values, readers, None)
 
     def source_key(self, key: Key) -> str | None:
         """Find the source's key for a published one, where the policy made another one of it."""
@@ -170,14 +170,14 @@ class ObjectSide(StreamedSide):
         rows = self._table.every()
         while batch := [self._change(row) for row in islice(rows, BATCH_ROWS)]:
             for change in self._look_up(self._add_children(batch)):
-                transformed = change if self._policy is None else self._policy.tell(change)
+                transformed = change if self._policy is None else self._policy.apply(change)
                 # What the policy leaves out, or cannot make, no output has.
                 if isinstance(transformed, Refusal):
                     continue
                 if transformed.route:
                     problem = f"The policy sends rows of {self._source.whole} to several places."
                     raise UsageError(problem, hint="verify compares one place; leave that table out.")
-                row = self._teller.row(transformed, new=True)[0]
+                row = self._builder.row(transformed, new=True)[0]
                 cells = (*(row[index] for index in self._order), *self._write_several(transformed))
                 if transformed.row.key != change.row.key:
                     scratch.note(cells[:width], change.row.key)
@@ -215,9 +215,9 @@ class ObjectSide(StreamedSide):
 
     def _write_several(self, change: Change) -> Iterator[str | None]:
         """Write the values of each attribute that has several."""
-        told = {edit.column: edit.new for edit in change.edits}
+        values = {edit.column: edit.new for edit in change.edits}
         for attribute in self._several:
-            cell = told.get(attribute.name)
+            cell = values.get(attribute.name)
             yield write_several(attribute.column.type, cell if isinstance(cell, tuple) else ())
 
     def _look_up(self, changes: list[Change]) -> list[Change]:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, text
 
 from eventlog.core.errors import SourceError
 from eventlog.publisher.memory import read_memory
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.access import in_text
 from eventlog.sql.dialect import log_holes, statement
 from eventlog.sql.log import Log
@@ -107,7 +107,7 @@ class Objects:
             rows = self._ask(connection, "compare_parked", asked)
             parked += [(int(record), str(name)) for record, name in rows]
         # What the output has still to get: its plan, sealed batches, and what is parked for it.
-        ahead = memory.planned.get(self._output, Stretches())
+        ahead = memory.planned.get(self._output, RowRanges())
         for number, batch in memory.batches.items():
             if number > output.position:
                 ahead |= batch.records

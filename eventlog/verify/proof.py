@@ -115,7 +115,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     how many end it.
     """
 
-    settle: float = 10.0
+    wait: float = 10.0
     shown: int = 1000
     most: int = 10_000
 
@@ -168,7 +168,7 @@ class Proving:
         # A table of which nothing is right ends here, and not after all of its rows.
         suspects = list(islice(comparison.differences(), self._limits.most))
         more = len(suspects) >= self._limits.most
-        self.differing, waiting = self._settle(comparison, suspects)
+        self.differing, waiting = self._await_rows(comparison, suspects)
         kinds = Counter(difference.kind for difference in self.differing)
         return TableProof(
             table=self._expected.source.called,
@@ -201,14 +201,14 @@ class Proving:
         self.comparison = Comparison(self._expected.side, self._side, self._expected.compared, self._pace)
         return self.comparison
 
-    def _settle(
+    def _await_rows(
         self,
         comparison: Comparison,
         suspects: Sequence[Difference],
     ) -> tuple[list[Difference], int]:
         """Find lasting differences, and count rows still on their way."""
-        settled: list[Difference] = []
-        deadline = time.monotonic() + self._limits.settle
+        lasting: list[Difference] = []
+        deadline = time.monotonic() + self._limits.wait
         pending = [difference.key for difference in suspects]
         while pending:
             # What waits is asked before the target is read: who asks later may find it published.
@@ -222,12 +222,12 @@ class Proving:
                 if key in behind or self._moves(key, before, after):
                     pending.append(key)
                 else:
-                    settled.append(difference)
+                    lasting.append(difference)
             if not pending or time.monotonic() >= deadline:
                 break
             self._sleep(LOOK_SECONDS)
             comparison = self._again(comparison)
-        return settled, len(pending)
+        return lasting, len(pending)
 
     def _again(self, comparison: Comparison) -> Comparison:
         """Read again the parts that change over time."""

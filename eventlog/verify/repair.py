@@ -35,7 +35,7 @@ def repair(log: Log, expected: Expected, differing: Sequence[Difference], only: 
         # A transaction for some rows at a time: a long one holds up who reads behind it.
         for start in range(0, len(keys), PIECE_ROWS):
             with log.transaction() as connection:
-                statements.settle(connection)
+                statements.prepare_session(connection)
                 columns = {
                     "status": Status.NEW.value,
                     "kind": int(kind),

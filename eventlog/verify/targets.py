@@ -210,8 +210,8 @@ class StreamedTarget(NamedTables):
             metadata = sa.MetaData(schema=self._schema)
             dialect = dialect_of(self._engine)
 
-            def name_column(_inspector: Any, _table: Any, told: Any) -> None:
-                told["name"] = dialect.column_name(told["name"])
+            def name_column(_inspector: Any, _table: Any, column: Any) -> None:
+                column["name"] = dialect.column_name(column["name"])
 
             listeners = [("column_reflect", name_column)]
             return sa.Table(self.name(table), metadata, autoload_with=self._engine, listeners=listeners)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.care.listing import Filters
-from eventlog.care.rows import HELD_SINCE, MOST_LETTERS, PROCESSED, LogRow
+from eventlog.care.rows import HELD_SINCE, MOST_STATUS_CHARACTERS, PROCESSED, LogRow
 from eventlog.core.errors import DataError, UsageError, shorten
 from eventlog.core.model import LARGEST_NUMBER, Reason, Status
 from eventlog.core.plural import count_words
@@ -133,7 +133,7 @@ def _of_rows(action: RowAction, fields: Fields, why: str) -> RowsAct:
 def read_filters(fields: Fields) -> Filters:
     """Read the filters in an address; ignore unreadable ones."""
     return Filters(
-        letters="".join(dict.fromkeys(_one(fields, "status", 400)))[:MOST_LETTERS],
+        statuses="".join(dict.fromkeys(_one(fields, "status", 400)))[:MOST_STATUS_CHARACTERS],
         reason=_one(fields, "reason", 40),
         table=_one(fields, "table", 400),
         key=_one(fields, "key", 4000),
@@ -141,22 +141,22 @@ def read_filters(fields: Fields) -> Filters:
     )
 
 
-def letters_for(action: RowAction, filters: Filters) -> str:
+def choose_statuses(action: RowAction, filters: Filters) -> str:
     """Return the statuses the action applies to, within a filter."""
     can = PROCESSED if action == "requeue" else Status.NEW.value
-    return "".join(letter for letter in can if not filters.letters or letter in filters.letters)
+    return "".join(status for status in can if not filters.statuses or status in filters.statuses)
 
 
 def narrow(action: RowAction, filters: Filters) -> Filters:
     """Narrow a filter to rows the action applies to; raise UsageError if there are none."""
-    letters = letters_for(action, filters)
-    if not letters:
+    statuses = choose_statuses(action, filters)
+    if not statuses:
         what = "waiting rows are held and released"
         if action == "requeue":
             what = "processed rows are requeued"
-        message = f"Only {what}, and rows with the status {filters.letters} are none."
+        message = f"Only {what}, and rows with the status {filters.statuses} are none."
         raise UsageError(message, hint="Choose another status.")
-    return replace(filters, letters=letters)
+    return replace(filters, statuses=statuses)
 
 
 def read_row(text: str) -> int:

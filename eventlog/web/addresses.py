@@ -24,7 +24,7 @@ def list_address(filters: Filters, cursor: Cursor | None = None, *, path: str = 
     return address(
         path,
         text=filters.text,
-        status=filters.letters,
+        status=filters.statuses,
         reason=filters.reason,
         table=filters.table,
         key=filters.key,

@@ -123,9 +123,9 @@ def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
     if about.state == "failing":
         yield replace(
             about,
-            since=_moment(reading.now, output.standing.began_to_fail),
+            since=_moment(reading.now, output.state.began_to_fail),
             sentence=_behind(lag, reading.waiting_for(output)),
-            cause=output.standing.error or "",
+            cause=output.state.error or "",
         )
     elif about.state == "lagging" and lag is not None:
         rate = f" It takes {output.rate:,.1f} documents a second." if output.rate is not None else ""
@@ -154,7 +154,7 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
     elif flow is not None and not flow.publishing:
         gone, since = reading.gone, ""
         cause = "It has given its lock back, or none has worked on this log yet."
-        taken = [output.standing.at for output in reading.places if output.standing.at is not None]
+        taken = [output.state.at for output in reading.places if output.state.at is not None]
         if gone is not None:
             who = "Somebody" if gone.host is None else f"Process {gone.pid} on {gone.host}"
             cause = f"{who} published the log, has not renewed its lease, and has not given its lock back."
@@ -177,7 +177,7 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
     # Otherwise another banner says why rows wait, or nothing was finished at all.
     if flow is None or flow.failing or flow.state != "stuck":
         return
-    if not (flow.publishing and flow.settled):
+    if not (flow.publishing and flow.finished):
         return
     rate = reading.latest.rate if reading.latest is not None else 0.0
     slow = Banner(

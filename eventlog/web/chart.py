@@ -28,7 +28,7 @@ LONG_SECONDS: Final = 120
 
 WIDTH_PIXELS: Final = 400
 HEIGHT_PIXELS: Final = 100
-"""Of the drawing, which is stretched to its card: what is written stands beside it, in letters of one size."""
+"""Of the drawing, which is stretched to its card: what is written stands beside it, in statuses of one size."""
 
 EDGE_PIXELS: Final = 1
 """Above and below the curve, so that its line is not cut."""
@@ -67,7 +67,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     levels: tuple[tuple[str, float], ...]
     """What stands beside the lines of the scale, from the top down, and how high they are drawn."""
 
-    stretches: tuple[CurvePart, ...]
+    pieces: tuple[CurvePart, ...]
     width: int = WIDTH_PIXELS
     height: int = HEIGHT_PIXELS
 
@@ -75,13 +75,13 @@ class Chart(Struct, frozen=True, kw_only=True):
 def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = RANGES[0]) -> Chart:
     points = [(at, value) for at, value in points if now - span.seconds <= at <= now]
     top = ceiling(unit, max((value for _, value in points), default=0.0))
-    parts = [_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]
+    parts = [_draw_piece(piece, unit, now, top, span.seconds) for piece in _split_at_gaps(points, span)]
     return Chart(
         title=title,
         summary=_in_words(unit, points),
         span=span,
         levels=tuple([(beside_axis(unit, part * top, top), _y(part * top, top)) for part in (1.0, 0.5, 0.0)]),
-        stretches=tuple(parts),
+        pieces=tuple(parts),
     )
 
 
@@ -122,17 +122,17 @@ def _in_words(unit: str, points: Points) -> str:
     return f"now {in_full(unit, values[-1])}, highest {beside_axis(unit, max(values), max(values))}"
 
 
-def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, float]]]:
+def _split_at_gaps(points: Points, span: ChartRange) -> Iterator[list[tuple[float, float]]]:
     """Yield the points, split at gaps in measuring and thinned for the chart."""
-    stretch: list[tuple[float, float]] = []
+    piece: list[tuple[float, float]] = []
     gap = max(GAP_SECONDS, 3 * span.step)
     for at, value in points:
-        if stretch and at - stretch[-1][0] > gap:
-            yield thin_out(stretch)
-            stretch = []
-        stretch.append((at, value))
-    if stretch:
-        yield thin_out(stretch)
+        if piece and at - piece[-1][0] > gap:
+            yield thin_out(piece)
+            piece = []
+        piece.append((at, value))
+    if piece:
+        yield thin_out(piece)
 
 
 def thin_out(points: Points, most: int = MOST_VALUES) -> list[tuple[float, float]]:
@@ -149,7 +149,7 @@ def thin_out(points: Points, most: int = MOST_VALUES) -> list[tuple[float, float
     return [*highest, points[-1]]
 
 
-def _stretch(
+def _draw_piece(
     points: list[tuple[float, float]],
     unit: str,
     now: float,

@@ -79,7 +79,7 @@ def name_outputs(config: Config) -> tuple[OutputView, ...]:
     )
 
 
-def with_standings(
+def with_output_states(
     views: Sequence[OutputView],
     states: OutputStates,
     places: Mapping[str, OutputPlace],
@@ -88,7 +88,7 @@ def with_standings(
     return tuple(
         replace(
             view,
-            standing=_of(view, states) or OutputState(),
+            state=_of(view, states) or OutputState(),
             on_the_way=0 if (progress := _of(view, places)) is None else progress.on_the_way,
             paused=None if progress is None else progress.paused,
         )
@@ -257,9 +257,9 @@ class Collector:
         vitals = self._vitals.reading()
         flow = None if reading.flow is None else adjust_own_flow(reading.flow, vitals)
         # An output that has failed since is not shown as it was.
-        noted = {view.noted: view.standing for view in reading.places}
+        noted = {view.noted: view.state for view in reading.places}
         now = newest(noted, {name: state for name, state in vitals.outputs.items() if name in noted})
-        places = tuple(replace(view, standing=now[view.noted]) for view in reading.places)
+        places = tuple(replace(view, state=now[view.noted]) for view in reading.places)
         return replace(reading, flow=flow, loop=vitals, places=places)
 
     @property
@@ -292,7 +292,7 @@ class Collector:
             self._masked_by = monotonic(), mask_of(self._config, catalog)
         return self._masked_by[1]
 
-    def tell(self) -> None:
+    def note_change(self) -> None:
         """Note that a part shown beside the reading has changed."""
         with self._lock:
             self.version += 1
@@ -352,16 +352,16 @@ class Collector:
         with self.log.moment() as connection:
             # As the publisher here sees them, else as whoever published last has left word.
             present = {} if self._vitals is None else self._vitals.reading().outputs
-            standings = newest(read_output_states(Marks(self.log).get(connection, OUTPUTS)), present)
+            states = newest(read_output_states(Marks(self.log).get(connection, OUTPUTS)), present)
             places = read_places(connection, self.log)
-            flow = read_flow(connection, self.log, self._settings, failing=failing(standings))
+            flow = read_flow(connection, self.log, self._settings, failing=failing(states))
             held = None if flow.first_held is None else note_of_hold(connection, self.log, flow.first_held)
             unread = read_unread_tables(connection, self.log) if flow.parts.suspended else {}
         now = time()
         views: list[OutputView] = []
-        for view in with_standings(self._outputs, standings, places):
+        for view in with_output_states(self._outputs, states, places):
             # How many documents it takes a second, by its count and the one of the sample before.
-            count = view.standing.documents
+            count = view.state.documents
             at, before = self._documents.get(view.noted, (now, count))
             self._documents[view.noted] = now, count
             # Less than before where the publisher has begun to count anew.
@@ -369,7 +369,7 @@ class Collector:
         behind = {
             view.noted: lag.rows
             for view in views
-            if (lag := waiting_for(flow, view.noted, failing=view.standing.is_failing)) is not None
+            if (lag := waiting_for(flow, view.noted, failing=view.state.is_failing)) is not None
         }
         sample = Sample(
             at=now,

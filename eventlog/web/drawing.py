@@ -28,7 +28,7 @@ from eventlog.web.life_line import BUTTONS
 from eventlog.web.navigation import NO_STATE, PageState
 from eventlog.web.reading import RANGES
 from eventlog.web.texts import ident, link_sentence, make_visible, moment, short, value, value_if
-from eventlog.web.words import letter_word, output_state, trigger_state, word_of
+from eventlog.web.words import output_state, status_word, trigger_state, word_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -100,7 +100,7 @@ def environment() -> Environment:
         "linked": link_sentence,
         "moment": moment,
         "kind_name": kind_name,
-        "letter_word": letter_word,
+        "status_word": status_word,
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
         "position": format_position,
         "short": short,
@@ -117,7 +117,7 @@ def environment() -> Environment:
         "guide": GUIDE,
         "output_state": output_state,
         "hidden_value": HIDDEN,
-        "letters": frozenset(letter.value for letter in Status),
+        "statuses": frozenset(status.value for status in Status),
         "listed": list_address,
         "done_with_rows": DONE,
         "gives_reason": GIVES_REASON,

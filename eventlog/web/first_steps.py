@@ -53,9 +53,9 @@ def is_new(reading: PageReading) -> bool:
     facts, flow = reading.facts, reading.flow
     if reading.commands is None or reading.trouble or facts is None or flow is None or facts.failing:
         return False
-    processed = sum(count for letter, count in facts.rows.items() if letter != Status.NEW)
-    taken = any(output.standing.position is not None for output in reading.places)
-    return not (processed or taken or flow.settled)
+    processed = sum(count for status, count in facts.rows.items() if status != Status.NEW)
+    taken = any(output.state.position is not None for output in reading.places)
+    return not (processed or taken or flow.finished)
 
 
 def command_options(url: str, shown: str, environment: Mapping[str, str] = os.environ) -> str:

@@ -14,7 +14,7 @@ from eventlog.core.plural import count_words
 from eventlog.explain.states import RowStage
 from eventlog.web.addresses import address
 from eventlog.web.reading import OutputView
-from eventlog.web.words import Kind, letter_word
+from eventlog.web.words import Kind, status_word
 
 Fields = Mapping[str, str]
 
@@ -45,9 +45,9 @@ class LifeStep(Struct, frozen=True, kw_only=True):
 
 
 def life_line(
-    row: LogRow, stages: Sequence[RowStage], outputs: Sequence[OutputView], settled_at: str | None
+    row: LogRow, stages: Sequence[RowStage], outputs: Sequence[OutputView], finished_at: str | None
 ) -> tuple[LifeStep, ...]:
-    """Follow a row from being written to each output, and to its letter.
+    """Follow a row from being written to each output, and to its status.
 
     The stages of a row that has ended are what its outputs answered; none where all of them answered the same.
     """
@@ -57,7 +57,7 @@ def life_line(
     if row.status not in set(Status):
         return (written, LifeStep(name="ignored", kind="", word=f"its status is {row.status}"))
     taken = LifeStep(name="taken", kind="good")
-    return (written, taken, *_draw_answers(row, stages, outputs), _draw_end(row, stages, settled_at))
+    return (written, taken, *_draw_answers(row, stages, outputs), _draw_end(row, stages, finished_at))
 
 
 def _draw_taken(row: LogRow, stages: Sequence[RowStage]) -> LifeStep:
@@ -96,7 +96,7 @@ def _over(stage: RowStage, output: OutputView) -> LifeStep:
     to = address("output", name=output.noted)
     if stage.status in (None, Status.SUCCESS) and stage.reason in (None, Reason.PUBLISHED):
         return LifeStep(name=output.name, kind="good", word="delivered", to=to)
-    word = letter_word(stage.status)
+    word = status_word(stage.status)
     kind = word.kind if word.kind != "calm" else ""
     sentence = f"{output.name}: {stage.note}" if stage.note else ""
     return LifeStep(name=output.name, kind=kind, word=stage.reason or word.text, sentence=sentence, to=to)
@@ -121,8 +121,8 @@ def _waiting(stage: RowStage, output: OutputView) -> LifeStep:
         is_fault = stage.reason in {str(fault) for fault in TABLE_FAULTS}
         kind: Kind = "bad" if is_fault else "warn"
         return LifeStep(name=name, kind=kind, word=str(stage.reason), sentence=sentence, to=to)
-    if output.standing.is_failing:
-        cause = f"{name} fails: {output.standing.error}"
+    if output.state.is_failing:
+        cause = f"{name} fails: {output.state.error}"
         return LifeStep(name=name, kind="bad", word="failing", sentence=cause, to=to, actions=retry)
     if stage.stage == "planned":
         return LifeStep(name=name, kind="calm", word="being delivered", to=to)
@@ -139,13 +139,13 @@ def _draw_answers(row: LogRow, stages: Sequence[RowStage], outputs: Sequence[Out
     return _of_outputs((), outputs, alike)
 
 
-def _draw_end(row: LogRow, stages: Sequence[RowStage], settled_at: str | None) -> LifeStep:
+def _draw_end(row: LogRow, stages: Sequence[RowStage], finished_at: str | None) -> LifeStep:
     """Say how a row has ended; what is an error can be tried again."""
-    word = letter_word(row.status)
+    word = status_word(row.status)
     name = f"{row.status} {row.reason or word.text}"
     again = row.status in (Status.ERROR, Status.FATAL)
     actions = (("requeue", _of_row("requeue", row)),) if again else ()
-    at = f"{settled_at}" if settled_at else ""
+    at = f"{finished_at}" if finished_at else ""
     sentence = row.note or ""
     if row.note in {stage.note for stage in stages}:  # it stands beside the output that said it
         sentence = "When the cause is repaired, publish the row again." if again else ""

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.core.secrets import make_readable
 from eventlog.core.table_names import write_name
+from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import RefreshPace, loads
 from eventlog.refresh.ranges import read
-from eventlog.refresh.stretches import Refresh
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.findlog import locate_log
@@ -73,12 +73,12 @@ class Loading:
         engine: Engine,
         names: LogNames,
         reader: str,
-        tell: Callable[[], None],
+        note_change: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._names = names
         self._reader = reader
-        self._tell = tell
+        self._note_change = note_change
         self._lock = Lock()
         self._views: dict[TablePlace, LoadView] = {}
         self._works: dict[TablePlace, Refresh] = {}
@@ -120,7 +120,7 @@ class Loading:
         return True
 
     def stop(self, place: TablePlace) -> bool:
-        """Ends a load after the stretch in hand; whether it was running."""
+        """Ends a load after the range in hand; whether it was running."""
         with self._lock:
             view, work = self._views.get(place), self._works.get(place)
             if view is None or not view.running:
@@ -140,7 +140,7 @@ class Loading:
             work.gate.close()
 
     def close(self) -> None:
-        """Ends them all and waits for their last stretches."""
+        """Ends them all and waits for their last ranges."""
         self.end()
         for thread in self._threads:
             thread.join()
@@ -167,14 +167,14 @@ class Loading:
             self._works[place] = work
             if self._closed or place in self._stopping:
                 work.gate.close()
-        stands = {stand.place: stand for stand in work.begin()}
-        order = tuple(stands.values())
-        rows, total = sum(stand.rows for stand in order), sum(stand.total for stand in order)
+        states = {state.place: state for state in work.begin()}
+        order = tuple(states.values())
+        rows, total = sum(state.rows for state in order), sum(state.total for state in order)
         self._now(place, rows=rows, total=total)
-        for stand in work.steps(order):
-            stands[stand.place] = stand
-            self._now(place, rows=sum(other.rows for other in stands.values()))
-        all_done = all(stand.done for stand in stands.values())
+        for state in work.steps(order):
+            states[state.place] = state
+            self._now(place, rows=sum(other.rows for other in states.values()))
+        all_done = all(state.done for state in states.values())
         self._now(place, state="ended" if all_done else "stopped")
 
     def _find_interrupted(self, place: TablePlace) -> LoadView | None:
@@ -184,13 +184,13 @@ class Loading:
         with self._engine.connect() as connection:
             # Its mark has the name that the log has for it: without the schema where that is the log's own.
             called = write_log_name(place, locate_log(connection, self._names).schema)
-        stands = read(called, marks)
-        if stands is None:
+        states = read(called, marks)
+        if states is None:
             return None
-        rows, total = sum(stand.rows for stand in stands), sum(stand.total for stand in stands)
+        rows, total = sum(state.rows for state in states), sum(state.total for state in states)
         return LoadView(table=write_name(*place), rows=rows, total=total, state="interrupted")
 
     def _now(self, place: TablePlace, **news: object) -> None:
         with self._lock:
             self._views[place] = replace(self._views[place], **news)
-        self._tell()
+        self._note_change()

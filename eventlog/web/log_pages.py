@@ -19,7 +19,7 @@ from eventlog.core.table_names import write_name
 from eventlog.explain.masking import without
 from eventlog.explain.rows import Explanation, explain, rules_of
 from eventlog.explain.states import RowStage, stages_of
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.findlog import locate_log
 from eventlog.sql.log_indexes import has_number_index
 from eventlog.web.actions import (
@@ -96,7 +96,7 @@ class LogPages:
         self._engine = engine
         self._names = names
         self._config = config
-        self.loading = Loading(engine, names, config.source.reader, collector.tell)
+        self.loading = Loading(engine, names, config.source.reader, collector.note_change)
         self._numbered = has_number_index(engine, names)
 
     def rows(self, query: Query, look: Viewer, done: str = "") -> str:
@@ -194,7 +194,7 @@ class LogPages:
             stages = [replace(stage, note=without(stage.note, secrets)) for stage in stages]
         reading = self.collector.reading()
         outputs = reading.places or self.collector.named
-        return life_line(row, stages, outputs, explained.settled_at)
+        return life_line(row, stages, outputs, explained.finished_at)
 
     def _difference(self, row: LogRow, explained: Explanation, rules: Round) -> DocumentDifference | None:
         """Compare the row's document with the one before it: of the rows that are read with it, else of the row of the
@@ -309,13 +309,13 @@ class LogPages:
             new = self.loading.begin(place, by) if act.action == "refresh" else self.loading.stop(place)
             return table_address(place, done=f"{act.action} {int(new)}"), int(new)
         numbers = self._numbers(act)
-        runs = Stretches.of(numbers).parts
+        runs = RowRanges.of(numbers).parts
         if act.action == "hold":
             count = hold(log, runs, by=by, why=act.why).rows
         elif act.action == "release":
             count = release(log, runs)
         else:
-            count = requeue(log, runs, act.filters or Choice(letters=PROCESSED))
+            count = requeue(log, runs, act.filters or Choice(statuses=PROCESSED))
         self.collector.hurry()
         done = f"{act.action} {count}"
         if act.filters is not None:

@@ -51,7 +51,7 @@ class _Collector(Collector):
         yield _gauge("state", "1 for what the publisher does now, 0 for all else.", states, "state")
         reading = self._reading
         # Without N: such rows are not finished.
-        rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
+        rows = {status: reading.rows.get(status, 0) for status in "SWEF"}
         failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
         yield _counter("rows", "Finished rows, by status.", rows, "status")
         yield _counter("table_rows", "Finished rows, by table; beyond 50 tables as `other`.", reading.tables, "table")

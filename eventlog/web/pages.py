@@ -11,7 +11,7 @@ from eventlog.core.model import Reason, Status
 from eventlog.core.plural import count_words
 from eventlog.core.table_names import write_name
 from eventlog.explain.rows import Explanation
-from eventlog.web.actions import ACTIONS, OutputAct, RowsAct, TableAct, letters_for, possible
+from eventlog.web.actions import ACTIONS, OutputAct, RowsAct, TableAct, choose_statuses, possible
 from eventlog.web.addresses import address, list_address, table_address
 from eventlog.web.banners import of_table
 from eventlog.web.differences import DocumentDifference
@@ -20,7 +20,7 @@ from eventlog.web.life_line import LifeStep
 from eventlog.web.navigation import PageState, page_state
 from eventlog.web.overview import output_facts, overview_facts
 from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, TablePlace, UnreadTable, owner_place
-from eventlog.web.words import letter_word
+from eventlog.web.words import status_word
 
 if TYPE_CHECKING:
     from eventlog.capture.installed import TriggerState
@@ -145,14 +145,14 @@ def draw_rows(
     `total` is how many rows there are on all pages, where that is known; `around` the row from which a timeline
     begins.
     """
-    letters = [
+    statuses = [
         ("", "any status"),
-        *((status.value, f"{status.value} {letter_word(status.value).text}") for status in Status),
+        *((status.value, f"{status.value} {status_word(status.value).text}") for status in Status),
         ("EF", "E and F"),
         ("WEF", "W, E and F"),
     ]
     reasons = [("", "any reason"), *((reason.value, reason.value) for reason in Reason)]
-    here = {Filters(): "Rows", Filters(letters="EF"): "Errors"}.get(filters, "")
+    here = {Filters(): "Rows", Filters(statuses="EF"): "Errors"}.get(filters, "")
     return draw_page(
         "rows.html",
         here or "Rows",
@@ -165,9 +165,9 @@ def draw_rows(
         around=around,
         done=done,
         table_export=list_address(filters, path="rows.csv"),
-        for_all=[action for action in ACTIONS if letters_for(action, filters)],
+        for_all=[action for action in ACTIONS if choose_statuses(action, filters)],
         columns=("choose", *COLUMNS) if look.acts else COLUMNS,
-        letter_choices=_with(filters.letters, letters),
+        status_choices=_with(filters.statuses, statuses),
         reason_choices=_with(filters.reason, reasons),
     )
 

@@ -132,7 +132,7 @@ OLD_SECONDS: Final = 60.0
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):
-    """How many processed rows the companion table has with a letter and a reason. What waits is
+    """How many processed rows the companion table has with a status and a reason. What waits is
     counted by `Flow`.
     """
 
@@ -153,7 +153,7 @@ class OutputView(Struct, frozen=True, kw_only=True):
     noted: str
     former_names: tuple[str, ...] = ()
     format: str
-    standing: OutputState = OutputState()
+    state: OutputState = OutputState()
     on_the_way: int = 0
     paused: str | None = None
     """Who has paused it, when and why."""
@@ -221,14 +221,14 @@ class PageReading(Struct, frozen=True, kw_only=True):
     @property
     def fails_by_an_output(self) -> bool:
         """Return True if only outputs make the publisher fail."""
-        failing = {output.standing.error for output in self.places if output.standing.is_failing}
+        failing = {output.state.error for output in self.places if output.state.is_failing}
         return self.loop is not None and self.loop.state == "failing" and self.loop.error in failing
 
     def waiting_for(self, output: OutputView) -> OutputLag | None:
         """Return the rows waiting for an output, if any."""
         if self.flow is None:
             return None
-        return waiting_for(self.flow, output.noted, failing=output.standing.is_failing)
+        return waiting_for(self.flow, output.noted, failing=output.state.is_failing)
 
     @property
     def lags(self) -> Mapping[str, OutputLag]:
@@ -255,15 +255,15 @@ class PageReading(Struct, frozen=True, kw_only=True):
         if facts is None or filters.table or filters.key or filters.text or filters.since:
             return None
         if filters.reason:
-            if not filters.letters or Status.NEW in filters.letters or filters.reason == Reason.PUBLISHED:
+            if not filters.statuses or Status.NEW in filters.statuses or filters.reason == Reason.PUBLISHED:
                 return None
             return sum(
                 one.rows
                 for one in self.reasons
-                if one.reason == filters.reason and one.status is not None and one.status in filters.letters
+                if one.reason == filters.reason and one.status is not None and one.status in filters.statuses
             )
         every = {**facts.rows, **facts.ignored}
-        return sum(count for letter, count in every.items() if not filters.letters or letter in filters.letters)
+        return sum(count for status, count in every.items() if not filters.statuses or status in filters.statuses)
 
     def output(self, noted: str) -> OutputView | None:
         """Return the output with this name in its notes."""

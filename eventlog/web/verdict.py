@@ -85,7 +85,7 @@ def _verdict(reading: PageReading) -> Verdict:
     flow = replace(flow, lags={names.get(noted, noted): lag for noted, lag in flow.lags.items()})
     if flow.state != "flowing" or facts is None:
         return _of_flow(flow)
-    failed_rows = sum(facts.rows.get(letter, 0) for letter in "EF")
+    failed_rows = sum(facts.rows.get(status, 0) for status in "EF")
     if failed_rows:
         return Verdict(link=f"Not published: {count_words(failed_rows)}.", to=address("rows", status="EF"))
     if facts.triggers:

@@ -48,7 +48,7 @@ STATES: Final[Mapping[str, StateWord]] = (
 )
 """By the name that the state has in the program."""
 
-LETTERS: Final[Mapping[str, StateWord]] = {
+STATUS_WORDS: Final[Mapping[str, StateWord]] = {
     Status.NEW: StateWord("waits", "calm"),
     Status.SUCCESS: StateWord("published", "good"),
     Status.WARNING: StateWord("warning", "warn"),
@@ -63,9 +63,9 @@ def word_of(state: str) -> StateWord:
     return STATES.get(state, StateWord(state))
 
 
-def letter_word(letter: str | None) -> StateWord:
+def status_word(status: str | None) -> StateWord:
     """Return the word of a status; the publisher ignores others than ours."""
-    return LETTERS.get(letter or "", StateWord("ignored"))
+    return STATUS_WORDS.get(status or "", StateWord("ignored"))
 
 
 def output_state(output: OutputView, flow: Flow | None) -> str:
@@ -73,7 +73,7 @@ def output_state(output: OutputView, flow: Flow | None) -> str:
     lag = None if flow is None else flow.lags.get(output.noted)
     if output.paused is not None or (lag is not None and lag.paused):
         return "paused"
-    if output.standing.is_failing:
+    if output.state.is_failing:
         return "failing"
     if lag is not None:
         return "lagging" if lag.rows else "resuming"

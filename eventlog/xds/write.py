@@ -334,10 +334,10 @@ def element(change: Change, event_id: str, templates: Templates, *, who: bool = 
 
 def write_who(change: Change, indent: str) -> str:
     """Write who is behind a change: the last element of its own, which is the receiver's to read."""
-    told = {name: text for name, text in who_fields(change.who).items() if text is not None}
-    if not told:
+    attributes = {name: text for name, text in who_fields(change.who).items() if text is not None}
+    if not attributes:
         return ""
-    facts = "".join([f' {name}="{attribute(text)}"' for name, text in told.items()])
+    facts = "".join([f' {name}="{attribute(text)}"' for name, text in attributes.items()])
     line = "" if change.op is Op.DELETE else f"\n{indent}  "
     return f"{line}<operation-data><who{facts}/></operation-data>"
 

@@ -16,12 +16,12 @@ from eventlog.convert.settings import Conversion, FilesInput, LogInput, Snapshot
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
 from eventlog.convert.taken import ALL, ConvertedRows, choose_rows
 from eventlog_spark.exchange import Piece, WholeLog, log_options
-from eventlog_spark.log import BulkLog, stretches
+from eventlog_spark.log import BulkLog, cut_numbers
 from eventlog_spark.options import NumberRange
 from eventlog_spark.snapshot import EXPORT
 
 MOST_BUCKETS: Final = 1_024
-STRETCH_ROWS: Final = 250_000
+RANGE_ROWS: Final = 250_000
 
 TASK_PIECES: Final = 4
 """Pieces of work that go to one task of Spark's: it costs as much to begin a task as to decide
@@ -116,6 +116,6 @@ def _log(
         if snapshot is not None:
             pieces = []
             if lowest is not None:
-                count = 1 + int(rows) // STRETCH_ROWS
-                pieces = [*stretches(int(lowest), int(highest), count, snapshot)]
+                count = 1 + int(rows) // RANGE_ROWS
+                pieces = [*cut_numbers(int(lowest), int(highest), count, snapshot)]
         yield Cut(pieces=(*pieces, *tables), rows=int(rows), taken=taken)

@@ -353,7 +353,7 @@ def log_options(source: LogInput) -> LogOptions:
     )
 
 
-def _copy_rows(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatch]:
+def _copy_rows(source: LogInput, row_range: NumberRange) -> Iterator[pa.RecordBatch]:
     from eventlog_spark.log import CONTEXT_FIELD, TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
 
     log = BulkLog(log_options(source))
@@ -361,7 +361,7 @@ def _copy_rows(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatc
     schema = TEXTS_AND_TRANSACTION if log.transaction else TEXTS
     if source.who and log.context:
         schema = schema.append(CONTEXT_FIELD)
-    for batch in batches(log, stretch, schema):
+    for batch in batches(log, row_range, schema):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield shape_rows(columns)
 

@@ -17,7 +17,7 @@ from zlib import crc32
 from eventlog.convert.inputs import describe_damage
 from eventlog.core import errors
 from eventlog.core.errors import DataError, EventlogError, MachineError, shorten
-from eventlog_spark.workers import settle
+from eventlog_spark.workers import freeze_heap
 
 _mark: Final = re.compile(r" \[eventlog (\w+) (\d+) (\d+) ([01]) ([0-9a-f]{8})\]").finditer
 """The mark behind an error's text: its class, the characters of its sentence and of its hint, whether
@@ -42,7 +42,7 @@ class FaultError(Exception):
 @contextmanager
 def travelling() -> Iterator[None]:
     """Encode eventlog's errors in a worker, so the driver can read them."""
-    settle()
+    freeze_heap()
     try:
         yield
     except EventlogError as error:

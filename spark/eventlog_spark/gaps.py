@@ -20,15 +20,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.sources.marks import Run, Stretches
+from eventlog.sources.marks import RowRanges, Run
 
 MOST_GAPS: Final = 10_000
 """Gaps that an offset may have."""
 
 NEAR_NUMBERS: Final = 100
-"""Stretches with no more numbers between them are read as one."""
+"""RowRanges with no more numbers between them are read as one."""
 
-NONE: Final = Stretches()
+NONE: Final = RowRanges()
 
 
 class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,7 +82,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
     first: int
     last: int
-    without: Stretches = NONE
+    without: RowRanges = NONE
 
 
 def read_offset(written: object) -> Offset:
@@ -92,7 +92,7 @@ def read_offset(written: object) -> Offset:
 
 def advance_offset(offset: Offset, look: GapLook) -> Offset:
     """Return the offset after a look; the same one if nothing is new."""
-    arrived, held = Stretches.of(look.arrived), Stretches.of(look.held)
+    arrived, held = RowRanges.of(look.arrived), RowRanges.of(look.held)
     before = sorted(offset.gaps, key=_first)
     kept: list[Gap] = []
     late: list[Run] = []
@@ -113,7 +113,7 @@ def advance_offset(offset: Offset, look: GapLook) -> Offset:
 def extend_offset(offset: Offset, look: GapLook) -> Offset:
     """Extend an offset already advanced for the same batch; its gaps are not looked at again."""
     room = max(0, MOST_GAPS - len(offset.gaps))
-    upto, missed = _go_on(offset.upto, look, Stretches.of(look.held), room=room)
+    upto, missed = _go_on(offset.upto, look, RowRanges.of(look.held), room=room)
     return replace(offset, upto=upto, gaps=tuple(sorted((*offset.gaps, *missed), key=_first)))
 
 
@@ -121,9 +121,9 @@ def steps(start: Offset, end: Offset) -> list[Step]:
     """List the steps between two offsets, always the same: late numbers first, then new ones."""
     if start == end:
         return []
-    missing = Stretches([(gap.first, gap.last) for gap in end.gaps])
+    missing = RowRanges([(gap.first, gap.last) for gap in end.gaps])
     wanted = together(end.late)
-    new = Stretches.run(start.upto + 1, end.upto)
+    new = RowRanges.run(start.upto + 1, end.upto)
     without = missing.within(start.upto + 1, end.upto)
     # Nothing is new, or all that is new is missing.
     if new != without:
@@ -133,14 +133,14 @@ def steps(start: Offset, end: Offset) -> list[Step]:
 
 def together(runs: Iterable[Run]) -> list[Step]:
     """Join runs into steps, each worth a query: runs near each other are one step."""
-    wanted = Stretches(runs)
+    wanted = RowRanges(runs)
     ends: list[Run] = []
     for first, last in wanted.parts:
         if ends and first - ends[-1][1] <= NEAR_NUMBERS:
             ends[-1] = (ends[-1][0], last)
         else:
             ends.append((first, last))
-    between = Stretches(ends) - wanted
+    between = RowRanges(ends) - wanted
     return [Step(first=first, last=last, without=between.within(first, last)) for first, last in ends]
 
 
@@ -148,9 +148,9 @@ def _first(gap: Gap) -> int:
     return gap.first
 
 
-def _look_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
+def _look_at(gap: Gap, look: GapLook, arrived: RowRanges, held: RowRanges) -> tuple[list[Gap], RowRanges]:
     """Split a gap into its remaining gaps and the numbers to hand out; held rows stay in it."""
-    numbers = Stretches.run(gap.first, gap.last)
+    numbers = RowRanges.run(gap.first, gap.last)
     waiting = held.within(gap.first, gap.last)
     # Its rows are there: what nobody holds any more comes out, without a look at the writers.
     if gap.held:
@@ -169,17 +169,17 @@ def _look_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tu
     return sorted(left, key=_first), there - waiting
 
 
-def _go_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[int, list[Gap]]:
+def _go_on(upto: int, look: GapLook, held: RowRanges, *, room: int) -> tuple[int, list[Gap]]:
     """Find how far the next numbers lead, and their gaps; stop before one without room."""
     if not look.numbers:
         return upto, []
     last = look.numbers[-1]
-    there = Stretches.of(look.numbers)
+    there = RowRanges.of(look.numbers)
     # Whoever writes after the numbers were read may have drawn what is missing among them.
     writers = tuple(sorted(look.after or ()))
     # The time matters only where nobody can say who writes.
     since = look.now if look.after is None else 0
-    missing = Stretches.run(upto + 1, last) - there
+    missing = RowRanges.run(upto + 1, last) - there
     gaps = [Gap(first=first, last=end, writers=writers, since=since) for first, end in missing.parts]
     gaps += _list_held(held.within(upto + 1, last) & there)
     gaps.sort(key=_first)
@@ -189,5 +189,5 @@ def _go_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[int
     return last, gaps
 
 
-def _list_held(numbers: Stretches) -> list[Gap]:
+def _list_held(numbers: RowRanges) -> list[Gap]:
     return [Gap(first=first, last=last, held=True) for first, last in numbers.parts]

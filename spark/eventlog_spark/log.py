@@ -1,4 +1,4 @@
-"""A log that is read in bulk, stretch by stretch, into record batches: by COPY where the driver is
+"""A log that is read in bulk, range by range, into record batches: by COPY where the driver is
 psycopg, else by plain queries.
 """
 
@@ -72,9 +72,9 @@ class BulkLog:
         """Yield conditions for the rows to read; times are compared as text, if no zone is set."""
         chosen = options.chosen
         if options.status:
-            yield self._condition("chosen_letters", letters=self._several(options.status))
-        if chosen.letters is not None:
-            yield self._condition("chosen_letters", letters=self._several(chosen.letters))
+            yield self._condition("chosen_statuses", statuses=self._several(options.status))
+        if chosen.statuses is not None:
+            yield self._condition("chosen_statuses", statuses=self._several(chosen.statuses))
         if chosen.tables is not None:
             yield self._condition("chosen_tables", names=self._several(chosen.tables))
         for name, number in (("chosen_first", chosen.first), ("chosen_last", chosen.last)):
@@ -137,9 +137,9 @@ class BulkLog:
         connection.exec_driver_sql(f"SELECT set_config('application_name', {name}, false)")
 
 
-def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[NumberRange]:
-    """Cut the numbers from first to last into up to `count` stretches of equal width."""
-    # Rounded up, or there would be a stretch more than was asked for.
+def cut_numbers(first: int, last: int, count: int, snapshot: str | None = None) -> list[NumberRange]:
+    """Cut the numbers from first to last into up to `count` ranges of equal width."""
+    # Rounded up, or there would be a range more than was asked for.
     width = max(1, -(-(last - first + 1) // count))
     return [
         NumberRange(first=start, last=min(start + width - 1, last), snapshot=snapshot)
@@ -158,13 +158,13 @@ TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
 CONTEXT_FIELD: Final = pa.field(CONTEXT, pa.string())
 
 
-def source_batches(log: BulkLog, stretch: NumberRange, options: LogOptions) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a stretch as the data source gives them: with their transactions and contexts, NULL where the
+def source_batches(log: BulkLog, numbers: NumberRange, options: LogOptions) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a range as the data source gives them: with their transactions and contexts, NULL where the
     log does not say them, and with times as Spark has them.
     """
     there = {TRANSACTION: log.transaction, CONTEXT: log.context}
     schema = pa.schema([*ROWS, *(pa.field(name, pa.string()) for name in options.more if there[name])])
-    for read in batches(log, stretch, schema):
+    for read in batches(log, numbers, schema):
         batch = read
         for name in options.more:
             if not there[name]:
@@ -191,17 +191,17 @@ def with_timestamps(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(at, pa.field("event_time", INSTANT), times)
 
 
-def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a stretch, with the times of the log's zone in UTC."""
-    for rows in _batches(log, stretch, schema):
+def batches(log: BulkLog, numbers: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a range, with the times of the log's zone in UTC."""
+    for rows in _batches(log, numbers, schema):
         yield times_in_utc(rows, log.zone)
 
 
-def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with log.connection(stretch.snapshot) as connection:
+def _batches(log: BulkLog, numbers: NumberRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with log.connection(numbers.snapshot) as connection:
         behind = log.transaction if TRANSACTION in schema.names else ""
         who = log.context if CONTEXT in schema.names else ""
-        query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind, context=who)
+        query = log.query("row_range", first=numbers.first, last=numbers.last, transaction=behind, context=who)
         if not log.copies:
             yield from _fetch(connection, query, schema)
             return

@@ -2,9 +2,9 @@
 and its change_seq. Where transactions are whole, the order is that of their ends, and messages are
 counted in them.
 
-A window over all rows would bring them into one task. So positions are cut into stretches of equal
+A window over all rows would bring them into one task. So positions are cut into ranges of equal
 width: how many changes each has, and the latest of their times, is a short list that one task adds
-up; within a stretch a window counts.
+up; within a range a window counts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NUMBER: Final = "number"
 SEQUENCE: Final = "sequence"
 """A change's change_seq."""
 
-STRETCH_BITS: Final = 16
-"""A stretch is 65,536 positions wide."""
+RANGE_BITS: Final = 16
+"""A range is 65,536 positions wide."""
 
 
 def number_rows(written: DataFrame, after: str = "") -> DataFrame:
@@ -41,27 +41,27 @@ def number_rows(written: DataFrame, after: str = "") -> DataFrame:
     start = ChangeSeq.parse(after)
     stamp = F.col(STAMP) if STAMP in written.columns else F.lit(start.time)
     order = [END, "position"] if END in written.columns else ["position"]
-    placed = written.withColumn("stretch", F.shiftright(order[0], STRETCH_BITS))
-    # All in one task: there is only a row for each stretch.
+    placed = written.withColumn("row_range", F.shiftright(order[0], RANGE_BITS))
+    # All in one task: there is only a row for each range.
     together = Window.partitionBy(F.lit(0))
-    former = together.orderBy("stretch").rowsBetween(Window.unboundedPreceding, -1)
+    former = together.orderBy("row_range").rowsBetween(Window.unboundedPreceding, -1)
     count, latest = F.count(F.lit(1)).alias("count"), F.max(stamp).alias("latest")
-    counted = placed.groupBy("stretch").agg(count, latest)
+    counted = placed.groupBy("row_range").agg(count, latest)
     first = counted.select(
-        "stretch",
+        "row_range",
         F.coalesce(F.sum("count").over(former), F.lit(0)).alias("before"),
         F.greatest(F.max("latest").over(former), F.lit(start.time)).alias("since"),
     )
-    within = Window.partitionBy("stretch").orderBy(*order)
+    within = Window.partitionBy("row_range").orderBy(*order)
     upto_here = within.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     number = F.col("before") + F.row_number().over(upto_here.orderBy(*order))
     # A change_seq never goes back, though a later row may have an earlier time.
     time = F.greatest(F.col("since"), F.max(stamp).over(upto_here))
     digits = F.lpad((number + F.lit(start.number)).cast("string"), 19, "0")
-    rows = placed.join(first, "stretch").select(
+    rows = placed.join(first, "row_range").select(
         *placed.columns, number.alias(NUMBER), time.alias("time"), digits.alias("digits")
     )
-    return rows.withColumn(SEQUENCE, F.concat("time", "digits")).drop("stretch", "time", "digits")
+    return rows.withColumn(SEQUENCE, F.concat("time", "digits")).drop("row_range", "time", "digits")
 
 
 def count_messages(written: DataFrame) -> DataFrame:

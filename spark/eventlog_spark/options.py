@@ -28,7 +28,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
     first: int | None = None
     last: int | None = None
-    letters: tuple[str, ...] | None = None
+    statuses: tuple[str, ...] | None = None
     tables: tuple[str, ...] | None = None
     since: str | None = None
     upto: str | None = None

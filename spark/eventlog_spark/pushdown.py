@@ -55,7 +55,7 @@ def _among(chosen: Chosen, column: str, values: tuple[Any, ...]) -> Chosen:
     if column not in ("status", "table_name") or any("\0" in value for value in values):
         return chosen
     if column == "status":
-        return replace(chosen, letters=_both(chosen.letters, values))
+        return replace(chosen, statuses=_both(chosen.statuses, values))
     return replace(chosen, tables=_both(chosen.tables, values))
 
 

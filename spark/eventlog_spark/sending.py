@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.lanes import (
-    LaidStretch,
+    LaidPart,
     LanePlan,
     Lay,
     end_open,
@@ -76,15 +76,15 @@ class Sending:
             tables = self._conversion.output_tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
-            stretches = self._lay(list(tasks.each()), after, summary.changes)
+            parts = self._lay(list(tasks.each()), after, summary.changes)
             last = last_number(after, summary.changes, tasks.changes)
             # Metadata is sent only of tables that have messages.
-            numbers = sorted({number for stretch in stretches for number in stretch.tables})
+            numbers = sorted({number for part in parts for number in part.tables})
             reserve(sink, self._target, last, [tables[number] for number in numbers])
         plan = LanePlan(
             after=after,
             last=last,
-            laid=tuple(stretch.file for stretch in stretches),
+            laid=tuple(part.file for part in parts),
             ended=tasks.ended,
             summary=summary,
             tables=tasks.tables,
@@ -116,17 +116,17 @@ class Sending:
             refused |= lane.refused
         return Sent(documents=documents, refused=refused)
 
-    def _lay(self, stretches: Sequence[Write], after: str, changes: int) -> list[LaidStretch]:
+    def _lay(self, parts: Sequence[Write], after: str, changes: int) -> list[LaidPart]:
         lanes = lane_count(changes)
         tasks = [
             Lay(
-                name=f"laid-{stretch.name}",
-                stretch=stretch,
+                name=f"laid-{part.name}",
+                part=part,
                 after=after,
                 lanes=lanes,
-                folder=stretch.folder,
+                folder=part.folder,
             )
-            for stretch in stretches
+            for part in parts
         ]
         answers = self._collected("numbering", tasks, partial(do_tasks, lay, self._conversion), changes)
-        return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]
+        return [msgspec.json.decode(answer, type=LaidPart) for answer in answers]

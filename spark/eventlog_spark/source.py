@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from eventlog.core.errors import UsageError
 from eventlog.sql.names import STANDARD
 from eventlog_spark.faults import travelling
-from eventlog_spark.log import BulkLog, source_batches, stretches
+from eventlog_spark.log import BulkLog, cut_numbers, source_batches
 from eventlog_spark.options import NumberRange, read_options
 from eventlog_spark.pushdown import choose_by
 from eventlog_spark.snapshot import hold
@@ -122,12 +122,12 @@ class LogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         with travelling():
-            return [InputPartition(stretch) for stretch in plan_stretches(self._options)]
+            return [InputPartition(row_range) for row_range in plan_ranges(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
-            stretch: NumberRange = partition.value
-            yield from source_batches(BulkLog(self._options), stretch, self._options)
+            row_range: NumberRange = partition.value
+            yield from source_batches(BulkLog(self._options), row_range, self._options)
 
 
 class FilteredLogReader(LogReader):
@@ -139,8 +139,8 @@ class FilteredLogReader(LogReader):
         return filters
 
 
-def plan_stretches(options: LogOptions) -> list[NumberRange]:
-    """Plan the stretches to read; an empty log has one, because Spark takes no empty list."""
+def plan_ranges(options: LogOptions) -> list[NumberRange]:
+    """Plan the ranges to read; an empty log has one, because Spark takes no empty list."""
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:
@@ -150,4 +150,4 @@ def plan_stretches(options: LogOptions) -> list[NumberRange]:
         ((first, last),) = log.rows(connection, "extent")
     if first is None:
         return [NumberRange(first=1, last=0, snapshot=snapshot)]
-    return stretches(int(first), int(last), options.partitions, snapshot)
+    return cut_numbers(int(first), int(last), options.partitions, snapshot)

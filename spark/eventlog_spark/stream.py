@@ -28,7 +28,7 @@ from eventlog_spark.gaps import (
     together,
 )
 from eventlog_spark.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from eventlog_spark.log import BulkLog, source_batches, stretches
+from eventlog_spark.log import BulkLog, cut_numbers, source_batches
 from eventlog_spark.options import NumberRange
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _pieces(self, step: Step) -> Iterator[Step]:
         worthwhile = -(-(step.last - step.first) // WORTHWHILE_NUMBERS) or 1
-        for piece in stretches(step.first, step.last, min(self._options.partitions, worthwhile)):
+        for piece in cut_numbers(step.first, step.last, min(self._options.partitions, worthwhile)):
             yield Step(first=piece.first, last=piece.last, without=step.without.within(piece.first, piece.last))
 
     def _look(self, before: Offset, most: int) -> GapLook:
@@ -207,8 +207,8 @@ def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
 
 def _rows(log: BulkLog, step: Step, options: LogOptions) -> Iterator[pa.RecordBatch]:
     """Read the rows of a step; leave out rows that came into a gap later, for a later batch."""
-    stretch = NumberRange(first=step.first, last=step.last)
-    for batch in source_batches(log, stretch, options):
+    row_range = NumberRange(first=step.first, last=step.last)
+    for batch in source_batches(log, row_range, options):
         if not step.without:
             yield batch
             continue

@@ -19,7 +19,7 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.rows import ChangeColumn, folder_of
 from eventlog.qlik.limits import reading_within
-from eventlog.qlik.values import NEVER, TableValues, Teller
+from eventlog.qlik.values import NEVER, RowBuilder, TableValues
 from eventlog.sinks.change_files.arrow import arrow_columns, arrow_schema
 from eventlog_spark.types import ddl, name_function
 
@@ -62,7 +62,7 @@ class TypedTable:
         ways = [(NEVER, reading_within(column.type, limits)) for column in values.columns]
         self._names = values.names
         self._columns = [ChangeColumn(name=column.name, type=column.type) for column in values.columns]
-        self._teller = Teller(values, ways, None)
+        self._builder = RowBuilder(values, ways, None)
         self._row = pa.struct(list(arrow_schema(self._columns)))
         names = pa.list_(pa.string())
         self.schema = pa.schema(
@@ -97,7 +97,7 @@ class TypedTable:
         time = None if change.time is None else utc(change.time)
         told = change.op.value, time, change.row.key
         try:
-            before, after, changed, _, known = self._teller.images(change)
+            before, after, changed, _, known = self._builder.images(change)
         except DataError as error:
             return *told, None, None, None, None, str(error)
         return *told, before, after, self._named(changed), self._named(known), None

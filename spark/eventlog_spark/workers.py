@@ -10,7 +10,7 @@ import sys
 from eventlog.convert.work import use_one_core
 
 
-def settle() -> None:
+def freeze_heap() -> None:
     """Make a worker cheap for the rest of its life; in other processes do nothing.
 
     Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow,

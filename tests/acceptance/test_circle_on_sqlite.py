@@ -70,8 +70,8 @@ def test_from_install_to_documents_and_back(database: Path, tmp_path: Path) -> N
     }
     assert attributes == {"fname": "Jack", "lname": "Frost", "photo": "qqo=", "usr_phone.phoneno": "555-1111"}
     assert "0 problems" in ok("validate", *sorted(out.glob("*.xml")))
-    letters: dict[str, int] = dict(rows(database, "SELECT status, count(*) FROM event_log GROUP BY status"))
-    assert letters == {"S": 5, "W": 1}
+    statuses: dict[str, int] = dict(rows(database, "SELECT status, count(*) FROM event_log GROUP BY status"))
+    assert statuses == {"S": 5, "W": 1}
     assert ok("run", "--once", "--out", out, *where) == ""
     later = "INSERT INTO event_log (table_key, status, event_type, event_time, table_name) VALUES ('idu=1', 'N', 4, '2999-01-01', 'usr')"
     run(database, later)

@@ -17,7 +17,7 @@ from eventlog.capture.track import track
 from eventlog.check.examine import check
 from eventlog.check.point import Point, PointLevel
 from eventlog.check.server import local_time, version_point
-from eventlog.check.triggers import mending
+from eventlog.check.triggers import write_remedy
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.databases.postgresql.dialect import POSTGRESQL
@@ -225,8 +225,8 @@ def test_the_mending_command_repeats_what_was_asked_for() -> None:
     options = TriggerOptions(style=Style.FIELD, columns=("a", "b"), children=("c",), when="idu > 1", rows=True)
     state = TriggerState(name="t", table="usr", owner="app.usr", state=TriggerCondition.MISSING)
     asked = "eventlog track app.usr --events field --columns a,b --child c --when 'idu > 1' --row-triggers --reset"
-    assert mending(state, options) == asked
-    assert mending(replace(state, state=TriggerCondition.STRAY), options) == "eventlog untrack app.usr"
+    assert write_remedy(state, options) == asked
+    assert write_remedy(replace(state, state=TriggerCondition.STRAY), options) == "eventlog untrack app.usr"
 
 
 def test_a_server_older_than_the_tests_is_told() -> None:

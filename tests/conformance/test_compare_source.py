@@ -129,7 +129,7 @@ class Site:
         self.consumer.take(images)
         return len(images)
 
-    def standing(self) -> dict[Any, Row]:
+    def state(self) -> dict[Any, Row]:
         """Read the table's rows by key, as a new source tells them."""
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(self.table)).mappings().all()
@@ -137,7 +137,7 @@ class Site:
 
     def equal(self) -> bool:
         """Return True if the consumer has the table's rows: by their keys, and by a fresh comparison."""
-        return {tuple(map(str, key)) for key in self.consumer.rows} == set(self.standing()) and not self.drain()
+        return {tuple(map(str, key)) for key in self.consumer.rows} == set(self.state()) and not self.drain()
 
 
 @pytest.fixture(params=["file", "database"])
@@ -324,17 +324,17 @@ def test_a_state_has_one_publisher_and_who_is_replaced_changes_nothing(
         connection.execute(sa.text(f"DELETE FROM {PREFIX}_mark WHERE name = 'publisher'"))
     assert other.take() is not None
 
-    def standing() -> list[Any]:
+    def state() -> list[Any]:
         """Read the state's notes and its queued images."""
         with site.kept() as connection:
             noted = connection.execute(sa.text(f"SELECT name, value FROM {PREFIX}_about ORDER BY name")).all()
             queued = connection.execute(sa.text(f"SELECT step, place FROM {PREFIX}_queue ORDER BY step, place")).all()
             return [noted, queued]
 
-    before = standing()
+    before = state()
     with pytest.raises(OccupiedError):
         site.source.take()
-    assert standing() == before
+    assert state() == before
     with pytest.raises(OccupiedError):
         site.keeper.take()
     site.source.close()

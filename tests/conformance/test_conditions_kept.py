@@ -8,8 +8,8 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.core.errors import InstallError
+from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import loads
-from eventlog.refresh.stretches import Refresh
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions

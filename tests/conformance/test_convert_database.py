@@ -86,12 +86,12 @@ def told_by_the_daemon(log: LogTable, folder: Path, *steps: Lookup) -> str:
 def test_a_log_gives_what_the_daemon_publishes(log: LogTable, tmp_path: Path) -> None:
     convert(conversion(log, tmp_path / "out"), jobs=1)
     assert elements_of(tmp_path / "out") == told_by_the_daemon(log, tmp_path / "daemon")
-    settled = {row["position"]: (row["status"], row["reason"], row["note"]) for row in outcomes_of(tmp_path / "out")}
-    assert {number: status for number, (status, _, _) in settled.items()} == {
+    finished = {row["position"]: (row["status"], row["reason"], row["note"]) for row in outcomes_of(tmp_path / "out")}
+    assert {number: status for number, (status, _, _) in finished.items()} == {
         number: letter for number, letter in log.statuses().items() if number not in (8, 10)
     }
     noted = {number: row[:3] for number, row in log.outcomes().items()}
-    assert {number: row for number, row in settled.items() if row[1] != "published"} == noted
+    assert {number: row for number, row in finished.items() if row[1] != "published"} == noted
 
 
 def test_nothing_is_marked_unless_asked_for(log: LogTable, tmp_path: Path) -> None:

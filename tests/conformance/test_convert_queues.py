@@ -25,7 +25,7 @@ from eventlog.sources.linter.exports import export_row
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import elements_of, files_of, outcomes_of
 from tests.support.linter import CHAIR, NUMBER, SCHEMA, TABLE, ended, insert, queued
@@ -80,7 +80,7 @@ def run(*places: Path, out: Path, target: Target, jobs: int = 1) -> Summary:
 
 
 def changes() -> list[Change]:
-    return list(tell(images_of(ROWS), SCHEMA, Options()).changes)
+    return list(decide_images(images_of(ROWS), SCHEMA, Options()).changes)
 
 
 def test_a_queue_is_told_as_the_daemon_tells_it(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.xds.write import XdsFormat
 from tests.support.changerows import CSV
 from tests.support.converting import elements_of, files_of
@@ -86,7 +86,7 @@ def told(*pieces: bytes, own: GBaseSettings = SHOP) -> Iterator[tuple[list[Chang
     """Yield the stream's changes as the daemon gets them, with their tables."""
     for batch in images(pieces, own):
         assert batch.catalog is not None
-        yield tell(batch.images, batch.catalog, Options()).changes, batch.catalog
+        yield decide_images(batch.images, batch.catalog, Options()).changes, batch.catalog
 
 
 def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) -> None:

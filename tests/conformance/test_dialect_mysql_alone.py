@@ -16,8 +16,8 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon.publisher import Publisher
 from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import loads
-from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.findlog import locate_log
@@ -124,7 +124,7 @@ def test_a_target_takes_tables_whose_names_are_reserved_there(log: Engine) -> No
     with Publisher(
         Config(source=SourceConfig(url=url), publisher=publishing, output=(DatabaseOutput(url=url),))
     ) as one:
-        assert one.run_once().settled == 1
+        assert one.run_once().finished == 1
     with log.connect() as connection:
         assert connection.execute(text('SELECT "external" FROM library__ct')).scalars().all() == ["a"]
 

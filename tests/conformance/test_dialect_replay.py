@@ -79,7 +79,7 @@ def done(engine: Engine, transactions: Work) -> None:
             (connection.commit if wanted else connection.rollback)()
 
 
-def standing(engine: Engine) -> Held:
+def state(engine: Engine) -> Held:
     with engine.connect() as connection:
         found = connection.execute(text("SELECT idu, fname, lname, age FROM usr"))
         return {f"idu={row[0]}": filled(dict(zip(COLUMNS, row[1:], strict=True))) for row in found}
@@ -110,5 +110,5 @@ def test_the_log_says_what_the_table_says(usr: Engine, style: Style, transaction
     run(usr, "DELETE FROM usr")
     run(usr, "DELETE FROM event_log")
     done(usr, transactions)
-    held, found = replayed(logged(usr)), standing(usr)
+    held, found = replayed(logged(usr)), state(usr)
     assert (held if style is Style.FIELD else set(held)) == (found if style is Style.FIELD else set(found))

@@ -106,11 +106,11 @@ def test_it_is_published_cared_for_and_left_as_it_was(
     for part in ('<add class-name="usr" event-id="10-11">', "Jack", "Frost", 'event-id="12"', "Doe", "<delete"):
         assert part in told
     assert 'event-id="16"' not in told
-    assert [(row.record_id, row.reason) for row in newest(log, Filters(letters="E"), limit=9, width=9)] == [
+    assert [(row.record_id, row.reason) for row in newest(log, Filters(statuses="E"), limit=9, width=9)] == [
         (14, "invalid")
     ]
     assert shape(engine, existing) == before
-    *_, done = purge(log, Purge(age=1, letters="S"))
+    *_, done = purge(log, Purge(age=1, statuses="S"))
     assert done.rows == 5
     assert statuses(engine, existing) == {14: "E", 16: "X"}
     uninstall(engine, names, purge=True)

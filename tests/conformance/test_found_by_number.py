@@ -21,7 +21,7 @@ from tests.conformance.test_rowcare_poll import fill
 ROWS: Final = 20_000
 NAMES: Final = LogNames()
 RUN: Final = {"first": 7_000, "last": 7_100}
-LETTERS: Final = Choice(letters="SE").parameters()
+LETTERS: Final = Choice(statuses="SE").parameters()
 ASKED: Final[dict[str, dict[str, Any]]] = {
     "row_status": {"record_id": 7_000},
     "keys_between": RUN | {"waiting": 0},
@@ -39,7 +39,7 @@ ASKED: Final[dict[str, dict[str, Any]]] = {
 READ: Final = {
     "numbers_after": {"first": "19000", "limit": "100"},
     "numbers_within": {"first": "7000", "last": "7100"},
-    "stretch": {"first": "7000", "last": "7100", "chosen": "status = 'S'", "transaction": "", "context": ""},
+    "row_range": {"first": "7000", "last": "7100", "chosen": "status = 'S'", "transaction": "", "context": ""},
 }
 """What reads a log in bulk, with the numbers in the text."""
 

@@ -16,7 +16,7 @@ from eventlog.capture.track import track
 from eventlog.core.model import RowId, Unreadable
 from eventlog.core.schema import Catalog
 from eventlog.refresh.loads import Statements, loads
-from eventlog.refresh.ranges import Stand
+from eventlog.refresh.ranges import RangeState
 from eventlog.sql.access import transaction
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
@@ -178,8 +178,8 @@ def refreshed(engine: Engine, name: str) -> list[str]:
     sql = Statements(log.dialect, log.names, load)
     found: list[str] = []
     with transaction(engine, "The table") as connection:
-        sql.settle(connection)
-        while some := sql.next_keys(connection, Stand(after=found[-1] if found else ""), 1):
+        sql.prepare_session(connection)
+        while some := sql.next_keys(connection, RangeState(after=found[-1] if found else ""), 1):
             assert some[0] not in found, some[0]
             found += some
     return sorted(found)

@@ -17,10 +17,10 @@ from eventlog.core.errors import DataError, InstallError, SourceError, UsageErro
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
 from eventlog.databases.postgresql.dialect import POSTGRESQL
+from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.refresh.loads import Load, RefreshPace, loads
-from eventlog.refresh.ranges import Stand
-from eventlog.refresh.stretches import Refresh
+from eventlog.refresh.ranges import RangeState
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
@@ -95,7 +95,7 @@ def marks(log: Log) -> dict[str, str]:
         return {name: value for name, value in Marks(log).all(connection).items() if name.startswith("refresh")}
 
 
-def whole(log: Log, chunk: int = 3, where: str | None = None) -> Stand:
+def whole(log: Log, chunk: int = 3, where: str | None = None) -> RangeState:
     work = Refresh(log, load_of(log, where=where), RefreshPace(chunk=chunk))
     return list(work.steps(work.begin()))[-1]
 
@@ -156,7 +156,7 @@ def test_a_stretch_that_somebody_locks_out_is_tried_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, waits: int
 ) -> None:
     """Somebody holds the mark of the load, until a stretch has been tried so often."""
-    monkeypatch.setattr("eventlog.refresh.stretches.LOCK_TRIES", 3)
+    monkeypatch.setattr("eventlog.refresh.chunks.LOCK_TRIES", 3)
     log = numbered(engine)
     with impatient(log) as hurried, engine.connect() as other:
         work = Refresh(hurried, load_of(log), RefreshPace(chunk=4))
@@ -184,8 +184,8 @@ def test_it_begins_anew_when_asked_or_when_other_rows_are_meant(engine: Engine) 
     log = numbered(engine)
     first = Refresh(log, load_of(log), RefreshPace(chunk=3))
     next(first.steps(first.begin()))
-    assert first.begin(again=True) == (Stand(total=10),)
-    assert Refresh(log, load_of(log, where="k < 3")).begin() == (Stand(where="k < 3", total=2),)
+    assert first.begin(again=True) == (RangeState(total=10),)
+    assert Refresh(log, load_of(log, where="k < 3")).begin() == (RangeState(where="k < 3", total=2),)
     with log.transaction() as connection:
         Marks(log).set(connection, "refresh: t", "{")
     with pytest.raises(DataError, match="'refresh: t' cannot be read"):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import SourceError
+from eventlog.refresh.chunks import Refresh, work_on
 from eventlog.refresh.loads import RefreshPace
-from eventlog.refresh.ranges import Stand, Stands
-from eventlog.refresh.stretches import Refresh, work_on
+from eventlog.refresh.ranges import RangeState, RangeStates
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from tests.conformance.test_dialect_keys import any_text
@@ -41,7 +41,7 @@ def jobs_for(log: Log, jobs: int) -> int:
     return 1 if log.dialect.lone_writer else jobs
 
 
-def finish(log: Log, work: Refresh, stands: Stands, jobs: int = 3) -> int:
+def finish(log: Log, work: Refresh, stands: RangeStates, jobs: int = 3) -> int:
     told = [sum(stand.rows for stand in stands)]
     work_on(work, stands, jobs_for(log, jobs), told.append)
     return told[-1]
@@ -126,10 +126,10 @@ def test_small_tables_are_one_range(engine: Engine, rows: int, chunk: int, range
     assert marks(log) == {}
 
 
-def begun(log: Log, jobs: int = 2) -> Iterator[Stand]:
+def begun(log: Log, jobs: int = 2) -> Iterator[RangeState]:
     """Begin a load in eight ranges of five rows, and take steps in each by turns."""
     work = refresh(log, 2)
-    walks = [work.stretches(stand) for stand in work.begin(jobs=jobs)]
+    walks = [work.write_chunks(stand) for stand in work.begin(jobs=jobs)]
     assert len(walks) == 8
     for _ in range(3):
         for walk in walks:
@@ -157,7 +157,7 @@ def test_a_new_load_forgets_the_ranges_of_the_one_before(engine: Engine) -> None
     log = numbered(engine, 40)
     list(islice(begun(log), 9))
     work = refresh(log, 2)
-    assert work.begin(again=True) == (Stand(total=40),)
+    assert work.begin(again=True) == (RangeState(total=40),)
     assert list(marks(log)) == ["refresh: t"]
     list(islice(begun(log), 9))
     other = refresh(log, 2, where="k < 9").begin(jobs=2)
@@ -172,7 +172,7 @@ def test_ranges_of_two_loads_that_were_mixed_begin_anew(engine: Engine) -> None:
     old = first.begin(jobs=2)
     second = refresh(log, 2)
     second.begin(again=True, jobs=2)
-    next(iter(first.stretches(old[3])))
+    next(iter(first.write_chunks(old[3])))
     assert refresh(log, 2).begin(jobs=2)[3] != old[3]
     assert sum(stand.rows for stand in refresh(log, 2).begin()) == 0
 
@@ -222,7 +222,7 @@ def test_who_interrupts_while_threads_are_started_waits_for_those_at_work(
         sleep(0.01)
         told.append(rows)
 
-    monkeypatch.setattr("eventlog.refresh.stretches.Thread", Interrupted)
+    monkeypatch.setattr("eventlog.refresh.chunks.Thread", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         work_on(work, work.begin(), 1, tell)
     assert len(keys(log)) == told[-1] < 40

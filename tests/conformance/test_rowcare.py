@@ -62,9 +62,9 @@ def test_rows_are_chosen_by_letter_reason_and_table(table: LogTable, log: Log) -
         table.write(number, f"idu={number}", status=status, table_name=name)
     hold(log, [(4, 4)])
     assert (seen(log), seen(log, limit=2)) == ([1, 2, 3, 4, 5], [4, 5])
-    assert (seen(log, letters="EF"), seen(log, letters="X"), seen(log, table="Usr")) == ([2, 5], [3], [1, 2, 4])
+    assert (seen(log, statuses="EF"), seen(log, statuses="X"), seen(log, table="Usr")) == ([2, 5], [3], [1, 2, 4])
     assert (seen(log, reason="held"), seen(log, reason="published", table="usr")) == ([4], [1])
-    assert seen(log, letters="E", table="grp") == []
+    assert seen(log, statuses="E", table="grp") == []
 
 
 def test_following_tells_what_comes_and_what_changes(table: LogTable, log: Log) -> None:
@@ -123,10 +123,10 @@ def test_requeued_rows_wait_as_if_they_had_never_been_read(table: LogTable, log:
     refused = {"status": Status.ERROR, "reason": Reason.REFUSED, "note": "no"}
     settle(log, Outcome(position=(1,)), *(Outcome(position=(number,), **refused) for number in (2, 3, 4)))  # type: ignore[arg-type]  # one value of each kind
     table.run("UPDATE event_log SET status = 'X' WHERE record_id = 5")
-    assert requeue(log, [EVERYTHING], Choice(letters="E", table="USR")) == 2
+    assert requeue(log, [EVERYTHING], Choice(statuses="E", table="USR")) == 2
     assert table.statuses() == {1: "S", 2: "N", 3: "N", 4: "E", 5: "X"}
     assert set(table.outcomes()) == {4}
-    assert requeue(log, [(1, 5)], Choice(letters=PROCESSED)) == 2
+    assert requeue(log, [(1, 5)], Choice(statuses=PROCESSED)) == 2
     assert table.statuses() == {1: "N", 2: "N", 3: "N", 4: "N", 5: "X"}
     assert table.outcomes() == {}
     assert offered(log) == [1, 2, 3, 4]

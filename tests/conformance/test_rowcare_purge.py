@@ -38,11 +38,11 @@ def archived(folder: Path) -> list[dict[str, Any]]:
     return [row for table in tables for row in table.to_pylist()]
 
 
-def note(table: LogTable, number: int, status: str, settled: str = OLD) -> None:
+def note(table: LogTable, number: int, status: str, finished: str = OLD) -> None:
     table.run(
-        "INSERT INTO event_log_outcome (record_id, status, reason, note, settled_at)"
+        "INSERT INTO event_log_outcome (record_id, status, reason, note, finished_at)"
         " VALUES (:n, :s, 'refused', 'why', :t)",
-        {"n": number, "s": status, "t": settled},
+        {"n": number, "s": status, "t": finished},
     )
 
 
@@ -69,7 +69,7 @@ def test_rows_that_wait_leave_the_journal_with_the_log(table: LogTable, log: Log
         )
     table.run("INSERT INTO event_log_output (name, position, plans) VALUES ('a', 0, 0)")
     hold(log, [(1, 1)])
-    assert done(log, letters="N").rows == 1
+    assert done(log, statuses="N").rows == 1
     assert table.ask("SELECT record_id FROM event_log_parked") == [(2,)]
     assert table.ask("SELECT record_id FROM event_log_hold") == []
 
@@ -113,7 +113,7 @@ def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folde
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set stretches of ten rows (PostgreSQL: a page) and files of twenty-five."""
-    monkeypatch.setattr("eventlog.purge.deleting.STRETCH_ROWS", 10)
+    monkeypatch.setattr("eventlog.purge.deleting.RANGE_ROWS", 10)
     monkeypatch.setattr("eventlog.purge.deleting.FILE_ROWS", 25)
 
 
@@ -191,7 +191,7 @@ def test_a_row_that_is_requeued_after_it_was_archived_stays_with_what_is_known_o
     original = ArchiveFile.finish
 
     def meanwhile(self: ArchiveFile) -> str | None:
-        requeue(log, [(2, 2)], Choice(letters="E"))
+        requeue(log, [(2, 2)], Choice(statuses="E"))
         hold(log, [(2, 2)])
         return original(self)
 
@@ -211,7 +211,7 @@ def test_a_row_that_ends_otherwise_after_it_was_archived_stays(
     original = ArchiveFile.finish
 
     def meanwhile(self: ArchiveFile) -> str | None:
-        requeue(log, [(2, 2)], Choice(letters="E"))
+        requeue(log, [(2, 2)], Choice(statuses="E"))
         table.run("UPDATE event_log SET status = 'W' WHERE record_id = 2")
         note(table, 2, "W")
         return original(self)

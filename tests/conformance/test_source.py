@@ -110,10 +110,10 @@ def test_with_delete_from_log_errors_stay(log: LogTable) -> None:
     source = LogRows(log.engine, log.names, settings=LogSettings(delete_from_log=True))
     log.write_all([1, 2, 3, 4, 5])
     batch = source.read(0)
-    letters = [Status.SUCCESS, Status.WARNING, Status.ERROR, Status.FATAL, Status.NEW]
+    statuses = [Status.SUCCESS, Status.WARNING, Status.ERROR, Status.FATAL, Status.NEW]
     source.settle(
         batch,
-        [Outcome(position=event.position, status=s) for event, s in zip(batch.events, letters, strict=True)],
+        [Outcome(position=event.position, status=s) for event, s in zip(batch.events, statuses, strict=True)],
     )
     assert log.statuses() == {3: "E", 4: "F", 5: "N"}
 

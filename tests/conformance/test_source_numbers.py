@@ -61,7 +61,7 @@ def config(engine: Engine, folder: Path, limit: int = 10_000) -> Config:
     )
 
 
-def letters(engine: Engine) -> list[tuple[int, str]]:
+def statuses(engine: Engine) -> list[tuple[int, str]]:
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT record_id, status FROM event_log ORDER BY 1, 2")).all()
     return [(int(row[0]), str(row[1])) for row in rows]
@@ -78,7 +78,7 @@ def test_a_bad_row_does_not_end_a_good_one_of_its_number(adopted: Engine, tmp_pa
     with Publisher(config(adopted, tmp_path, limit)) as publisher:
         for _ in range(9):
             publisher.run_once()
-    assert letters(adopted) == [(-4, "E"), (0, "E"), (7, "W"), (7, "W"), (8, "E"), (8, "E"), (9, "S"), (9, "S")]
+    assert statuses(adopted) == [(-4, "E"), (0, "E"), (7, "W"), (7, "W"), (8, "E"), (8, "E"), (9, "S"), (9, "S")]
     with adopted.connect() as connection:
         notes = connection.execute(
             text("SELECT note FROM event_log_outcome WHERE record_id <= 0 ORDER BY record_id")
@@ -97,10 +97,10 @@ def test_rows_of_one_number_are_held_together(adopted: Engine, tmp_path: Path) -
     with Publisher(config(adopted, tmp_path)) as publisher:
         hold(log, [(7, 7)])
         publisher.run_once()
-        assert letters(adopted) == [(6, "S"), (7, "N"), (7, "N")]
+        assert statuses(adopted) == [(6, "S"), (7, "N"), (7, "N")]
         release(log, [(7, 7)])
         publisher.run_once()
-    assert letters(adopted) == [(6, "S"), (7, "S"), (7, "S")]
+    assert statuses(adopted) == [(6, "S"), (7, "S"), (7, "S")]
 
 
 def test_check_finds_odd_numbers(adopted: Engine, tmp_path: Path) -> None:
@@ -139,15 +139,15 @@ def test_a_number_that_was_processed_is_given_to_no_other_row(own: Engine, tmp_p
         write(own, (101, 6, "idu=3"), (99, 6, "idu=1"), (102, 6, "idu=2"), (0, 6, "idu=3"))
         publisher.run_once()
         assert sorted(published(tmp_path)) == ["idu=1", "idu=2"]
-    assert letters(own) == [(0, "E"), (99, "S"), (100, "S"), (101, "E"), (101, "S"), (102, "S")]
-    requeue(Log(own, LogNames()), [(99, 100)], Choice(letters="S"))
+    assert statuses(own) == [(0, "E"), (99, "S"), (100, "S"), (101, "E"), (101, "S"), (102, "S")]
+    requeue(Log(own, LogNames()), [(99, 100)], Choice(statuses="S"))
     write(own, (102, 6, "idu=3"))
     # Another publisher knows it from the log; rows that wait again have numbers of their own.
     with Publisher(config(own, tmp_path)) as publisher:
         publisher.run_once()
     assert published(tmp_path) == ["idu=1"]
-    assert letters(own)[1:3] == [(99, "S"), (100, "S")]
-    assert letters(own)[-2:] == [(102, "E"), (102, "S")]
+    assert statuses(own)[1:3] == [(99, "S"), (100, "S")]
+    assert statuses(own)[-2:] == [(102, "E"), (102, "S")]
 
 
 def test_a_number_that_somebody_else_processed_is_given_to_no_other_row(
@@ -162,7 +162,7 @@ def test_a_number_that_somebody_else_processed_is_given_to_no_other_row(
         write(own, (200, 6, "idu=3"))
         publisher.run_once()
     assert published(tmp_path) == ["idu=1"]
-    assert letters(own) == [(100, "S"), (200, "E"), (200, "X")]
+    assert statuses(own) == [(100, "S"), (200, "E"), (200, "X")]
 
 
 def test_a_row_that_waited_is_compared_with_processed_ones_too(own: Engine, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_row_that_waited_is_compared_with_processed_ones_too(own: Engine, tmp_
         publisher.run_once()
         publisher.run_once()
     assert [published(tmp_path / name) for name in names] == [[], []]
-    assert letters(own) == [(100, "E"), (100, "S"), (101, "E"), (101, "S")]
+    assert statuses(own) == [(100, "E"), (100, "S"), (101, "E"), (101, "S")]
 
 
 def test_a_publisher_of_one_output_works_in_one_session(own: Engine, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_long_values_of_rows_of_one_number_are_published_with_their_own_rows(
     with Publisher(settings) as publisher:
         for _ in range(6):
             publisher.run_once()
-    assert letters(adopted) == [(number, "W" if number == 9 else "S") for number in (6, 7, 7, 7, 8, 8, 9, 9, 9)]
+    assert statuses(adopted) == [(number, "W" if number == 9 else "S") for number in (6, 7, 7, 7, 8, 8, 9, 9, 9)]
     written = "".join(file.read_text() for file in sorted(tmp_path.glob("*.xml")))
     expected = {"first", large, long, "short", "C" * 600, "D" * 600, "good", "F" * 2_000}
     assert {value for value in expected if written.count(f">{value}<") != 1} == set()

@@ -99,7 +99,7 @@ def rows_of(engine: Engine, table: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY 1")]
 
 
-def letters(engine: Engine) -> set[object]:
+def statuses(engine: Engine) -> set[object]:
     with engine.connect() as connection:
         return {letter for (letter,) in connection.exec_driver_sql("SELECT status FROM event_log")}
 
@@ -120,15 +120,15 @@ def test_it_goes_up_and_down_with_rows_that_wait_and_both_programs_publish(
         assert len(rows_of(usr, "event_log_more")) == len(waiting)
         assert {one.state for one in trigger_states(usr)} == {TriggerCondition.CURRENT}
         publish_all(config)
-        assert letters(usr) == {"S"}
+        assert statuses(usr) == {"S"}
         assert left_by(usr, "DELETE FROM usr") == [(4, "idu=1", None, None, None)]
     with pytest.raises(InstallError, match=r"is at migration 0002; eventlog .* knows those up to 0001"):
         publish_all(config)
-    assert letters(usr) == {"N"}
+    assert statuses(usr) == {"N"}
     with next_program(migrations):
         upgrade(usr, to="0001")
     publish_all(config)
-    assert letters(usr) == {"S"}
+    assert statuses(usr) == {"S"}
     assert not inspect(usr).has_table("event_log_more")
     uninstall(usr)
     assert sorted(inspect(usr).get_table_names()) == ["usr", "usr_phone"]

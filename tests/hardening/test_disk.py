@@ -18,7 +18,7 @@ from eventlog.daemon.publisher import Publisher
 from tests.hardening.crash import configure, finish, prepare, writers
 from tests.hardening.replaying import Store, tables
 from tests.hardening.targets import ChangeTables, Files, Target
-from tests.hardening.troubles import settled
+from tests.hardening.troubles import finished
 from tests.integration.publishing import in_thread, until
 from tests.support.servers import absent
 from tests.support.sinks import opened
@@ -65,7 +65,7 @@ def test_a_disk_without_room_for_another_file_is_waited_for(
 ) -> None:
     """The same by a file system that says so, where none can be mounted."""
     from tests.integration.publishing import config_of, published, site
-    from tests.integration.publishing import settled as log_settled
+    from tests.integration.publishing import finished as log_settled
 
     log = site(sqlite)
     log.write_all(range(1, 20))
@@ -112,15 +112,15 @@ def published_with_little_room(engine: Engine, folder: Path, disk: Path, aim: Ta
     """What consumers know in the end, of a disk, or from one, that was full for a while."""
     prepare(engine, aim.style)
     with in_thread(Publisher.from_config(configure(engine, folder, aim))) as working, writers(engine, 9):
-        until(lambda: settled(engine) > 5, "there is room at first")
+        until(lambda: finished(engine) > 5, "there is room at first")
         fill(disk)
         until(lambda: working.vitals.reading().state == "failing", "it notices that the disk is full")
         assert "full" in str(working.vitals.reading().error) or "No space" in str(working.vitals.reading().error)
         (disk / "ballast").unlink()
         # What has come meanwhile needs more room than was freed.
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        before = settled(engine)
-        until(lambda: settled(engine) > before, "it goes on")
+        before = finished(engine)
+        until(lambda: finished(engine) > before, "it goes on")
     finish(engine, folder / "eventlog.toml")
     return aim.check(engine)
 

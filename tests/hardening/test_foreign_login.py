@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.scheduling import LONGEST_SECONDS, Wakeup
-from tests.integration.publishing import config_of, in_thread, settled, site, until
+from tests.integration.publishing import config_of, finished, in_thread, site, until
 
 FORMER_LOCK = "SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | {oid})"
 FLOOD_SECONDS = 1.5
@@ -52,7 +52,7 @@ def test_whoever_may_connect_cannot_keep_a_publisher_from_publishing(
             stranger.execute(refused)
     log.write(1)
     with Publisher(config_of(postgresql, tmp_path / "out")) as publisher:
-        assert publisher.run_once().settled == 1
+        assert publisher.run_once().finished == 1
 
 
 def test_a_flood_of_notifications_costs_a_bounded_number_of_looks(
@@ -85,7 +85,7 @@ def test_a_flood_of_notifications_costs_a_bounded_number_of_looks(
         time.sleep(FLOOD_SECONDS)
         seconds, made = time.monotonic() - began, len([look for look in looks if look >= began])
         log.write(1)
-        until(settled(log, 1), "it publishes all the same")
+        until(finished(log, 1), "it publishes all the same")
         over.set()
         noise.join()
     assert len(sent) > 2 * made

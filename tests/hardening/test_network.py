@@ -15,7 +15,7 @@ from tests.hardening.proxy import Proxy
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
 from tests.hardening.targets import Files
-from tests.hardening.troubles import TROUBLES, endure, own_server, settled
+from tests.hardening.troubles import TROUBLES, endure, finished, own_server
 from tests.hardening.writing import transaction
 from tests.integration.publishing import until
 
@@ -33,7 +33,7 @@ def test_connections_that_go_bad_lose_and_double_nothing(postgresql: Engine, tmp
         one = publisher(config)
         with writers(postgresql, 3):
             # Whoever loses the database while it begins ends with a sentence; here it is to be at work.
-            until(lambda: settled(postgresql) > 5, "the publisher works through the proxy")
+            until(lambda: finished(postgresql) > 5, "the publisher works through the proxy")
             endure(proxy, trouble, scaled(2))
         assert one.is_alive()
         until(lambda: not waiting(postgresql), "everything is published")
@@ -53,9 +53,9 @@ def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing() -> None:
             one = publisher(config)
             with writers(engine, 5):
                 for number in range(1, scaled(1) + 1):
-                    until(lambda: settled(engine) > 20 * number - 15, "rows are published")  # noqa: B023  # used at once
+                    until(lambda: finished(engine) > 20 * number - 15, "rows are published")  # noqa: B023  # used at once
                     crash()
-                    until(lambda: settled(engine) > 20 * number, "it goes on")  # noqa: B023  # used at once
+                    until(lambda: finished(engine) > 20 * number, "it goes on")  # noqa: B023  # used at once
             assert one.is_alive()
             one.kill()
             one.join()

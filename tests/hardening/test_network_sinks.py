@@ -15,7 +15,7 @@ from tests.hardening.quantity import scaled
 from tests.hardening.receiving import inbox
 from tests.hardening.replaying import Store, tables
 from tests.hardening.targets import ChangeTables, Kafka, Receiver
-from tests.hardening.troubles import TROUBLES, endure, own_server, settled
+from tests.hardening.troubles import TROUBLES, endure, finished, own_server
 from tests.integration.publishing import until
 from tests.support.servers_kafka import Broker
 
@@ -69,8 +69,8 @@ def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
             one = publisher(config)
             with writers(postgresql, 5):
                 for _ in range(scaled(2)):
-                    before = settled(postgresql)
-                    until(lambda: settled(postgresql) > before + 10, "changes arrive")  # noqa: B023  # used at once
+                    before = finished(postgresql)
+                    until(lambda: finished(postgresql) > before + 10, "changes arrive")  # noqa: B023  # used at once
                     crash()
             assert one.is_alive()
             one.kill()
@@ -90,11 +90,11 @@ def test_a_broker_that_is_killed_has_every_change_once(postgresql: Engine, tmp_p
     with writers(postgresql, 6):
         before = 0
         for _ in range(scaled(1)):
-            until(lambda: settled(postgresql) > before + 10, "changes are published")  # noqa: B023  # used at once
+            until(lambda: finished(postgresql) > before + 10, "changes are published")  # noqa: B023  # used at once
             broker.stop()
             broker.start()
-            before = settled(postgresql)
-        until(lambda: settled(postgresql) > before + 10, "it goes on")
+            before = finished(postgresql)
+        until(lambda: finished(postgresql) > before + 10, "it goes on")
     assert one.is_alive()
     one.kill()
     one.join()

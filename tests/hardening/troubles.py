@@ -93,7 +93,7 @@ def own_server(folder: Path) -> Iterator[tuple[Engine, Callable[[], None]]]:
         running[-1].wait(servers.PATIENCE)
 
 
-def settled(engine: Engine) -> int:
+def finished(engine: Engine) -> int:
     """How many rows of the log are published, as soon as its server answers."""
     end = time.monotonic() + servers.PATIENCE
     while True:

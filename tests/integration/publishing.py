@@ -60,7 +60,7 @@ def until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
-def settled(log: LogTable, count: int, letter: str = "S") -> Callable[[], bool]:
+def finished(log: LogTable, count: int, letter: str = "S") -> Callable[[], bool]:
     """Whether so many rows carry the letter and none waits."""
     return lambda: list(log.statuses().values()) == [letter] * count
 

@@ -186,9 +186,9 @@ def test_each_output_is_listed_with_how_far_it_is(log: LogTable, outputs: Any) -
     assert far.split()[:3] == ["far", "lagging", "3"]
     code, printed, _ = outputs("list", "--json")
     assert code == OK
-    [_, standing] = json.loads(printed)
-    assert (standing["name"], standing["state"], standing["rows"]) == ("far", "lagging", 3)
-    assert standing["seconds"] > 0
+    [_, state] = json.loads(printed)
+    assert (state["name"], state["state"], state["rows"]) == ("far", "lagging", 3)
+    assert state["seconds"] > 0
 
 
 def test_outputs_alone_lists_them_and_options_may_stand_before_the_verb(

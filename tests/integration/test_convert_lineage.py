@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from sqlalchemy import Engine
 
 from eventlog.cli.main import main
-from tests.integration.publishing import Process, settled, site, until
+from tests.integration.publishing import Process, finished, site, until
 from tests.support.converting import log_row
 
 
@@ -37,7 +37,7 @@ def test_a_publisher_is_a_run_from_its_start_to_its_end(sqlite: Engine, tmp_path
     with Process(sqlite, tmp_path / "out", "--config", str(tmp_path / "eventlog.toml")) as process:
         until(lambda: told.exists() and "START" in told.read_text(), "the start")
         log.write_all(range(1, 4))
-        until(settled(log, 3), "the rows")
+        until(finished(log, 3), "the rows")
         until(lambda: "RUNNING" in told.read_text(), "news")
         assert process.stop() == 0
     events = [json.loads(line) for line in told.read_text().splitlines()]

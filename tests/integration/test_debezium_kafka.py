@@ -18,13 +18,13 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
-from eventlog.publisher.statuses import settle
+from eventlog.publisher.statuses import record_ends
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.tracked.options import Style
 from tests.integration.publishing import publish_all
 from tests.support.messages import read_by_both
-from tests.support.random_work import KEYS, RandomWork, keyed, standing, typed
+from tests.support.random_work import KEYS, RandomWork, keyed, state, typed
 from tests.support.registry_server import RegistryServer
 from tests.support.servers_kafka import consumed, settings
 from tests.support.servers_registry import RealRegistry
@@ -74,7 +74,7 @@ def test_the_transaction_topic_counts_what_is_there_however_batches_cut_and_publ
     def dying(*given: Any, **named: Any) -> None:
         if chance.random() < 0.3:
             raise SinkError("It dies before it settles.")
-        settle(*given, **named)
+        record_ends(*given, **named)
 
     with RegistryServer() as registry:
         found = output(mock_cluster, topic, registry.login)
@@ -179,5 +179,5 @@ def test_a_reader_that_is_not_ours_makes_the_tables_of_what_a_real_log_tells(
         assert rows.pop(place, None) == before
         rows |= {} if after is None else {place: after}
     with postgresql.connect() as connection:
-        assert rows == standing(connection)
+        assert rows == state(connection)
     assert {event["op"] for *_, event in told} >= {"c", "u", "d"}

@@ -57,7 +57,7 @@ def told(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def letters(engine: Engine) -> list[tuple[int, str, str | None, str | None]]:
+def statuses(engine: Engine) -> list[tuple[int, str, str | None, str | None]]:
     query = (
         "SELECT l.record_id, l.status, o.reason, o.note FROM event_log l LEFT JOIN event_log_outcome o"
         " ON o.record_id = l.record_id ORDER BY 1"
@@ -77,7 +77,7 @@ def test_rows_of_a_table_that_has_another_name_or_is_gone(postgresql: Engine, tm
     assert [one["topic"] for one in told(tmp_path)] == ["public.usr", "public.person"]
     run(postgresql, "UPDATE person SET a = 'last'", "DROP TABLE person")
     publish(postgresql, tmp_path)
-    *_, (_, status, reason, note) = letters(postgresql)
+    *_, (_, status, reason, note) = statuses(postgresql)
     assert (status, reason) == (("W", "vanished") if style is Style.ROW_BACK else ("S", None)), note
 
 
@@ -192,7 +192,7 @@ def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
     run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
     run(postgresql, "UPDATE usr SET aa = 'last'")
     config = Config(source=SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody"))
-    numbers = [number for number, *_ in letters(postgresql)]
+    numbers = [number for number, *_ in statuses(postgresql)]
     found = [explain(postgresql, LogNames(), config, number) for number in numbers]
     assert {row.status for one in found for row in one.rows} == {"S"}
     documents = [one.document or "" for one in found]
@@ -220,7 +220,7 @@ def test_rows_of_a_table_that_a_migration_rebuilds_are_read_back(
     run(postgresql, "INSERT INTO usr VALUES (2, 'x', 'y')", "ALTER TABLE usr ADD COLUMN c TEXT")
     track(postgresql, ["usr"], options)
     publish(postgresql, tmp_path)
-    assert {status for _, status, _, _ in letters(postgresql)} == {"S"}
+    assert {status for _, status, _, _ in statuses(postgresql)} == {"S"}
     assert [one["value"]["data"] for one in told(tmp_path)][-1] == {"idu": 2, "a": "x", "b": "y", "c": None}
 
 
@@ -256,7 +256,7 @@ def test_in_a_restored_database_a_class_is_no_other_one_that_had_its_number(
     track(postgresql, ["role", "usr"], options)
     run(postgresql, "INSERT INTO usr VALUES (2, 'of usr', 'y')", "INSERT INTO role VALUES (2, 'of role', 'y')")
     publish(postgresql, tmp_path)
-    assert {status for _, status, _, _ in letters(postgresql)} == {"S"}
+    assert {status for _, status, _, _ in statuses(postgresql)} == {"S"}
     assert {(one["topic"], one["value"]["data"]["idu"], one["value"]["data"]["a"]) for one in told(tmp_path)} == {
         ("public.usr", 1, "of usr"),
         ("public.grp", 1, "of grp"),
@@ -309,7 +309,7 @@ def test_tables_of_one_name_in_two_schemas_are_told_apart(
         track(engine, ["usr", f"{other}.usr"], options, names)
         run(engine, "INSERT INTO usr VALUES (2, 'own', 'y', 'c')", f"INSERT INTO {other}.usr VALUES (2, 'other')")
         publish(engine, tmp_path, log=names.whole)
-        assert {status for _, status, _, _ in letters(engine)} == {"S"}
+        assert {status for _, status, _, _ in statuses(engine)} == {"S"}
         found = sorted((one["topic"], *one["value"]["data"].values()) for one in told(tmp_path))
     finally:
         run(engine, f"DROP SCHEMA {other}{' CASCADE' if database == 'postgresql' else ''}")

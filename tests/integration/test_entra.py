@@ -65,7 +65,7 @@ def person(number: int, name: str = "") -> str:
     return f"INSERT INTO usr VALUES ({number}, '{login}', 'Given{number}', 'Name{number}', NULL, 'R1', NULL, NULL, 1)"
 
 
-def letters(engine: Engine) -> dict[int, str]:
+def statuses(engine: Engine) -> dict[int, str]:
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT record_id, status FROM event_log ORDER BY record_id")).all()
     return {int(number): str(letter) for number, letter in rows}
@@ -81,7 +81,7 @@ def test_users_are_uploaded_changed_and_disabled(engine: Engine) -> None:
         scim_site(engine)
         run(engine, person(1), person(2), "INSERT INTO usr_phone VALUES (1, '123')")
         publish_all(config_of(engine, service))
-        assert set(letters(engine).values()) == {"S"}
+        assert set(statuses(engine).values()) == {"S"}
         assert not service.users  # it was accepted, no more
         service.process()
         ada = service.users["1"]
@@ -125,7 +125,7 @@ def test_what_the_provisioning_log_says_becomes_the_letter(request: pytest.Fixtu
         scim_site(engine)
         run(engine, person(1), person(2, "nodomain"), person(3), person(4))
         publish_all(config_of(engine, service, name="entra"))
-        assert [*letters(engine).values()] == ["S"] * 4
+        assert [*statuses(engine).values()] == ["S"] * 4
         service.in_scope = lambda data: data["externalId"] != "3"
         service.process()
         run(engine, "UPDATE event_log SET status = 'N' WHERE record_id = (SELECT MAX(record_id) FROM event_log)")
@@ -138,7 +138,7 @@ def test_what_the_provisioning_log_says_becomes_the_letter(request: pytest.Fixtu
         # The last row was sent again: its user is there already, which is no warning.
         service.process()
         publish_all(config_of(engine, service, name="entra"))
-        assert [*letters(engine).values()] == ["S", "E", "W", "S"]
+        assert [*statuses(engine).values()] == ["S", "E", "W", "S"]
         assert awaited(engine) == 0
 
 
@@ -158,11 +158,11 @@ def test_another_output_that_lags_keeps_the_answer_waiting(engine: Engine, tmp_p
         publish_all(both)
         service.process()
         publish_all(both)
-        assert [*letters(engine).values()] == ["E", "E", "N"]
+        assert [*statuses(engine).values()] == ["E", "E", "N"]
         run(engine, "UPDATE event_log_output SET paused = NULL WHERE name = 'other'")
         publish_all(both)
         publish_all(both)
-        assert [*letters(engine).values()] == ["E", "E", "E"]
+        assert [*statuses(engine).values()] == ["E", "E", "E"]
 
 
 def _with(config: Config, other: dict[str, Any]) -> Config:
@@ -194,7 +194,7 @@ def test_several_uploads_of_a_user_wait_for_their_entries(engine: Engine, monkey
         # Two entries for two uploads: the second one is refused.
         service.process()
         publish_all(config_of(engine, service))
-        assert [*letters(engine).values()] == ["S", "E"]
+        assert [*statuses(engine).values()] == ["S", "E"]
         # One entry for two uploads: it is that of both, once nothing else can come.
         service.together = True
         time.sleep(1.1)  # Entra's header `Date` has no parts of a second
@@ -203,11 +203,11 @@ def test_several_uploads_of_a_user_wait_for_their_entries(engine: Engine, monkey
             publish_all(config_of(engine, service))
         service.process()
         publish_all(config_of(engine, service))
-        assert [*letters(engine).values()] == ["S", "E", "S", "S"]
+        assert [*statuses(engine).values()] == ["S", "E", "S", "S"]
         now = time.time()
         monkeypatch.setattr("eventlog.sinks.scim.provisioning.time.time", lambda: now + 1000)
         publish_all(config_of(engine, service))
-        assert [*letters(engine).values()] == ["S", "E", "E", "E"]
+        assert [*statuses(engine).values()] == ["S", "E", "E", "E"]
 
 
 def test_a_log_that_says_nothing_is_a_warning_in_the_end(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_a_log_that_nobody_may_read_stops_nothing(engine: Engine) -> None:
         for number in (1, 2):
             run(engine, person(number))
             publish_all(config_of(engine, service))
-        assert [*letters(engine).values()] == ["S", "S"]
+        assert [*statuses(engine).values()] == ["S", "S"]
         assert awaited(engine) == 2
         # Where nobody asks for answers nothing waits for them.
         run(engine, person(3))
@@ -244,7 +244,7 @@ def test_what_cannot_be_read_of_a_request_ends_alone(engine: Engine) -> None:
         scim_site(engine)
         run(engine, person(1), person(2).replace("Name2", "<Name2>"), person(3))
         publish_all(config_of(engine, service))
-        assert [*letters(engine).values()] == ["S", "E", "S"]
+        assert [*statuses(engine).values()] == ["S", "E", "S"]
         assert [note for _, note in ends(engine).values()] == [
             "the receiver answered 400 InvalidDataFormat: Invalid Data Format"
         ]
@@ -275,7 +275,7 @@ def test_tokens_pauses_and_silence_lose_nothing(engine: Engine) -> None:
                 break
             except EventlogError:
                 time.sleep(0.3)
-        assert [*letters(engine).values()] == ["S"]
+        assert [*statuses(engine).values()] == ["S"]
         assert len(service.uploads) == 1
 
 
@@ -355,7 +355,7 @@ def test_nothing_is_doubled_or_lost_whenever_a_publisher_dies(
         with engine.connect() as connection:
             refused = connection.execute(text("SELECT DISTINCT table_key FROM event_log WHERE status = 'E'")).all()
         assert {str(key).rpartition("=")[2] for (key,) in refused} == {str(n) for n in range(5, 41, 5)}
-        assert set(letters(engine).values()) == {"S", "E"}
+        assert set(statuses(engine).values()) == {"S", "E"}
 
 
 def test_explain_check_and_verify_say_what_is_there(engine: Engine) -> None:
@@ -388,11 +388,11 @@ def test_an_answer_that_cannot_be_read_is_no_answer_and_a_wrong_address_is_said(
             publish_all(config_of(engine, service))
         service.meddle = lambda _, path: (202, {}, b"<html>") if path.endswith("bulkUpload") else None
         publish_all(config_of(engine, service))
-        assert [*letters(engine).values()] == ["N"]
+        assert [*statuses(engine).values()] == ["N"]
         service.meddle = lambda _method, _path: None
         time.sleep(0.1)
         publish_all(config_of(engine, service))
-        assert [*letters(engine).values()] == ["S"]
+        assert [*statuses(engine).values()] == ["S"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
 from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.plans import Done, Settled
+from eventlog.publisher.plans import Done, FinishedRows
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.sink import HttpLane, HttpSink
 from eventlog.sinks.outputs import HttpOutput
@@ -67,7 +67,7 @@ def publisher(log: LogTable, server: ParallelServer, connections: int = 4, **set
     )
 
 
-def letters(log: LogTable) -> str:
+def statuses(log: LogTable) -> str:
     return "".join(log.statuses().values())
 
 
@@ -95,7 +95,7 @@ def test_objects_go_together_over_connections_that_are_kept(log: LogTable) -> No
         publishing.run_once()
         assert server.connections == 4
     assert server.until(lambda: server.closed == 4), "the sink closes its connections"
-    assert letters(log) == "S" * 33
+    assert statuses(log) == "S" * 33
     assert sorted(server.came) == list(range(1, 34))
     for first in range(1, 9):
         mine = [number for number in server.came if number < 33 and number % 8 == first % 8]
@@ -153,17 +153,17 @@ def test_a_fault_on_one_connection_leaves_what_others_had_answered(log: LogTable
         held.append(server)
         with publisher(log, server, read_timeout=2.0) as publishing, pytest.raises(SinkError):
             publishing.run_once()
-        assert letters(log)[1] == "N", "2 is not there yet"
-        assert letters(log).count("S") == len(server.came) - 1 or step is not silence
+        assert statuses(log)[1] == "N", "2 is not there yet"
+        assert statuses(log).count("S") == len(server.came) - 1 or step is not silence
         assert step is silence or len(server.came) < 84, "who is silent does not keep others from going on"
-        [standing] = facts(log.engine, log.names).outputs.values()
-        assert standing.position not in (None, (2,)), "2 is not there yet"
+        [state] = facts(log.engine, log.names).outputs.values()
+        assert state.position not in (None, (2,)), "2 is not there yet"
         with publisher(log, server) as publishing:
             publishing.run_once()
-        [standing] = facts(log.engine, log.names).outputs.values()
-    assert letters(log) == "S" * 84
+        [state] = facts(log.engine, log.names).outputs.values()
+    assert statuses(log) == "S" * 84
     assert sorted(server.came) == sorted([2, *range(1, 85)]), "what was answered is not sent again"
-    assert standing.position == ((2,) if step is silence else (84,)), "the last that it took"
+    assert state.position == ((2,) if step is silence else (84,)), "the last that it took"
 
 
 @pytest.mark.in_turn
@@ -202,7 +202,7 @@ def _left(publishing: Publisher, log: LogTable) -> bool:
     """Whether rows are left after another round."""
     with suppress(SinkError):
         publishing.run_once()
-    return "N" in letters(log)
+    return "N" in statuses(log)
 
 
 @pytest.mark.parametrize("connections", [1, 4])
@@ -214,7 +214,7 @@ def test_answers_that_the_journal_does_not_know_are_at_most_so_many_a_connection
     known: list[int] = []
     done = Journal.done
 
-    def entered(journal: Journal, name: str, what: Done) -> Settled:
+    def entered(journal: Journal, name: str, what: Done) -> FinishedRows:
         known.append(len(what.planned))
         return done(journal, name, what)
 
@@ -223,4 +223,4 @@ def test_answers_that_the_journal_does_not_know_are_at_most_so_many_a_connection
     with ParallelServer(always(answer())) as server, publisher(log, server, connections) as publishing:
         publishing.run_once()
     assert known == [3 * connections] * (24 // (3 * connections))
-    assert letters(log) == "S" * 24
+    assert statuses(log) == "S" * 24

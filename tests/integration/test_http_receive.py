@@ -156,18 +156,18 @@ def publisher(log: LogTable, url: str, batch_size: int = 2) -> Publisher:
         (Level.FATAL, "FFN", {"refused"}),
     ],
 )
-def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters: str, reasons: set[str]) -> None:
+def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, statuses: str, reasons: set[str]) -> None:
     for number in (1, 2, 3):
         log.write(number, f"idu={number}")
     came: list[ReceivedDocument] = []
     receiver = Receiver(came.append, answer=level)
     with receiving(receiver), publisher(log, receiver.url) as publishing:
         report = publishing.run_once()
-    assert "".join(log.statuses().values()) == letters
+    assert "".join(log.statuses().values()) == statuses
     parked = {str(reason) for (reason,) in log.ask("SELECT reason FROM event_log_parked")}
     assert {outcome[1] for outcome in log.outcomes().values()} | parked == reasons
     assert report.fatal is (level is Level.FATAL)
-    assert [delivery.events for delivery in came] == ([("1", "2")] if "N" in letters else [("1", "2"), ("3",)])
+    assert [delivery.events for delivery in came] == ([("1", "2")] if "N" in statuses else [("1", "2"), ("3",)])
 
 
 def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.care.outputs import resume, standings
+from eventlog.care.outputs import list_outputs, resume
 from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon.health import PublisherHealth
@@ -156,7 +156,7 @@ def bounded(log: LogTable, folder: Path, when: Literal["wait", "pause"]) -> Conf
 
 def far_of(log: LogTable) -> tuple[str, int]:
     """How far stands, and how many rows it is behind."""
-    found, *_ = standings(Log(log.engine, log.names), POLLING, ["far"])  # then others that have not settled yet
+    found, *_ = list_outputs(Log(log.engine, log.names), POLLING, ["far"])  # then others that have not settled yet
     return found.state, found.rows
 
 

@@ -122,8 +122,8 @@ def test_mirrors_equal_the_source_and_change_tables_have_each_change_once(tmp_pa
     seen = [(row["header__change_seq"], row["header__change_oper"]) for row in changes.to_pylist()]
     assert len(seen) == len(set(seen)) > 6
     with engine.connect() as connection:
-        letters = set(connection.scalars(text("SELECT DISTINCT status FROM event_log")))
-    assert letters <= {"S", "W"}
+        statuses = set(connection.scalars(text("SELECT DISTINCT status FROM event_log")))
+    assert statuses <= {"S", "W"}
     engine.dispose()
 
 

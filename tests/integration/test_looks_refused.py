@@ -13,7 +13,7 @@ from eventlog.check.point import PointLevel
 from eventlog.core.errors import SourceError
 from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.reader import JournalReader
-from tests.integration.publishing import config_of, in_thread, settled, site, until
+from tests.integration.publishing import config_of, finished, in_thread, site, until
 
 
 def test_rows_go_out_though_every_look_is_refused(
@@ -38,11 +38,11 @@ def test_rows_go_out_though_every_look_is_refused(
     with in_thread(Publisher(config)):
         until(lambda: len(looks) > 2, "it looks")
         log.write(1)
-        until(settled(log, 1), "a turn publishes the row")
+        until(finished(log, 1), "a turn publishes the row")
         [warning] = find_warnings()
         assert "statement is forbidden" in warning
         log.write(2, key="idu=2")
-        until(settled(log, 2), "a turn publishes the next one")
+        until(finished(log, 2), "a turn publishes the next one")
         monkeypatch.setattr(JournalReader, "anything", really)
         until(lambda: not find_warnings(), "it looks again, and check is content")
     told = [record.getMessage().split()[0] for record in caplog.records if "looks_" in record.getMessage()]

@@ -171,11 +171,11 @@ def test_writers_do_not_wait_for_the_publisher(usr: Engine, impatient: Engine) -
     run(usr, *(f"INSERT INTO usr (idu) VALUES ({number})" for number in range(100)))
     source = LogRows(usr, LogNames())
     batch = source.read(0)
-    settled = Flag()
+    finished = Flag()
 
     def wrote(*_: object) -> None:
-        if not settled.is_set():
-            settled.set()
+        if not finished.is_set():
+            finished.set()
             run(impatient, "INSERT INTO usr (idu) VALUES (1000)", "UPDATE usr SET fname = 'y' WHERE idu = 5")
 
     def after(_connection: object, _cursor: object, sql: str, *_: object) -> None:
@@ -184,7 +184,7 @@ def test_writers_do_not_wait_for_the_publisher(usr: Engine, impatient: Engine) -
 
     event.listen(usr, "after_cursor_execute", after)
     source.settle(batch, [Outcome(position=entry.position) for entry in batch.events])
-    assert settled.is_set()
+    assert finished.is_set()
     assert len(source.read(0).events) == 2
 
 
@@ -211,5 +211,5 @@ def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine)
     assert [entry.position for entry in batch.events] == [(2,)]
     source.settle(batch, [Outcome(position=(2,))])
     with usr.connect() as connection:
-        letters = connection.execute(text("SELECT status FROM event_log ORDER BY record_id")).scalars().all()
-    assert letters == ["n", "S", "N ", "S"]
+        statuses = connection.execute(text("SELECT status FROM event_log ORDER BY record_id")).scalars().all()
+    assert statuses == ["n", "S", "N ", "S"]

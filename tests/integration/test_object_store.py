@@ -22,7 +22,7 @@ from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.plans import Plans
 from eventlog.sinks.store.plans import HIDDEN
 from tests.acceptance.command import eventlog, ok
-from tests.integration.publishing import Process, settled, site, until
+from tests.integration.publishing import Process, finished, site, until
 from tests.support import changerows
 from tests.support.converting import elements_of, files_of, log_row, write_lines, write_parquet
 from tests.support.forking import Forked
@@ -72,7 +72,7 @@ def test_a_bucket_that_comes_later_gets_all_that_waits(s3_store: StoreServer, sq
         until(lambda: "s3://later/p has no such bucket" in process.said.read_text(), "it is said what is missing")
         assert list(log.statuses().values()) == ["N"]
         s3_store.make_bucket("later")
-        until(settled(log, 1), "the row is published")
+        until(finished(log, 1), "the row is published")
         assert process.stop() == 0
     assert len(content(s3_store.objects("s3://later/p"))) == 1
 

@@ -22,7 +22,7 @@ from eventlog.core.errors import SinkError
 from eventlog.sinks.store import objects as module
 from eventlog.sinks.store.plans import StoredPlans
 from tests.acceptance.command import eventlog, ok
-from tests.integration.publishing import Process, settled, site, until
+from tests.integration.publishing import Process, finished, site, until
 from tests.integration.test_object_store import OLD, configured
 from tests.support.converting import log_row, write_lines
 from tests.support.forking import Forked
@@ -127,14 +127,14 @@ def test_what_a_store_does_not_do_is_said_and_rows_wait_until_it_does(
         options = ("--config", str(file))
         with Process(log.engine, tmp_path / "out", *options, out=False, program=IMPATIENT) as process:
             log.write(1, key="idu=1")
-            until(settled(log, 1), "the first row is published")
+            until(finished(log, 1), "the first row is published")
             way.trouble = trouble
             log.write(2, key="idu=2")
             until(lambda: f"{address} {said}" in process.said.read_text(), "it is said what is wrong")
             assert log.statuses()[2] == "N"
             way.trouble = None
             way.is_over.set()
-            until(settled(log, 2), "the other row is published")
+            until(finished(log, 2), "the other row is published")
             assert process.stop() == 0
     found = b"".join(content(s3_store.objects(address)).values())
     assert [found.count(f"idu={number},".encode()) for number in (1, 2)] == [1, 1]

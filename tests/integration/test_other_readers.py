@@ -40,7 +40,7 @@ from tests.mongo_handler import classpath, handled
 from tests.support.events import SHOP, event_format, shop_changes
 from tests.support.logged import run
 from tests.support.messages import change, documents, inserted, messages, read_by_both, updated
-from tests.support.random_work import KEYS, RandomWork, standing, typed
+from tests.support.random_work import KEYS, RandomWork, state, typed
 from tests.support.registry_server import RegistryServer
 from tests.support.servers import absent, found
 from tests.support.servers_kafka import Broker, settings
@@ -196,7 +196,7 @@ def test_what_a_real_log_tells_of_random_work_is_written_as_the_tables_hold_it(
     published(work, output, rounds=3, transactions=20)
     said = [json.loads(line) for file in sorted(tmp_path.glob("*.jsonl")) for line in file.read_text().splitlines()]
     with postgresql.connect() as connection:
-        rows = standing(connection)
+        rows = state(connection)
     found = {}
     for table, key in KEYS.items():
         told = [one["value"] for one in said if one["topic"].endswith(table)]

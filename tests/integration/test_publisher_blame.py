@@ -47,7 +47,7 @@ def write(log: LogTable, first: int, last: int) -> None:
         log.write(number, key=key, table_name=table, event_type=6, column_name=None, new_value=None)
 
 
-def letters(log: LogTable) -> dict[str, str]:
+def statuses(log: LogTable) -> dict[str, str]:
     """The letters of each table's rows, in the order of their numbers."""
     told = log.statuses()
     return {
@@ -88,14 +88,14 @@ def test_a_lock_on_one_table_holds_its_rows_and_no_others(log: LogTable, tmp_pat
     config = several(log, tmp_path, "one", "two")
     with in_thread(Publisher(config)):
         with locked(log.engine):
-            until(lambda: letters(log) == {"usr": "N" * 20, "grp": "S" * 20}, "rows of grp")
+            until(lambda: statuses(log) == {"usr": "N" * 20, "grp": "S" * 20}, "rows of grp")
             write(log, 41, 60)
-            until(lambda: letters(log)["grp"] == "S" * 30, "later rows of grp")
-            assert letters(log)["usr"] == "N" * 30
+            until(lambda: statuses(log)["grp"] == "S" * 30, "later rows of grp")
+            assert statuses(log)["usr"] == "N" * 30
             [(table, note)] = facts(log.engine, log.names).unread.items()
             assert (table, "usr is locked, or does not answer in time: " in note) == ("usr", True), note
         began = time.monotonic()
-        until(lambda: set(letters(log)["usr"]) == {"S"}, "rows of usr, once nobody holds the lock")
+        until(lambda: set(statuses(log)["usr"]) == {"S"}, "rows of usr, once nobody holds the lock")
         assert time.monotonic() - began < 60
     assert in_order(tmp_path / "one")
     assert in_order(tmp_path / "two")
@@ -107,14 +107,14 @@ def test_a_publisher_begins_while_a_table_is_locked(log: LogTable, tmp_path: Pat
     write(log, 1, 20)
     with locked(log.engine):
         with Process(log.engine, tmp_path / "out", **settings) as process:
-            until(lambda: letters(log) == {"usr": "N" * 10, "grp": "S" * 10}, "rows of grp")
+            until(lambda: statuses(log) == {"usr": "N" * 10, "grp": "S" * 10}, "rows of grp")
             process.tell(signal.SIGKILL)
         write(log, 21, 40)
         with Process(log.engine, tmp_path / "out", **settings) as process:
-            until(lambda: letters(log) == {"usr": "N" * 20, "grp": "S" * 20}, "rows of grp, by another publisher")
+            until(lambda: statuses(log) == {"usr": "N" * 20, "grp": "S" * 20}, "rows of grp, by another publisher")
             process.tell(signal.SIGKILL)
     publish_all(config_of(log.engine, tmp_path / "out", **settings))
-    assert letters(log) == {"usr": "S" * 20, "grp": "S" * 20}
+    assert statuses(log) == {"usr": "S" * 20, "grp": "S" * 20}
     assert in_order(tmp_path / "out")
 
 

@@ -16,7 +16,7 @@ from eventlog.daemon import scheduling
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from tests.integration.publishing import config_of, in_thread, publish_all, published, settled, site, until
+from tests.integration.publishing import config_of, finished, in_thread, publish_all, published, site, until
 from tests.support.logged import run
 from tests.support.xds_events import read_events
 
@@ -64,7 +64,7 @@ def test_cycles_begin_at_each_of_several_times_of_day_and_at_no_other(
         wall.looks()
         assert published(out) == {}
         wall.set(3)
-        until(settled(log, 3), "all that waits, cycle after cycle")
+        until(finished(log, 3), "all that waits, cycle after cycle")
         wall.looks()
         log.write(4, key="idu=4")
         wall.looks()
@@ -72,14 +72,14 @@ def test_cycles_begin_at_each_of_several_times_of_day_and_at_no_other(
         wall.looks()
         assert len(published(out)) == 3
         wall.set(15)
-        until(settled(log, 4), "what came until the second time")
+        until(finished(log, 4), "what came until the second time")
         wall.looks()
         log.write(5, key="idu=5")
         wall.set(1, days=1)
         wall.looks()
         assert len(published(out)) == 4
         wall.set(9, days=3)  # the machine slept
-        until(settled(log, 5), "what was missed is made up for once")
+        until(finished(log, 5), "what was missed is made up for once")
         wall.looks()
         log.write(6, key="idu=6")
         wall.looks()
@@ -153,7 +153,7 @@ def test_an_object_with_very_many_rows_is_one_batch_in_its_order(database: Engin
     log.run(" ".join(parts))
     log.write(ROWS + 1, key="idu=2")
     with Publisher(config_of(database, tmp_path / "out", query_limit=100, batch_size=128)) as publisher:
-        assert [publisher.run_once().settled, publisher.run_once().settled] == [ROWS, 1]
+        assert [publisher.run_once().finished, publisher.run_once().finished] == [ROWS, 1]
     said = [event for path in sorted((tmp_path / "out").glob("*.xml")) for event in read_events(path.read_bytes())]
     assert [event.event_id for event in said] == [str(number) for number in range(1, ROWS + 2)]
 
@@ -163,7 +163,7 @@ def test_a_value_of_50_mb_is_published_whole(database: Engine, tmp_path: Path) -
     value = "0123456789" * 5_000_000
     log.write(1, new_value=value)
     with Publisher(config_of(database, tmp_path / "out")) as publisher:
-        assert publisher.run_once().settled == 1
+        assert publisher.run_once().finished == 1
     [document] = (tmp_path / "out").glob("*.xml")
     assert value.encode() in document.read_bytes()
     assert log.statuses() == {1: "S"}
@@ -185,7 +185,7 @@ def test_a_statement_runs_as_it_is_written_after_cycles_that_published(
     with Publisher(config, journal=journal("json", stream=told)) as publisher:
         assert publisher.run_once().events == 0
         log.write(1)
-        assert publisher.run_once().settled == 1
+        assert publisher.run_once().finished == 1
         assert publisher.run_once().events == 0
         log.write(2, event_type=9)
         assert publisher.run_once().errors == 1  # no document, so there was nothing to be active about

@@ -19,7 +19,7 @@ from eventlog.daemon.health import Ledger
 from eventlog.daemon.publisher import Publisher
 from eventlog.sources.log.lock import LogLock
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import PATIENCE, Process, config_of, published, settled, site, until, url_of
+from tests.integration.publishing import PATIENCE, Process, config_of, finished, published, site, until, url_of
 from tests.integration.scripted_server import ScriptedServer, answer
 from tests.support.forking import Forked
 
@@ -175,7 +175,7 @@ def test_a_second_sigterm_breaks_off_and_is_told(log: LogTable, tmp_path: Path) 
     assert len(process.said.read_text().splitlines()) == len(process.journal), "nothing else stands there"
     log.write(2)
     with Process(log.engine, tmp_path / "out") as process:
-        until(settled(log, 2), "the batch that was broken off")
+        until(finished(log, 2), "the batch that was broken off")
         assert process.stop() == OK
 
 
@@ -239,9 +239,9 @@ def test_who_cannot_say_goodbye_to_a_log_keeps_nobody_from_it(
 def test_it_publishes_what_comes_and_ends_when_it_is_told_to(log: LogTable, tmp_path: Path) -> None:
     log.write(1, key="idu=1")
     with Process(log.engine, tmp_path / "out") as process:
-        until(settled(log, 1), "the row that was there")
+        until(finished(log, 1), "the row that was there")
         log.write(2, key="idu=2")
-        until(settled(log, 2), "the row that came")
+        until(finished(log, 2), "the row that came")
         assert process.stop() == 0
         assert process.actions() == ["started", "lock_taken", "published", "published", "stopped"]
         assert process.journal[-1]["exit_code"] == 0
@@ -286,7 +286,7 @@ def test_it_reads_its_configuration_again_and_keeps_the_former_when_it_must(log:
         process.wait_for("reloaded")
         process.wait_for("heartbeat")
         log.write(1)
-        until(settled(log, 1), "a row after reloading")
+        until(finished(log, 1), "a row after reloading")
         assert process.stop() == 0
 
 
@@ -298,12 +298,12 @@ def test_it_goes_back_to_the_former_configuration_when_the_target_of_another_can
     file.write_text(output.format(out))
     with Process(log.engine, out, "--config", str(file), out=False) as process:
         log.write(1, key="idu=1")
-        until(settled(log, 1), "a row before reloading")
+        until(finished(log, 1), "a row before reloading")
         file.write_text(output.format(file / "below"))
         log.write(2, key="idu=2")
         process.tell(signal.SIGHUP)
         assert "Not a directory" in process.wait_for("reload_failed")["error"]
-        until(settled(log, 2), "a row after going back")
+        until(finished(log, 2), "a row after going back")
         assert process.stop() == 0
     assert list(published(out).values()) == [["1"], ["2"]]
 
@@ -353,7 +353,7 @@ def test_a_setting_that_does_nothing_is_said_once(log: LogTable, tmp_path: Path)
     with Process(log.engine, tmp_path / "out", "--config", str(file), out=False) as process:
         for number in (1, 2):
             log.write(number, key="idu=1")
-            until(settled(log, number), "a row is published all the same")
+            until(finished(log, number), "a row is published all the same")
         assert process.stop() == 0
         assert process.actions().count("setting_ignored") == 1
         assert process.wait_for("setting_ignored")["setting"] == "output.messages.metadata_topic"

@@ -18,7 +18,7 @@ from eventlog.core.errors import InstallError, SourceError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.connect import connect, limit_sessions
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import Process, config_of, in_thread, published, settled, site, until, url_of
+from tests.integration.publishing import Process, config_of, finished, in_thread, published, site, until, url_of
 from tests.integration.scripted_server import ScriptedServer, Step, answer
 from tests.support import servers
 
@@ -83,7 +83,7 @@ def test_a_database_that_restarts_is_waited_for(own_server: OwnServer, tmp_path:
     with Process(engine, out) as process:
         process.wait_for("failed")
         own_server.up()
-        until(settled(log, 1), "the row that waited, for it starts before its database does")
+        until(finished(log, 1), "the row that waited, for it starts before its database does")
         engine.dispose()
         before = process.actions().count("failed")
         own_server.down()
@@ -92,7 +92,7 @@ def test_a_database_that_restarts_is_waited_for(own_server: OwnServer, tmp_path:
         own_server.up()
         process.wait_for("recovered")
         log.write(2, key="idu=2")
-        until(settled(log, 2), "the row after the restart")
+        until(finished(log, 2), "the row after the restart")
         assert process.stop() == 0
     assert process.journal[-1].items() >= {"action": "stopped", "exit_code": 0}.items()
     assert len(process.said.read_text().splitlines()) == len(process.journal), "nothing else stands there"
@@ -111,7 +111,7 @@ def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(server
                 for (session,) in connection.execute(text(OTHERS[kind])).all():
                     with suppress(DBAPIError):  # it ended by itself meanwhile
                         connection.exec_driver_sql(ENDING[kind].format(session))
-        until(settled(log, 60), "all rows")
+        until(finished(log, 60), "all rows")
     assert list(published(tmp_path / "out").values()) == [[str(number)] for number in range(1, 61)]
 
 
@@ -121,20 +121,20 @@ def test_a_lock_is_not_waited_for_for_ever(server: Engine, tmp_path: Path, held:
     log.write(1)
     limit_sessions(impatient, 5.0, 0.5)
     with Publisher(config_of(server, tmp_path / "out"), engine=impatient) as publisher:
-        assert publisher.run_once().settled == 1
+        assert publisher.run_once().finished == 1
         log.run("UPDATE event_log SET status = 'N'")
         with server.begin() as other:
             other.execute(text(f"SELECT * FROM {held} FOR UPDATE")).all()
             with pytest.raises(SourceError, match=r"[Ll]ock (wait )?timeout") as waited:
                 publisher.run_once()
             assert waited.value.may_pass
-        assert publisher.run_once().settled == 1
+        assert publisher.run_once().finished == 1
     assert log.statuses() == {1: "S"}
 
 
 def publish_while_a_column_goes(log: LogTable, out: Path) -> None:
     with in_thread(Publisher(config_of(log.engine, out, polling_interval=1))) as publisher:
-        until(settled(log, 1), "the first row")
+        until(finished(log, 1), "the first row")
         log.run("ALTER TABLE event_log DROP COLUMN old_value")
         log.run(
             "INSERT INTO event_log (record_id, table_key, status, event_type, event_time, table_name)"
@@ -177,7 +177,7 @@ def test_what_a_receiver_does_not_take_is_offered_again_and_not_overtaken(
         files = f'[[output]]\nsink = "files"\npath = "{tmp_path / "files"}"'
         http = f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"'
         with in_thread(configured(tmp_path, engine, f'on_retry = "{setting}"', files, http)):
-            until(settled(log, 3), "everything is taken in the end")
+            until(finished(log, 3), "everything is taken in the end")
         heads = [head for head, _ in server.requests]
     numbers = [head.lower().split("eventlog-document: ")[1].split("\r")[0].lstrip("0") for head in heads]
     assert numbers == sent

@@ -24,7 +24,7 @@ from eventlog.sql.connect import address_of, read_url
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import Process, config_of, settled, site, until
+from tests.integration.publishing import Process, config_of, finished, site, until
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_after_a_crash_the_next_one_on_this_machine_does_not_wait_for_the_lease(
         log.write(1)
         with Process(engine, tmp_path / "out", "--until-empty", lease=3000.0) as second:
             assert second.end() == 0
-    assert settled(log, 1)()
+    assert finished(log, 1)()
 
 
 class Robbed(FileSink):

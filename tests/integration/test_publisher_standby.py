@@ -24,17 +24,17 @@ from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
-from eventlog.publisher.statuses import settle
+from eventlog.publisher.statuses import record_ends
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable
 from tests.hardening.proxy import Proxy
-from tests.integration.publishing import PATIENCE, Process, config_of, in_thread, published, settled, site, until
+from tests.integration.publishing import PATIENCE, Process, config_of, finished, in_thread, published, site, until
 
 LEASE: Final = 1.0
 """Who is frozen would hold what it has for ever, so that it is replaced at all says that the lease ended that."""
@@ -89,7 +89,7 @@ def comes_back(log: LogTable, first: Process, second: Publisher) -> None:
     second.close()
     first.wait_for("lock_taken", 2)
     log.write(2, key="idu=2")
-    until(settled(log, 2), "the first one publishes again")
+    until(finished(log, 2), "the first one publishes again")
     assert first.stop() == 0
 
 
@@ -100,13 +100,13 @@ def test_a_second_publisher_waits_and_takes_over(postgresql: Engine, tmp_path: P
         with Process(postgresql, out) as second:
             second.wait_for("standing_by")
             log.write(1)
-            until(settled(log, 1), "the first one publishes")
+            until(finished(log, 1), "the first one publishes")
             first.stop()
             until(lambda: first.vitals.reading().state == "stopping", "the first one ends")
             first.close()
             second.wait_for("lock_taken")
             log.write(2, key="idu=2")
-            until(settled(log, 2), "the second one publishes")
+            until(finished(log, 2), "the second one publishes")
             assert second.stop() == 0
     assert list(published(out).values()) == [["1"], ["2"]]
 
@@ -120,7 +120,7 @@ def test_a_standby_takes_over_within_seconds_from_one_that_was_killed(sqlite: En
             first.end()
             killed = time.monotonic()
             log.write(1)
-            until(settled(log, 1), "the second one publishes")
+            until(finished(log, 1), "the second one publishes")
             assert time.monotonic() - killed < 60
     assert list(published(out).values()) == [["1"]]
 
@@ -133,7 +133,7 @@ def test_who_is_frozen_between_two_batches_is_replaced(mariadb: Engine, tmp_path
             first.tell(signal.SIGSTOP)
             until(lambda: state_of(first) == "T", "the first one is frozen")
             log.write(1)
-            until(settled(log, 1), "the second one publishes")
+            until(finished(log, 1), "the second one publishes")
             assert state_of(first) == "T"
             comes_back(log, first, second)
 
@@ -149,7 +149,7 @@ def test_who_is_frozen_inside_a_transaction_is_replaced(
         with standby(engine, out) as second:
             log.write(1)
             until(lambda: state_of(first) == "T", "the first one is frozen")
-            until(settled(log, 1), "the second one publishes")
+            until(finished(log, 1), "the second one publishes")
             assert state_of(first) == "T"
             comes_back(log, first, second)
 
@@ -166,7 +166,7 @@ def test_a_database_file_that_a_frozen_process_has_locked_is_told_as_that(sqlite
             until(lambda: second.vitals.reading().error, "it says what is wrong")
             assert "Another process has locked the database file" in str(second.vitals.reading().error)
             first.process.kill()
-            until(settled(log, 1), "the second one publishes")
+            until(finished(log, 1), "the second one publishes")
 
 
 def test_who_is_cut_off_from_the_database_is_replaced(postgresql: Engine, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_who_is_cut_off_from_the_database_is_replaced(postgresql: Engine, tmp_pa
             with standby(postgresql, out) as second:
                 proxy.delay = 3600.0
                 log.write(1)
-                until(settled(log, 1), "the second one publishes")
+                until(finished(log, 1), "the second one publishes")
                 proxy.delay = 0.0
                 proxy.reset()
                 comes_back(log, first, second)
@@ -227,7 +227,7 @@ def test_a_session_that_stands_still_after_it_has_noted_reasons_is_ended(postgre
         mine = connection.scalar(text("SELECT pg_backend_pid()"))
         refused = Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="no.")
         ended = dict.fromkeys((1, 2), refused)
-        settle(connection, Log(engine, log.names), Stretches.of(ended), ended, LogSettings())
+        record_ends(connection, Log(engine, log.names), RowRanges.of(ended), ended, LogSettings())
         alive = text(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {mine}")
         until(lambda: not watch.scalar(alive), "the server ends the session")
         with pytest.raises(DBAPIError):
@@ -247,7 +247,7 @@ def test_a_publisher_whose_sessions_are_cut_goes_on_and_nobody_takes_its_place(
                 with postgresql.begin() as connection:
                     connection.execute(text(f"{cut} AND datname = current_database()"))
                 log.write(number, key=f"idu={number}")
-                until(settled(log, number), "it is published")
+                until(finished(log, number), "it is published")
             assert second.vitals.reading().rows == {}
     assert list(published(out).values()) == [["1"], ["2"], ["3"]]
 
@@ -301,7 +301,7 @@ def test_an_alarm_is_given_while_rows_wait_and_nothing_is_settled(engine: Engine
         assert value(metrics, "eventlog_standby_waiting_rows") == 3
         assert (value(metrics, "eventlog_standby_stalled_seconds") or 0) > 1.4
         sink.free.set()
-        until(settled(log, 3), "the first one goes on")
+        until(finished(log, 3), "the first one goes on")
         until(lambda: value(asked(port, "metrics"), "eventlog_standby_stalled_seconds") == 0, "all is well again")
 
 
@@ -314,7 +314,7 @@ def test_there_is_no_alarm_while_the_other_one_does_its_work(sqlite: Engine, tmp
         for number in range(1, 21):
             log.write(number, key=f"idu={number}")
             Flag().wait(0.1)
-        until(settled(log, 20), "all is published")
+        until(finished(log, 20), "all is published")
         assert "standby_while_rows_wait" not in second.actions()
 
 
@@ -328,7 +328,7 @@ def test_who_hangs_gives_no_sign_of_life_so_that_a_watchdog_can_notice(sqlite: E
         assert sink.reached.wait(PATIENCE)
         until(lambda: vitals.reading().silent > 0.6, "the lease is renewed meanwhile, and that is no sign")
         sink.free.set()
-        until(settled(log, 1), "it goes on")
+        until(finished(log, 1), "it goes on")
     assert not any(signs)
 
 

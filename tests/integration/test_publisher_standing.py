@@ -146,7 +146,7 @@ def test_who_takes_the_lock_again_goes_on_with_the_rate_of_who_had_it_meanwhile(
         assert lock.take()
         with log.transaction() as connection:
             ledger.begin(connection, JournalReader(log, LogSettings()), [])
-        ledger.settled += rows
+        ledger.finished += rows
         ledger.enter({}, now=True)
         lock.leave()
     assert facts(sqlite, log.names).rate.rows == 13
@@ -157,7 +157,7 @@ def test_what_a_publisher_settled_is_told_as_a_rate(engine: Engine, tmp_path: Pa
     log.write_all(range(1, 61), key="idu=1")
     assert facts(engine, log.names).rate.rows == 0
     with Publisher(config_of(engine, tmp_path / "out")) as publisher:
-        assert publisher.run_once().settled == 60
+        assert publisher.run_once().finished == 60
     found = facts(engine, log.names)
     assert (found.rate.rows, found.rate.per_second) == (60, 1.0)
     assert "1.0 rows a second were finished in the last 60 s." in list(found.sentences())

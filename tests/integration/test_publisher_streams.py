@@ -43,7 +43,7 @@ def config_of(place: Path, **changed: Any) -> Config:
 def published(config: Config) -> list[int]:
     """How many events each round settled."""
     with Publisher(config) as publisher:
-        return [report.settled for report in publisher.rounds(until_empty=True)]
+        return [report.finished for report in publisher.rounds(until_empty=True)]
 
 
 @pytest.fixture

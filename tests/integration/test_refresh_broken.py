@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.track import track
-from eventlog.refresh.stretches import GO_ON
+from eventlog.refresh.chunks import GO_ON
 from eventlog.tracked.options import TriggerOptions
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import until, url_of

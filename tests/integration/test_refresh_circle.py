@@ -25,9 +25,9 @@ from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
+from eventlog.refresh.chunks import Refresh, work_on
 from eventlog.refresh.loads import RefreshPace, loads
-from eventlog.refresh.ranges import Stand
-from eventlog.refresh.stretches import Refresh, work_on
+from eventlog.refresh.ranges import RangeState
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sql.findlog import locate_log
@@ -110,7 +110,7 @@ class Circle:
         ]
         return Publisher(self.config, outputs=outputs)
 
-    def refresh(self, chunk: int, only: str = "") -> Iterator[Stand]:
+    def refresh(self, chunk: int, only: str = "") -> Iterator[RangeState]:
         """A refresh, from wherever the last one was broken off."""
         [load] = loads(self.engine, self.log.names, ["t"], None, None, only)
         work = Refresh(self.log, load, RefreshPace(chunk=chunk))
@@ -216,7 +216,7 @@ class Walks:
         self.work = refresh(self.circle, self.dice.randint(1, 4))
         self.stands = self.work.begin(jobs=self.dice.randint(1, 4))
         self.counts.add(len(self.stands))
-        self.walks = [self.work.stretches(stand) for stand in self.stands if not stand.done]
+        self.walks = [self.work.write_chunks(stand) for stand in self.stands if not stand.done]
 
     def step(self) -> None:
         walk = self.dice.choice(self.walks)
@@ -240,7 +240,7 @@ def test_keys_cross_bounds_between_stretches_of_any_range(engine: Engine, style:
     load.work.end(load.stands)
     circle.check()
     assert max(load.counts) > 4
-    assert refresh(circle, 4).begin() == (Stand(total=len(circle.rows("t"))),)
+    assert refresh(circle, 4).begin() == (RangeState(total=len(circle.rows("t"))),)
 
 
 @contextmanager

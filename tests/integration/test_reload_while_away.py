@@ -14,7 +14,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import journal
 from eventlog.daemon.service import STOPPED, Ending, Service
-from tests.integration.publishing import PATIENCE, config_of, settled, site, until
+from tests.integration.publishing import PATIENCE, config_of, finished, site, until
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -41,7 +41,7 @@ def test_who_waits_for_a_database_that_is_away_hears_that_it_is_another_one_now(
     if broken:
         until(lambda: "reload_failed" in told.getvalue(), "it tells that this cannot be read")
         service.reload()
-    until(settled(log, 1), "it works with what it read")
+    until(finished(log, 1), "it works with what it read")
     service.stop()
     thread.join(PATIENCE)
     assert ends == [STOPPED]

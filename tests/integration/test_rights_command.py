@@ -93,7 +93,7 @@ def test_patterns_mean_tables_and_a_name_beside_all_is_refused(postgresql: Engin
 def test_on_oracle_the_owner_of_the_tables_may_add_to_the_log_and_the_writer_gets_nothing() -> None:
     site = RightsScope(
         names=LOG,
-        standing=True,
+        existing=True,
         companions=LOG.own[1:],
         tables=(CapturedTable(schema="APP", name="USR", owner="APP"),),
     )

@@ -18,8 +18,8 @@ from eventlog.capture.track import track
 from eventlog.check.examine import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError, SourceError, UsageError
+from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import loads
-from eventlog.refresh.stretches import Refresh
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

@@ -202,7 +202,7 @@ def test_rows_that_are_requeued_make_nobody_twice(engine: Engine) -> None:
         before = {name: user["id"] for name, user in server.users().items()}
         server.meddle = lambda _method, _path: None
         log = Log(engine, LogNames())
-        assert requeue(log, [EVERYTHING], Choice(letters=PROCESSED)) > 4
+        assert requeue(log, [EVERYTHING], Choice(statuses=PROCESSED)) > 4
         publish_all(config)
         assert told(server) == wanted(engine)
         assert {name: user["id"] for name, user in server.users().items()} == before

@@ -19,7 +19,7 @@ from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.web.open_page import open_page
 from tests.acceptance.command import eventlog
-from tests.integration.publishing import settled, site, until, url_of
+from tests.integration.publishing import finished, site, until, url_of
 from tests.integration.scripted_server import ScriptedServer, answer
 from tests.web.visiting import Visit
 
@@ -47,7 +47,7 @@ def test_nothing_that_a_publisher_says_or_keeps_has_it(postgresql: Engine) -> No
     runner.start()
     try:
         log.write(1)
-        until(settled(log, 1), "the row is published")
+        until(finished(log, 1), "the row is published")
         bodies = [Visit(page).get(path).body for path in ("/", "/rows", "/rows/1", "/health", "/ready", "/metrics")]
     finally:
         service.stop()
@@ -99,7 +99,7 @@ def test_nothing_that_a_receiver_repeats_gets_anywhere(sqlite: Engine, tmp_path:
         runner = Thread(target=service.run, args=(config,), daemon=True)
         runner.start()
         try:
-            until(settled(log, 1, "E"), "the row is refused")
+            until(finished(log, 1, "E"), "the row is refused")
             paths = ("/", "/rows", "/rows/1", "/output?name=http", "/health", "/ready", "/metrics")
             bodies = [Visit(page).get(path).body for path in paths]
         finally:

@@ -285,9 +285,9 @@ def test_what_a_target_refuses_is_the_letter_of_the_row_also_after_a_crash(
         going.begin()
     going.run()
     with going.engine.connect() as connection:
-        letters = connection.exec_driver_sql("SELECT record_id, status FROM event_log").fetchall()
+        statuses = connection.exec_driver_sql("SELECT record_id, status FROM event_log").fetchall()
         notes = connection.exec_driver_sql("SELECT record_id, note FROM event_log_outcome").fetchall()
-    assert letters == [(1, "E")]
+    assert statuses == [(1, "E")]
     assert notes == [(1, "no such group")]
     assert target.taken == ["1", "2"]
     going.close()

@@ -168,7 +168,7 @@ def test_what_is_bound_is_what_its_column_is(monkeypatch: pytest.MonkeyPatch) ->
     )
     log = Log(oracle.engine, LogNames())
     cycle(oracle, LogSettings(handle_future_events=True), LogNames())
-    filters = Filters(letters="E", table="usr", key="idu=1", text="x", since="2026-01-01 00:00:00")
+    filters = Filters(statuses="E", table="usr", key="idu=1", text="x", since="2026-01-01 00:00:00")
     listing(log, filters, Cursor(), numbered=True)
     with log.transaction() as connection:
         look_at_flow(connection, log, future=True)

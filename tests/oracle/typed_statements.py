@@ -42,14 +42,14 @@ FILLED: Final = {
     "reason": "list_reason",
     "note": "list_note",
     "until": "lock_until",
-    "stretch": "in_stretch",
+    "row_range": "in_range",
     "past": "in_past",
     "since": "list_since",
     "transaction": "transaction_written",
 }
 """Holes that other queries fill."""
 _triggers = re.compile(
-    r"text_of_|quoted$|differs|sets$|holds$|parent_stands|log_row|image_|by_event|keep_|function|after_trigger|stands$"
+    r"text_of_|quoted$|differs|sets$|holds$|parent_is_there|log_row|image_|by_event|keep_|function|after_trigger|stands$"
     r"|transaction_declared|parked_ahead|compound_trigger|row_trigger|drop_|run_|session$|make_durable|one_moment"
 )
 """What is a part of a trigger, which is checked as a whole, or no query."""

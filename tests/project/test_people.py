@@ -359,6 +359,6 @@ def test_a_data_engineer_marks_rows_after_a_script_of_spark(server: str, tmp_pat
         counts = parquet.read_table(tmp_path / "counts").to_pylist()
         assert {one["reason"] for one in counts} == {"loopback", "published"}  # of both users
         with engine.connect() as connection:
-            letters = [*connection.execute(text("SELECT DISTINCT status FROM event_log"))]
-        assert letters == [("S",)]
+            statuses = [*connection.execute(text("SELECT DISTINCT status FROM event_log"))]
+        assert statuses == [("S",)]
         counted("data, with Spark", engineer)

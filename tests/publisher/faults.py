@@ -70,24 +70,24 @@ FAULTS = [
         "len(groups) == 1 and not (taken.parked or taken.gone)",
         "len(groups) == 1",
     ),
-    # letters and what was said
+    # statuses and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
     JournalFault("left out by one is left out by all", LETTERS, "if len(without) != outputs:", "if not without:"),
     JournalFault("what was said is not kept for others", WRITING, '"answer_make", kept)', '"answer_make", [])'),
     JournalFault("what others said is not asked", WRITING, "        if memory.any_answers:\n", "        if False:\n"),
     JournalFault(
-        "what was said stays when rows leave", WRITING, '        self._tell(connection, "answer_drop", runs)\n', ""
+        "what was said stays when rows leave", WRITING, '        self._execute(connection, "answer_drop", runs)\n', ""
     ),
-    JournalFault("settled although another output has it ahead", WRITING, "if number > row.position:", "if False:"),
-    JournalFault("settled although planned", WRITING, "                final -= planned\n", "                pass\n"),
+    JournalFault("finished although another output has it ahead", WRITING, "if number > row.position:", "if False:"),
+    JournalFault("finished although planned", WRITING, "                final -= planned\n", "                pass\n"),
     JournalFault(
-        "settled although parked elsewhere",
+        "finished although parked elsewhere",
         WRITING,
         "        if memory.any_parked and memory.outputs.keys() - {name}:\n",
         "        if False:\n",
     ),
     JournalFault(
-        "letters over those of others",
+        "statuses over those of others",
         "databases/sqlite/log.sql",
         (
             "UPDATE /* log */event_log SET /* status */status = :status\n"
@@ -216,7 +216,7 @@ FAULTS = [
     JournalFault(
         "hold does not say who has a row",
         "care/journal.py",
-        'if stretches_of(records, f"records of plan {plan}") & meant',
+        'if read_ranges(records, f"records of plan {plan}") & meant',
         "if False",
     ),
     # waiting
@@ -263,7 +263,7 @@ FAULTS = [
     JournalFault(
         "nobody leads behind a row that is gone",
         JOURNAL,
-        '                self._tell(connection, "parked_lead", leaders)\n                memory.leader_gone',
+        '                self._execute(connection, "parked_lead", leaders)\n                memory.leader_gone',
         "                memory.leader_gone",
     ),
     JournalFault(
@@ -316,8 +316,8 @@ FAULTS = [
     JournalFault(
         "planned rows are not taken",
         MEMORY,
-        "return Stretches.union([*sealed, *self.planned.values()])",
-        "return Stretches.union(sealed)",
+        "return RowRanges.union([*sealed, *self.planned.values()])",
+        "return RowRanges.union(sealed)",
     ),
     JournalFault(
         "what is to come again and is gone is over",
@@ -327,7 +327,7 @@ FAULTS = [
     ),
     JournalFault("what left a document leaves anew with its answer", JOURNAL, "done.gone & records)", "done.gone)"),
     JournalFault("gone rows stay", JOURNAL, "            if plan.gone:\n", "            if False:\n"),
-    JournalFault("gone rows stay parked", WRITING, '        self._tell(connection, "parked_drop_run", runs)\n', ""),
+    JournalFault("gone rows stay parked", WRITING, '        self._execute(connection, "parked_drop_run", runs)\n', ""),
     JournalFault(
         "gone rows stay in batches", WRITING, "            if batch.records.meets(gone):\n", "            if False:\n"
     ),
@@ -355,11 +355,11 @@ FAULTS = [
     JournalFault(
         "planned after it was committed",
         CONSUMER,
-        "        self._books.enter_settled(self._journal.plan(self.name, made.plan))\n",
+        "        self._books.enter_finished(self._journal.plan(self.name, made.plan))\n",
         (
             "        if made.plan.planned and self.output.sink.capabilities.resolves:\n"
             "            self.output.sink.commit(made.plan.plan, made.encoded.documents)\n"
-            "        self._books.enter_settled(self._journal.plan(self.name, made.plan))\n"
+            "        self._books.enter_finished(self._journal.plan(self.name, made.plan))\n"
         ),
     ),
     # transactions
@@ -396,7 +396,7 @@ FAULTS = [
     JournalFault(
         "how much was told of a transaction is forgotten",
         CONSUMER,
-        "counts = counts_after(self._journal.output(self.name).told, cut) if cut else None",
+        "counts = counts_after(self._journal.output(self.name).transactions, cut) if cut else None",
         "counts = None",
     ),
     JournalFault(
@@ -466,7 +466,7 @@ FAULTS = [
     JournalFault(
         "what is given up is not told",
         "care/journal.py",
-        "            self._settle(connection, memory, name, Stretches.of(records), end(records))\n",
+        "            self._finish_rows(connection, memory, name, RowRanges.of(records), end(records))\n",
         "",
     ),
     JournalFault(
@@ -476,9 +476,9 @@ FAULTS = [
         "is_new = True",
     ),
     JournalFault(
-        "what others got while an output was forgotten is not settled",
+        "what others got while an output was forgotten is not finished",
         CARE,
-        "over = Stretches.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])",
+        "over = RowRanges.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])",
         "over = lacking_rows",
     ),
 ]

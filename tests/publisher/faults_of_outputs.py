@@ -33,7 +33,7 @@ OF_OUTPUTS = [
     JournalFault(
         "a new output does not get what is parked",
         JOURNAL,
-        '        self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])\n',
+        '        self._execute(connection, "parked_copy", [{"name": name, "former": foremost.name}])\n',
         "",
     ),
     JournalFault(
@@ -45,7 +45,9 @@ OF_OUTPUTS = [
     JournalFault(
         "a forgotten output is waited for",
         CARE,
-        "                self._settle(connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note))\n",
+        "                self._finish_rows(\n"
+        "                    connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note)\n"
+        "                )\n",
         "                pass\n",
     ),
     JournalFault(

@@ -62,13 +62,13 @@ OF_RESTORED = [
     JournalFault(
         "how a row ended for others is forgotten when it is sent again",
         JOURNAL,
-        '            self._tell(connection, "answer_before", runs)\n',
+        '            self._execute(connection, "answer_before", runs)\n',
         "",
     ),
     JournalFault(
         "plans that a target has lost stay its last ones",
         JOURNAL,
-        "self._move(connection, memory, replace(row, plan=plan, has=has, recent=recent))",
+        "self._move(connection, memory, replace(row, plan=plan, target_plan=target_plan, recent=recent))",
         "self._move(connection, memory, row)",
     ),
     JournalFault(

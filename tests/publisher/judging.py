@@ -24,21 +24,21 @@ DELETED = "SW"
 def judge(world: World) -> None:
     if waits(world):
         world.fail("left at rest", waits(world))
-    letters = dict.fromkeys(world.rows, DELETED) if world.deletes else {}
-    letters |= {uid: row.letter for uid, row in world.rows.items() if row.letter}
+    statuses = dict.fromkeys(world.rows, DELETED) if world.deletes else {}
+    statuses |= {uid: row.letter for uid, row in world.rows.items() if row.letter}
     entries = world.ask("SELECT new_value, status FROM event_log")
-    letters |= {uid_in(value): str(status) for value, status in entries}
+    statuses |= {uid_in(value): str(status) for value, status in entries}
     for name in world.outputs():
         if hidden := world.hidden(name):
             world.fail("hidden files are left", name, hidden)
-        _output(world, name, world.targets[name], letters)
+        _output(world, name, world.targets[name], statuses)
     if told := world.ask("SELECT name, warning FROM event_log_output WHERE warning IS NOT NULL"):
         world.fail("a warning without a reason", told)
     _records(world)
     _attempts(world)
     _names(world)
     for uid, row in world.rows.items():
-        letter = letters.get(uid)
+        letter = statuses.get(uid)
         if letter in (None, "N") or row.gone:
             continue
         if row.foreign:
@@ -106,9 +106,9 @@ def _records(world: World) -> None:
     foreign = {row.record for row in world.rows.values() if row.foreign}
     outputs_stayed = not (world.added.keys() - set(world.first) or world.forgotten)
     entries = world.ask(sql)
-    letters: dict[int, set[str]] = collections.defaultdict(set)
+    statuses: dict[int, set[str]] = collections.defaultdict(set)
     for record, _, letter, _ in entries:
-        letters[record].add(letter)
+        statuses[record].add(letter)
     for record, said, letter, reason in entries:
         if letter is None:
             if record not in gone:
@@ -120,7 +120,7 @@ def _records(world: World) -> None:
         if reason == "filtered" and came and outputs_stayed and not any(row.setbacks for row in rows):
             world.fail("left out by all, and came to one", record)
         # Of rows that had a number one after the other it speaks of the last, perhaps deleted.
-        known = letters[record] | set(DELETED if world.deletes and world.shares else "")
+        known = statuses[record] | set(DELETED if world.deletes and world.shares else "")
         if said not in known and record not in foreign:
             world.fail("a record contradicts the letter", record, said, letter)
 
@@ -134,12 +134,12 @@ def _rows_spoken_of(world: World, record: int) -> list[Row]:
     return own[-1].alike if own else []
 
 
-def _output(world: World, name: str, target: Target, letters: dict[int, str]) -> None:
+def _output(world: World, name: str, target: Target, statuses: dict[int, str]) -> None:
     known, must, must_not = world.added.get(name, (set(), set(world.rows), set()))
     came = collections.Counter(one.uid for one in target.came)
     sure = not_joined(world, name)
     for uid, row in world.rows.items():
-        count, letter = came[uid], letters.get(uid)
+        count, letter = came[uid], statuses.get(uid)
         if uid not in sure:
             continue
         if row.names_no_object:

@@ -11,7 +11,7 @@ from eventlog.care.journal import CaredJournal
 from eventlog.care.outputs import find_kept_for, forget, skip
 from eventlog.care.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from tests.publisher.judging import not_joined, waits
 from tests.publisher.sharing import uid_in
 from tests.publisher.targets import KINDS, Target, is_filtered
@@ -50,14 +50,14 @@ def _is_at_rest(world: World) -> bool:
 
 
 def _purge(world: World) -> None:
-    letters = _letters(world)
-    for _ in purge(world.log, Purge(letters=PROCESSED, age=0)):
+    statuses = _letters(world)
+    for _ in purge(world.log, Purge(statuses=PROCESSED, age=0)):
         pass
-    gone = letters.keys() - _letters(world).keys()
+    gone = statuses.keys() - _letters(world).keys()
     world.counts["purged"] += len(gone)
     world.trace.append((world.now, "purge", sorted(gone)))
     for uid in gone:
-        world.rows[uid].letter = letters[uid]
+        world.rows[uid].letter = statuses[uid]
 
 
 def _letters(world: World) -> dict[int, str]:
@@ -68,7 +68,7 @@ def _give_up(world: World) -> None:
     name, numbers = world.more.choice(world.outputs()), None
     kept = find_kept_for(world.log, name)
     if world.more.random() < 0.5:
-        kept = numbers = Stretches.of(number for number in kept if world.more.random() < 0.5)
+        kept = numbers = RowRanges.of(number for number in kept if world.more.random() < 0.5)
     world.counts["given up"] += len(kept)
     world.trace.append((world.now, "give up", name, kept.parts))
     for record in kept:
@@ -97,10 +97,10 @@ def _forget(world: World, *, between: bool) -> None:
 def excuse(world: World, name: str) -> None:
     """Excuse rows an output lacks as soon as somebody begins to forget it: they may be given up."""
     planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{name}'")
-    lacking = [Stretches(map(tuple, json.loads(records))) for (records,) in planned]
+    lacking = [RowRanges(map(tuple, json.loads(records))) for (records,) in planned]
     if name in world.outputs():
         lacking.append(find_kept_for(world.log, name))
-    for record in Stretches.union(lacking):
+    for record in RowRanges.union(lacking):
         give_up(world, record, name)
 
 
@@ -127,7 +127,7 @@ def add(world: World, name: str) -> None:
         must = {uid for uid in must if foremost[0] not in world.rows[uid].excused}
         must &= not_joined(world, foremost[0])  # of the others it may have left out more than its filter says
         planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{foremost[0]}'")
-        numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
+        numbers = [number for (records,) in planned for number in RowRanges(map(tuple, json.loads(records)))]
         parked = world.ask(f"SELECT record_id FROM event_log_parked WHERE output = '{foremost[0]}'")
         numbers += [number for (number,) in parked]  # what came behind a row that was not taken comes again
         doubt = {row.uid for number in numbers for row in world.live.get(number, ())}

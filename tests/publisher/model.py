@@ -88,7 +88,7 @@ class State(NamedTuple):
 
     limits: Limits
     committed: Rows = ()
-    settled: Rows = ()
+    finished: Rows = ()
     held: Rows = ()
     stamp: int = 0
     """Changes with each hold and each release."""
@@ -117,7 +117,7 @@ class Model:
             if row in state.held:
                 released = tuple(other for other in state.held if other != row)
                 yield f"row {row} is released", state._replace(held=released, stamp=state.stamp + 1)
-            elif row in state.committed and row not in state.settled and limits.holds:
+            elif row in state.committed and row not in state.finished and limits.holds:
                 fewer = limits._replace(holds=limits.holds - 1)
                 held = state._replace(held=_with(state.held, row), stamp=state.stamp + 1, limits=fewer)
                 yield f"row {row} is held", held
@@ -166,7 +166,7 @@ class Model:
         output = state.outputs[number]
         ahead = [row for batch in state.batches[output.position :] for row in batch]
         sealed = {row for batch in state.batches for row in batch}
-        new = () if ahead else tuple(row for row in state.committed if row not in sealed and row not in state.settled)
+        new = () if ahead else tuple(row for row in state.committed if row not in sealed and row not in state.finished)
         going, parked, blocked = list[int](), list[int](), set[str]()
         for row in sorted({*output.parked, *ahead, *new}):
             if row in state.held or (self.rules.behind_waits and self.objects[row] in blocked):
@@ -228,8 +228,8 @@ class Model:
                 over.difference_update(output.planned)
             if self.rules.others_parked:
                 over.difference_update(output.parked)
-        settled = tuple(sorted({*state.settled, *over}))
-        return _as(state._replace(settled=settled), who, me._replace(at="idle", taken=None))
+        finished = tuple(sorted({*state.finished, *over}))
+        return _as(state._replace(finished=finished), who, me._replace(at="idle", taken=None))
 
 
 def wrong(state: State, objects: str) -> str | None:
@@ -243,7 +243,7 @@ def wrong(state: State, objects: str) -> str | None:
                 return f"row {row} came twice to {number}"
             if any(objects[other] == objects[row] and other > row for other in former):
                 return f"row {row} came to {number} behind a later one of its object"
-        for row in state.settled:
+        for row in state.finished:
             if row not in output.came:
                 return f"row {row} has its status, and {number} does not have it"
     return None
@@ -255,7 +255,7 @@ def search(objects: str, rules: Rules, limits: Limits) -> tuple[int, list[str], 
 
     def unfinished(state: State) -> str | None:
         at_rest = all(not (output.planned or output.parked) for output in state.outputs)
-        if len(state.settled) < len(objects) or not at_rest:
+        if len(state.finished) < len(objects) or not at_rest:
             return "nothing can happen any more, and rows wait"
         return None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eventlog.care.journal import hold, release
 from eventlog.care.rows import Choice, requeue
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from tests.publisher.sharing import join, may_speak_of_another, waiting_rows
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def sent_again(world: World, *, left: bool) -> set[int]:
     rows = set[int]()
     for covers, records in world.ask("SELECT covers, records FROM event_log_planned WHERE covers IS NOT NULL"):
         covered = {position[0] for change in json.loads(covers).values() for position in change}
-        waiting = set(Stretches(map(tuple, json.loads(records))))
+        waiting = set(RowRanges(map(tuple, json.loads(records))))
         rows |= covered - waiting if left else covered & waiting
     return rows
 
@@ -94,15 +94,15 @@ def _set_back(world: World, record: int, letter: str) -> None:
         row.carried |= plans
     if any(row.setbacks >= 3 for row in former) or (world.shares and may_speak_of_another(world, record, former)):
         return
-    letters = {row.uid: one for one in "XSWEF" for row in waiting_rows(world, record, one)}
+    statuses = {row.uid: one for one in "XSWEF" for row in waiting_rows(world, record, one)}
     if (
-        world.quiet or not record % 2 or not requeue(world.log, [(record, record)], Choice(letters="SWEF"))
+        world.quiet or not record % 2 or not requeue(world.log, [(record, record)], Choice(statuses="SWEF"))
     ):  # else by hand
         sql = "UPDATE event_log SET status = 'N' WHERE record_id = :record AND status = :letter"
         world.run_sql(sql, record=record, letter=letter)
     for row in join(world, record):
         row.setbacks, row.allowed = row.setbacks + 1, None
-        if letters[row.uid] != "X":
+        if statuses[row.uid] != "X":
             row.past.append(
                 {name: sum(one.uid == row.uid for one in world.targets[name].came) for name in world.outputs()}
             )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, text
 
 from eventlog.core.rules.images import decode_image
-from eventlog.sources.marks import SEEN, Stretches
+from eventlog.sources.marks import SEEN, RowRanges
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
@@ -123,11 +123,11 @@ def _known(world: World, name: str) -> list[int]:
     )
 
 
-def _sealed(world: World) -> Stretches:
+def _sealed(world: World) -> RowRanges:
     """Find numbers no publisher looks for while rows wait: this one by its memory, the next one by the mark."""
-    sealed = Stretches()
+    sealed = RowRanges()
     for (value,) in world.ask(f"SELECT value FROM event_log_mark WHERE name = '{SEEN}'"):
-        sealed |= Stretches.read(value)
+        sealed |= RowRanges.read(value)
     memory = None if world.publisher is None else world.publisher.journal._memory
     return sealed if memory is None else sealed | memory.seen
 
@@ -139,7 +139,7 @@ def _in_hand(world: World) -> set[int]:
         found.update(record for (record,) in world.ask(f"SELECT record_id FROM event_log_{table}"))
     for table in ("batch", "planned"):
         for (records,) in world.ask(f"SELECT records FROM event_log_{table}"):
-            found.update(Stretches(map(tuple, json.loads(records))))
+            found.update(RowRanges(map(tuple, json.loads(records))))
     for (covers,) in world.ask("SELECT covers FROM event_log_planned WHERE covers IS NOT NULL"):
         found.update(position[0] for several in json.loads(covers).values() for position in several)
     if world.publisher is not None:

@@ -109,10 +109,10 @@ class Target:
         """What it calls the objects that it has."""
 
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
-        letters = {outcome.position: outcome.status.value for outcome in said}
+        statuses = {outcome.position: outcome.status.value for outcome in said}
         waiting, all_wait = set[str](), False
         for positions, object_name, uids, place, last, read, *by_table in json.loads(document.body):
-            status = letters.get(tuple(positions[0]), "S")
+            status = statuses.get(tuple(positions[0]), "S")
             if status == "N":
                 waiting.add(object_name)
                 self.again(uids)

@@ -22,7 +22,7 @@ from eventlog.publisher.at_once import JournalAtOnce
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.plans import Settled, TakePlan
+from eventlog.publisher.plans import FinishedRows, TakePlan
 from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sources.marks import WRITTEN, Marks
 from eventlog.sql.history import history_stamp
@@ -148,7 +148,7 @@ def test_nothing_is_planned_at_once_by_what_was_read_before(
     scene = Alone(postgresql)
     plan, seen = Journal.plan, list[int]()
 
-    def plan_late(journal: Journal, name: str, made: TakePlan) -> Settled:
+    def plan_late(journal: Journal, name: str, made: TakePlan) -> FinishedRows:
         if not seen:
             seen.append(1)
             meanwhile(scene)
@@ -173,7 +173,7 @@ def test_nothing_is_planned_at_once_by_tables_as_they_were(postgresql: Engine, m
     scene.publish()
     assert scene.receiver.came == [1, 2]
 
-    def plan_late(journal: Journal, name: str, made: TakePlan) -> Settled:
+    def plan_late(journal: Journal, name: str, made: TakePlan) -> FinishedRows:
         scene.table.run(
             "INSERT INTO event_log_schema (table_name, table_version, seen_at, changed, definition)"
             " VALUES ('public.usr', 1, '2026-03-23T10:57:19+00:00', '{}', '{}')"

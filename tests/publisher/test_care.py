@@ -9,7 +9,7 @@ from eventlog.care import journal as care
 from eventlog.care.rows import EVERYTHING, Choice, hold, leave_before_deletion, release, requeue
 from tests.publisher.scene import Scene
 
-PROCESSED = Choice(letters="SWEF")
+PROCESSED = Choice(statuses="SWEF")
 
 
 def test_a_held_row_and_what_is_behind_it_wait_until_somebody_releases_it(engine: Engine) -> None:
@@ -64,8 +64,8 @@ def test_requeued_rows_go_to_every_output_again(engine: Engine, monkeypatch: pyt
     scene.publish()
     scene.table.run("UPDATE event_log SET status = 'E' WHERE record_id IN (1, 2, 5)")
     scene.table.run("INSERT INTO event_log_outcome (record_id, status, reason) VALUES (2, 'E', 'refused')")
-    assert requeue(scene.log, [EVERYTHING], Choice(letters="E", table="usr")) == 3
-    assert requeue(scene.log, [EVERYTHING], Choice(letters="E", table="usr")) == 0
+    assert requeue(scene.log, [EVERYTHING], Choice(statuses="E", table="usr")) == 3
+    assert requeue(scene.log, [EVERYTHING], Choice(statuses="E", table="usr")) == 0
     assert (scene.waiting(), scene.table.outcomes()) == ([1, 2, 5], {})
     scene.publish()
     assert [one.came for one in scene.receivers.values()] == [[1, 2, 3, 4, 5, 1, 2, 5]] * 2

@@ -20,7 +20,7 @@ from eventlog.delivery.output import Output
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.plans import Settled, TakePlan
+from eventlog.publisher.plans import FinishedRows, TakePlan
 from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
@@ -59,10 +59,10 @@ class Process:
 
     def publish(self) -> int:
         """Turn after turn until there is nothing more to do; how many rows got S."""
-        settled = 0
+        finished = 0
         while (turn := self.consumer.turn(self.tenure)).moved:
-            settled += turn.statuses.get(Status.SUCCESS, 0)
-        return settled
+            finished += turn.statuses.get(Status.SUCCESS, 0)
+        return finished
 
     def die(self) -> None:
         """Die, and leave everything as it is."""
@@ -229,12 +229,12 @@ def test_no_plan_is_made_ahead_by_tables_as_they_were(
     process.consumer.decider.tracked = "before"
     plan = Journal.plan
 
-    def tracked_meanwhile(journal: Journal, name: str, made: TakePlan) -> Settled:
-        settled = plan(journal, name, made)
+    def tracked_meanwhile(journal: Journal, name: str, made: TakePlan) -> FinishedRows:
+        finished = plan(journal, name, made)
         with log.transaction() as connection:
             Marks(log).set(connection, TRACKED, "since")
             note_change(connection, log)
-        return settled
+        return finished
 
     with monkeypatch.context() as tracking:
         tracking.setattr(Journal, "plan", tracked_meanwhile)

@@ -22,7 +22,7 @@ from eventlog.convert.settings import SentTables
 from eventlog.core.errors import OccupiedError, SinkError, UsageError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from tests.publisher.converting import converted, dying, order, ordered, publisher_stopped
 from tests.publisher.scene import Scene
 
@@ -274,7 +274,7 @@ def test_a_conversion_of_which_nothing_has_appeared_is_given_back_by_who_comes_n
     scene.write(1, 3)
     with publisher_stopped(scene), marking(order(scene, tmp_path / "out")) as place:
         place.begin(sending=False)
-        assert place.taken.numbers == Stretches([(1, 3)])
+        assert place.taken.numbers == RowRanges([(1, 3)])
     scene.publish()
     assert (scene.receivers["one"].came, scene.waiting(), scene.left()) == ([1, 2, 3], [], {})
 
@@ -383,7 +383,7 @@ def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(eng
         outputs.skip(scene.log, name, None, by="ann")
     assert hold(scene.log, [(4, 4)], by="ann").late == (name,)
     release(scene.log, [EVERYTHING])
-    assert [one.state for one in outputs.standings(scene.log, PublisherConfig(), ["one", "two"])][-1] == "conversion"
+    assert [one.state for one in outputs.list_outputs(scene.log, PublisherConfig(), ["one", "two"])][-1] == "conversion"
     assert outputs.forget(scene.log, name, ["one", "two"], by="ann") == 3
     scene.publish()
     assert [one.came for one in scene.receivers.values()] == [[1, 2, 3, 4, 5, 6, 7, 8, 9]] * 2

@@ -32,7 +32,7 @@ REQUESTS = ("read", "put", "put_over", "copy", "remove")
 
 def ordered(place: StoredConversion, conversion: Conversion) -> None:
     """Convert as the command does."""
-    place.settle()
+    place.finish_former()
     if waits_for_marks(conversion, place.marked):
         with marking(conversion, place.marked) as marks:
             marks.finish()

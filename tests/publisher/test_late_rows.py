@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from eventlog.care.journal import hold, release
 from eventlog.explain.states import WaitingFor, read_places
 from eventlog.publisher import new_rows
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from tests.publisher.scene import Scene
 from tests.publisher.sharing import have_key
 
@@ -22,7 +22,7 @@ def test_a_change_is_not_cut_where_late_rows_are_more_than_a_batch(sqlite: Engin
         scene.table.write(number, key="idu=50", column_name=column, new_value="x")
     scene.write(7, 9, objects=10)
     with scene.journal.reading() as view:
-        view.memory.seen, view.memory.any_parked = Stretches.of([100]), True
+        view.memory.seen, view.memory.any_parked = RowRanges.of([100]), True
         sealed = view.new_rows(5)
     assert sealed is not None
     assert [*sealed.records] == [1, 2, 3, 4, 5, 6]

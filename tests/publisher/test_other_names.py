@@ -15,7 +15,7 @@ from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.turn_report import ConsumerSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.xds.write import XdsFormat
 from tests.publisher.scene import Scene
 
@@ -33,7 +33,7 @@ def test_what_is_parked_while_others_are_skipped_is_not_overtaken(sqlite: Engine
         scene.consumers[name] = Consumer(scene.journal, output, decider, ConsumerSettings(limit=5))
     scene.write(1, 6, objects=3)
     scene.publish("one")  # the other one has a batch ahead
-    assert skip(scene.log, "far", Stretches.run(1, 1), by="a test") == 1
+    assert skip(scene.log, "far", RowRanges.run(1, 1), by="a test") == 1
     with scene.log.transaction() as connection:
         hold(connection, scene.log, [(2, 2)], "a test")
     scene.publish()

@@ -18,7 +18,7 @@ from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.health import PublisherHealth
 from eventlog.explain.rows import explain
 from eventlog.explain.states import OutputPlace, read_places
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.web.metrics import metrics
 from tests.publisher.scene import Scene
 
@@ -30,7 +30,7 @@ def places(scene: Scene) -> dict[str, OutputPlace]:
         return read_places(connection, scene.log)
 
 
-def letters(scene: Scene) -> dict[int, tuple[str, str | None]]:
+def statuses(scene: Scene) -> dict[int, tuple[str, str | None]]:
     """Return each row's status and its note."""
     notes = {number: note for number, (_, _, note, _) in scene.table.outcomes().items()}
     return {number: (status, notes.get(number)) for number, status in scene.table.statuses().items()}
@@ -102,8 +102,8 @@ def test_rows_that_are_given_up_end_with_a_warning(engine: Engine, monkeypatch: 
     scene.publish()
     assert scene.waiting() == [1, 4, 7]
     assert [*find_kept_for(scene.log, "two")] == [1, 4, 7]
-    assert skip(scene.log, "two", Stretches([(1, 2)]), by="ann", why="they have it") == 1
-    assert letters(scene)[1] == ("W", "two: given up by ann: they have it")
+    assert skip(scene.log, "two", RowRanges([(1, 2)]), by="ann", why="they have it") == 1
+    assert statuses(scene)[1] == ("W", "two: given up by ann: they have it")
     scene.publish()  # what was behind it goes
     assert scene.receivers["two"].came == [2, 3, 5, 6, 8, 9, 4, 7]
     assert (scene.waiting(), scene.left()) == ([], {})
@@ -134,7 +134,7 @@ def test_an_answer_that_comes_later_is_kept_with_its_output(engine: Engine) -> N
     scene.publish()
     refused = Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="no group")
     scene.journal.answer_late("two", {1: refused}, {}, scene.journal.doubts)
-    assert letters(scene)[1] == ("E", "no group")
+    assert statuses(scene)[1] == ("E", "no group")
     [answer] = explain(engine, scene.table.names, Config(), 1).answers
     assert answer.sentence == "two: E refused: no group"
 
@@ -152,7 +152,7 @@ def test_all_that_an_output_lacks_is_given_up(engine: Engine, monkeypatch: pytes
     assert scene.waiting() == [1, 4, *range(6, 13)]
     assert [*find_kept_for(scene.log, "two")] == scene.waiting()
     assert skip(scene.log, "two", None, by="ann") == 9
-    assert {status for status, _ in letters(scene).values()} == {"S", "W"}
+    assert {status for status, _ in statuses(scene).values()} == {"S", "W"}
     assert (scene.waiting(), scene.left()) == ([], {})
     assert skip(scene.log, "two", None, by="ann") == 0
     resume(scene.log, PublisherConfig(), "two", BOTH)
@@ -165,13 +165,13 @@ def test_nothing_stays_of_a_row_that_somebody_settled_when_its_batch_is_passed(e
     scene = Scene(engine, "one", "two", "three")
     scene.write(1, 2)
     scene.publish("three")
-    skip(scene.log, "one", Stretches([(1, 1)]), by="ann")
+    skip(scene.log, "one", RowRanges([(1, 1)]), by="ann")
     scene.table.run("UPDATE event_log SET status = 'X' WHERE record_id = 1")
-    skip(scene.log, "two", Stretches([(2, 2)]), by="ann")
+    skip(scene.log, "two", RowRanges([(2, 2)]), by="ann")
     scene.table.run("UPDATE event_log SET status = 'N' WHERE record_id = 1")
     scene.publish()
     assert (scene.waiting(), scene.left()) == ([], {})
-    assert letters(scene)[1][0] == "S"
+    assert statuses(scene)[1][0] == "S"
 
 
 def test_a_row_that_others_lack_keeps_what_was_said_until_they_have_it(engine: Engine) -> None:
@@ -180,12 +180,12 @@ def test_a_row_that_others_lack_keeps_what_was_said_until_they_have_it(engine: E
     pause(scene.log, "three", [*scene.receivers], by="ann")
     scene.write(1, 3)
     scene.publish()
-    assert skip(scene.log, "two", Stretches([(2, 2)]), by="ann") == 1
+    assert skip(scene.log, "two", RowRanges([(2, 2)]), by="ann") == 1
     assert scene.waiting() == [1, 2, 3]
     assert [(one.reason, one.rows) for one in places(scene)["two"].waits] == [("new", 2)]
     resume(scene.log, PublisherConfig(), "three", [*scene.receivers])
     scene.publish()
-    assert letters(scene)[2] == ("W", "two: given up by ann.")
+    assert statuses(scene)[2] == ("W", "two: given up by ann.")
     resume(scene.log, PublisherConfig(), "two", [*scene.receivers])
     scene.publish()
     assert scene.receivers["two"].came == [1, 3]
@@ -198,7 +198,7 @@ def test_rows_before_those_that_are_given_up_stay_in_their_order(engine: Engine)
     scene.write(1, 8, objects=1)
     scene.publish()
     scene.table.run("UPDATE event_log_output SET paused = NULL")
-    assert skip(scene.log, "two", Stretches([(4, 5)]), by="ann") == 2
+    assert skip(scene.log, "two", RowRanges([(4, 5)]), by="ann") == 2
     scene.write(9, 10, objects=1)
     scene.publish()
     assert scene.receivers["two"].came == [1, 2, 3, 6, 7, 8, 9, 10]
@@ -212,8 +212,8 @@ def test_a_document_that_comes_again_and_again_can_be_given_up_whole(engine: Eng
     scene.publish()
     assert places(scene)["two"].on_the_way == 3
     assert [*find_kept_for(scene.log, "two")] == [1, 2, 3]
-    assert skip(scene.log, "two", Stretches([(1, 1)]), by="ann") == 1
-    assert letters(scene)[1] == ("W", "two: given up by ann.")
+    assert skip(scene.log, "two", RowRanges([(1, 1)]), by="ann") == 1
+    assert statuses(scene)[1] == ("W", "two: given up by ann.")
     scene.receivers["two"].away = False
     scene.table.run("UPDATE event_log_planned SET due = 0")
     scene.publish()
@@ -243,7 +243,7 @@ def test_a_forgotten_output_leaves_nothing(engine: Engine) -> None:
     with pytest.raises(UsageError, match="two is still configured"):
         forget(scene.log, "two", BOTH, by="ann")
     assert forget(scene.log, "two", ["one"], by="ann") == 7
-    assert {status for status, _ in letters(scene).values()} == {"S"}, "the other one had them"
+    assert {status for status, _ in statuses(scene).values()} == {"S"}, "the other one had them"
     assert (list(places(scene)), scene.left()) == (["one"], {})
     with pytest.raises(UsageError, match="Nothing is kept for two"):
         forget(scene.log, "two", ["one"], by="ann")
@@ -259,8 +259,8 @@ def test_what_nobody_else_got_of_a_forgotten_output_is_a_warning(engine: Engine)
     filtered = "INSERT INTO event_log_answer (record_id, output, status, reason) VALUES (2, 'one', 'S', 'filtered')"
     scene.table.run(filtered)
     forget(scene.log, "two", ["one"], by="ann")
-    assert {number: status for number, (status, _) in letters(scene).items()} == {1: "S", 2: "W", 3: "S"}
-    assert letters(scene)[2][1] == "two: given up by ann: it is not configured any more."
+    assert {number: status for number, (status, _) in statuses(scene).items()} == {1: "S", 2: "W", 3: "S"}
+    assert statuses(scene)[2][1] == "two: given up by ann: it is not configured any more."
     assert (scene.waiting(), scene.left()) == ([], {})
 
 

@@ -15,7 +15,7 @@ from eventlog.core.model import TABLE_FAULTS, Document, Event, Kind, Outcome, Re
 from eventlog.core.rules import Options, Round
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.selection import Take
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from tests.publisher.scene import Scene
 from tests.support.memory import MemoryRows
 from tests.support.strategies import CATALOG
@@ -42,8 +42,8 @@ def retry_now(scene: Scene) -> None:
     scene.publish()
 
 
-@pytest.mark.parametrize("attempts, letters", [(0, {1: "S", 2: "S"}), (1, {1: "S", 2: "E"})])
-def test_a_superseded_row_waits_as_long_as_its_winner(engine: Engine, attempts: int, letters: dict[int, str]) -> None:
+@pytest.mark.parametrize("attempts, statuses", [(0, {1: "S", 2: "S"}), (1, {1: "S", 2: "E"})])
+def test_a_superseded_row_waits_as_long_as_its_winner(engine: Engine, attempts: int, statuses: dict[int, str]) -> None:
     scene = scene_with(engine, JACK, attempts=attempts)
     scene.receivers["out"].again = {2}
     scene.table.write(1)
@@ -52,7 +52,7 @@ def test_a_superseded_row_waits_as_long_as_its_winner(engine: Engine, attempts: 
     assert scene.waiting() == ([] if attempts else [1, 2])
     scene.receivers["out"].again = set()
     retry_now(scene)
-    assert scene.table.statuses() == letters
+    assert scene.table.statuses() == statuses
     assert scene.table.outcomes()[1][1] == "superseded"
     assert scene.left() == {}
 
@@ -123,7 +123,7 @@ def test_a_number_that_another_row_has_since_is_decided_anew() -> None:
 
     def decided(output: str, value: str) -> Any:
         event = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", new=value, time="2026-01-01")
-        taken = Take(stamp="", events=[event], records=Stretches.of([1]))
+        taken = Take(stamp="", events=[event], records=RowRanges.of([1]))
         [part] = decider.decide(taken, [[event]], dt.datetime.now, output=output, outputs=3)
         return part.decision.changes[0].edits[0].new
 

@@ -31,7 +31,7 @@ from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.connect import connect
 from eventlog.xds.write import XdsFormat
 from tests.publisher.forgetting import read_tables, write_tables
@@ -288,12 +288,12 @@ def test_the_last_plans_are_kept_with_their_rows() -> None:
     recent, names = "", [""]
     for number in range(1, 101):
         names.append(name_plan(number, number))
-        recent = add_recent(recent, names[-2], names[-1], Stretches.run(number, number))
+        recent = add_recent(recent, names[-2], names[-1], RowRanges.run(number, number))
     assert len(recent) <= RECENT_CHARACTERS
-    assert split_recent(recent, names[100]) == (recent, Stretches())
+    assert split_recent(recent, names[100]) == (recent, RowRanges())
     kept = split_recent(recent, names[90])
     assert kept is not None
-    assert kept[1] == Stretches.run(91, 100)
+    assert kept[1] == RowRanges.run(91, 100)
     assert split_recent(recent, names[3]) is None
     assert split_recent(recent, "") is None
-    assert split_recent(add_recent("", "", names[1], Stretches.run(1, 1)), "") == ("=", Stretches.run(1, 1))
+    assert split_recent(add_recent("", "", names[1], RowRanges.run(1, 1)), "") == ("=", RowRanges.run(1, 1))

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from eventlog.care.journal import hold
 from eventlog.publisher import memory
 from eventlog.publisher.journal import Journal
-from eventlog.sources.marks import SEEN, Marks, Stretches
+from eventlog.sources.marks import SEEN, Marks, RowRanges
 from eventlog.sql.log import id_list
 from tests.publisher.scene import Scene
 
@@ -112,7 +112,7 @@ def test_what_was_written_down_is_forgotten_with_the_last_row_that_waits(sqlite:
     while scene.journal.sweep():
         pass
     with scene.journal.reading() as view:
-        assert view.memory.seen == Stretches()
+        assert view.memory.seen == RowRanges()
 
 
 def test_the_server_looks_up_what_waits_of_an_object(postgresql: Engine) -> None:

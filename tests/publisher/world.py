@@ -26,7 +26,7 @@ from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.turn_report import ConsumerSettings
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -304,7 +304,7 @@ class World:
     def plans_with(self, record: int) -> set[tuple[str, str]]:
         found = self.ask("SELECT output, plan, records FROM event_log_planned")
         return {
-            (output, plan) for output, plan, records in found if record in Stretches(map(tuple, json.loads(records)))
+            (output, plan) for output, plan, records in found if record in RowRanges(map(tuple, json.loads(records)))
         }
 
     def plans_carrying(self, record: int) -> set[tuple[str, str]]:
@@ -323,7 +323,7 @@ class World:
         read for the next turn.
         """
         batches = self.ask("SELECT records FROM event_log_batch")
-        sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
+        sealed = any(record in RowRanges(map(tuple, json.loads(records))) for (records,) in batches)
         read_ahead = not self.looks_again and self.publisher is not None and record in self.publisher.read_ahead()
         return None if sealed or read_ahead else self.plans_with(record) | self.plans_carrying(record)
 

@@ -76,7 +76,7 @@ def _failing(way: str, died: Path) -> Callable[[KafkaSink, KafkaMarks], None]:
 
 def _all_but_committed(sink: KafkaSink, marks: KafkaMarks) -> None:
     producer, ours = sink._require_producer(), sink._settings
-    for key, value in mark_messages(ours, marks.standing, {}):
+    for key, value in mark_messages(ours, marks.state, {}):
         sink._produce(producer, Message(topic=ours.marks_topic, key=key, value=value))
     producer.flush(10)
 

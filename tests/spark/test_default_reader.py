@@ -18,7 +18,7 @@ from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.tracked.options import Style
 from tests.support.changerows import AT, JSON, documents
-from tests.support.random_work import KEYS, RandomWork, keyed, standing, typed
+from tests.support.random_work import KEYS, RandomWork, keyed, state, typed
 from tests.support.sinks import opened
 from tests.support.told import published, tracked_tables
 
@@ -114,7 +114,7 @@ def test_a_merge_of_what_a_real_log_tells_gives_the_tables(
             """)
             merged[table] = found.collect()
         with postgresql.connect() as connection:
-            expected = standing(connection)
+            expected = state(connection)
         rows = [(table, typed(row.asDict())) for table in KEYS for row in merged[table]]
         assert {(table, keyed(table, row)): row for table, row in rows} == expected
         assert len(rows) == len(expected) > 2

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog_spark import gaps
 from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advance_offset, read_offset, steps, together
 
@@ -148,7 +148,7 @@ def test_nothing_new_is_no_step() -> None:
 
 def test_runs_that_are_near_each_other_are_read_together() -> None:
     assert together([(200, 201), (3, 3), (5, 6), (7, 7)]) == [
-        Step(first=3, last=7, without=Stretches.of([4])),
+        Step(first=3, last=7, without=RowRanges.of([4])),
         Step(first=200, last=201),
     ]
 

@@ -81,7 +81,7 @@ def test_random_histories(
 ) -> None:
     rows = rows_of(history.events)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbering, "STRETCH_BITS", 3)  # so that numbers go on from one stretch to the next
+        patch.setattr(numbering, "RANGE_BITS", 3)  # so that numbers go on from one stretch to the next
         place = Path(folder)
         (place / "in").mkdir()
         write_rows(place / "in" / "all.parquet", Random(seed).sample(rows, len(rows)))

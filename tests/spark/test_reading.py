@@ -1,4 +1,4 @@
-"""Stretches of a log read in bulk: the same rows from every database, as of one moment where it can be had."""
+"""RowRanges of a log read in bulk: the same rows from every database, as of one moment where it can be had."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, DataError, SourceError
 from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.exchange import rows_of
-from eventlog_spark.log import ROWS, BulkLog, batches, stretches
+from eventlog_spark.log import ROWS, BulkLog, batches, cut_numbers
 from eventlog_spark.options import LogOptions, NumberRange, read_options
 from eventlog_spark.snapshot import hold
-from eventlog_spark.source import plan_stretches
+from eventlog_spark.source import plan_ranges
 from tests.conformance.event_logs import LogTable, installed
 
 EVERYTHING = NumberRange(first=1, last=10**9)
@@ -33,8 +33,8 @@ def options(engine: Engine, **told: Any) -> LogOptions:
     return LogOptions(url=engine.url.render_as_string(hide_password=False), **told)
 
 
-def read(told: LogOptions, stretch: NumberRange = EVERYTHING) -> list[dict[str, Any]]:
-    table = pa.Table.from_batches(batches(BulkLog(told), stretch), ROWS)
+def read(told: LogOptions, row_range: NumberRange = EVERYTHING) -> list[dict[str, Any]]:
+    table = pa.Table.from_batches(batches(BulkLog(told), row_range), ROWS)
     return sorted(table.to_pylist(), key=lambda row: row["record_id"])
 
 
@@ -93,24 +93,24 @@ def test_only_the_stretch_and_only_the_letters_that_are_asked_for(log: LogTable)
 def test_a_plan_covers_the_log_and_no_row_twice(log: LogTable) -> None:
     log.write_all([1, 2, 3, 50, 51, 99, 1000])
     told = options(log.engine, partitions=4, patience=30)
-    found = [row["record_id"] for stretch in plan_stretches(told) for row in read(told, stretch)]
+    found = [row["record_id"] for row_range in plan_ranges(told) for row in read(told, row_range)]
     assert found == [1, 2, 3, 50, 51, 99, 1000]
 
 
 def test_an_empty_log_is_read_as_no_rows(log: LogTable) -> None:
     told = options(log.engine, patience=30)
-    (stretch,) = plan_stretches(told)
-    assert read(told, stretch) == []
+    (row_range,) = plan_ranges(told)
+    assert read(told, row_range) == []
 
 
 def test_all_stretches_of_a_plan_see_the_same_moment(postgresql: Engine) -> None:
     log = installed(postgresql)
     log.write_all(range(1, 9))
     told = options(postgresql, partitions=2, patience=30)
-    plan = plan_stretches(told)
+    plan = plan_ranges(told)
     log.run("DELETE FROM event_log WHERE record_id < 8")
     log.write_all([9])
-    assert [row["record_id"] for stretch in plan for row in read(told, stretch)] == list(range(1, 9))
+    assert [row["record_id"] for row_range in plan for row in read(told, row_range)] == list(range(1, 9))
 
 
 @pytest.mark.in_turn
@@ -185,7 +185,7 @@ def test_options_that_are_wrong_are_named(given: dict[str, str], told: str) -> N
 
 @given(st.integers(-50, 50), st.integers(0, 200), st.integers(1, 20))
 def test_stretches_lie_side_by_side(first: int, width: int, count: int) -> None:
-    found = stretches(first, first + width, count)
+    found = cut_numbers(first, first + width, count)
     assert len(found) <= count
     numbers = [number for one in found for number in range(one.first, one.last + 1)]
     assert numbers == list(range(first, first + width + 1))

@@ -38,7 +38,7 @@ def test_tasks_come_in_their_order_about_as_many_in_each_part(names: list[str], 
     tasks: list[Any] = [
         WriteOutcomes(name=name, ended=(file,), folder="", staged="", refused={1: name}) for name in names
     ]
-    tasks[0] = Lay(name="laid", stretch=stretch(conversion), after="1", lanes=2, folder="")
+    tasks[0] = Lay(name="laid", part=part(conversion), after="1", lanes=2, folder="")
     parts = data.draw(st.integers(1, len(tasks)))
     batches = pack_tasks(tasks, parts).to_batches()
     assert len(batches) == parts
@@ -46,7 +46,7 @@ def test_tasks_come_in_their_order_about_as_many_in_each_part(names: list[str], 
     assert list(unpack_tasks(conversion, iter(batches))) == tasks
 
 
-def stretch(conversion: Conversion) -> Write:
+def part(conversion: Conversion) -> Write:
     """Some of the parts of a conversion, with a table of a stream."""
     parts: dict[str, Any] = {
         "first": 1,

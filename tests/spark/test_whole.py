@@ -63,7 +63,7 @@ def test_files(spark: SparkSession, tmp_path: Path, form: Target) -> None:
 
 def test_frames(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages and rows in the order of their numbers are those of the local engine's files."""
-    monkeypatch.setattr(numbering, "STRETCH_BITS", 3)  # so that numbers go on from one stretch to the next
+    monkeypatch.setattr(numbering, "RANGE_BITS", 3)  # so that numbers go on from one stretch to the next
     source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(11).write(150)), COLUMNS)
     form = MessageSettings(topic="{table}")
     told: dict[str, Any] = {"transactions": "whole", "part_events": 1000}

@@ -18,7 +18,7 @@ PACKAGES = ("mysql-server-core", "mysql-client-core")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
-def standing() -> Path | None:
+def state() -> Path | None:
     """Return the unpacked server, if fetched."""
     return fetched("mysql")
 

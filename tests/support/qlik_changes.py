@@ -9,7 +9,7 @@ from msgspec import Struct
 from eventlog.core.model import Change, Edit, Op, RowId, Value
 from eventlog.core.schema import Child, Column, Table
 from eventlog.qlik.readings import reading
-from eventlog.qlik.values import NEVER, TableValues, Teller
+from eventlog.qlik.values import NEVER, RowBuilder, TableValues
 
 USR = Table(
     name="usr",
@@ -41,7 +41,7 @@ class Images(Struct, frozen=True, kw_only=True):
 
 def images_of(made: Change, table: Table = USR) -> Images:
     values = TableValues(table)
-    teller = Teller(values, [(NEVER, reading(column)) for column in values.columns], None)
+    teller = RowBuilder(values, [(NEVER, reading(column)) for column in values.columns], None)
     before, after, changed, had, has = teller.images(made)
 
     def names(bits: int) -> dict[str, int]:

@@ -152,10 +152,10 @@ class RandomWork:
         return max(0, rows), difference(stood, self._standing(connection))
 
     def _standing(self, connection: Connection) -> dict[tuple[str, Any], Row]:
-        return standing(connection) if self._watched else {}
+        return state(connection) if self._watched else {}
 
 
-def standing(connection: Connection) -> dict[tuple[str, Any], Row]:
+def state(connection: Connection) -> dict[tuple[str, Any], Row]:
     """Read the rows of both tables, by table and key."""
     found = {}
     for table in KEYS:

@@ -74,7 +74,7 @@ GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 def pytest_report_header(config: pytest.Config) -> str:
     server = shutil.which("mariadbd", path=_search_path())
     version = said(server, "--version") if server else "none"
-    root = mysql_packages.standing()
+    root = mysql_packages.state()
     mysql = mysql_packages.version(root) if root else "none; `./dev fetch mysql` gets one"
     engine = "an engine answers" if containers_answer() else "none"
     return f"databases: MariaDB: {version}; MySQL: {mysql}; containers: {engine}"
@@ -123,7 +123,7 @@ def mysql_server() -> Iterator[URL]:
 
 def mysql_shell() -> list[str]:
     """Return the command of MySQL's own shell, from the server's packages."""
-    root = mysql_packages.standing()
+    root = mysql_packages.state()
     if root is None:
         absent("mysql", "its shell comes with Debian's packages, which were not fetched")
     return mysql_packages.program(root, "bin/mysql")
@@ -131,7 +131,7 @@ def mysql_shell() -> list[str]:
 
 def _mysql_root() -> Path | None:
     """Return the unpacked server; None if a container replaces it."""
-    root = mysql_packages.standing()
+    root = mysql_packages.state()
     if root is None and not containers_answer():
         why = "EVENTLOG_MYSQL_URL names none, `./dev fetch mysql` got none, and no container engine answers"
         absent("mysql", why)

@@ -73,7 +73,7 @@ FACTS = Facts(
     last_error=None,
     triggers={},
 )
-FLOW = Flow(parts=WaitingParts(ready=3), oldest=7, lag=2.5, ready_lag=2.5, publishing=True, settled=600)
+FLOW = Flow(parts=WaitingParts(ready=3), oldest=7, lag=2.5, ready_lag=2.5, publishing=True, finished=600)
 READING = PageReading(
     log="event_log",
     database="sqlite:///app.db",
@@ -140,7 +140,7 @@ def tables_part(states: Mapping[str, str]) -> tuple[PagePart, ...]:
 [PLACE] = READING.places
 DEAD = replace(
     PLACE,
-    standing=OutputState(
+    state=OutputState(
         document="0042",
         position=(42,),
         at=NOW - 10_900,
@@ -152,7 +152,7 @@ DEAD = replace(
 )
 SLOW = replace(PLACE, rate=2.5)
 QUICK = replace(PLACE, name="hr", noted="hr", rate=9.8)
-LATE = replace(FLOW, oldest=7, lag=10_800.0, ready_lag=10_800.0, settled=0)
+LATE = replace(FLOW, oldest=7, lag=10_800.0, ready_lag=10_800.0, finished=0)
 """Nothing was published for three hours."""
 
 GONE = Publishing(host="db1", pid=812, since=None, lease_until="2027-01-15 05:00:12.345", expired=True)
@@ -191,14 +191,14 @@ STATES: Final[Mapping[str, PageReading]] = {
         READING,
         triggers=triggers({"usr_insert": "CURRENT"}),
         flow=replace(FLOW, parts=WaitingParts(), oldest=None, lag=0.0, ready_lag=0.0),
-        places=(replace(QUICK, standing=OutputState(document="0042", position=(42,), at=NOW - 5)), SLOW),
+        places=(replace(QUICK, state=OutputState(document="0042", position=(42,), at=NOW - 5)), SLOW),
     ),
     "lagging": ACCIDENTS["slow receiver"],
     "dead": ACCIDENTS["dead output"],
     "held": ACCIDENTS["held rows"],
     "no right": ACCIDENTS["no right"],
     "publisher gone": ACCIDENTS["publisher gone"],
-    "slow": replace(READING, places=(SLOW,), flow=replace(LATE, settled=120)),
+    "slow": replace(READING, places=(SLOW,), flow=replace(LATE, finished=120)),
 }
 """The eight states in which a log is looked at."""
 
@@ -248,13 +248,13 @@ def _rows() -> dict[str, str]:
     nothing = Listing(rows=(), further=None)
     unordered = Listing(rows=(), further=Cursor(block=9), ordered=False)
     some = Listing(rows=(behind, held, refused, ROW), further=Cursor(before=6))
-    every = RowsAct(action="hold", filters=Filters(letters="N", table="usr"))
+    every = RowsAct(action="hold", filters=Filters(statuses="N", table="usr"))
     return {
-        "rows": draw_rows(some, Filters(letters="NX"), LOOK, first=False),
+        "rows": draw_rows(some, Filters(statuses="NX"), LOOK, first=False),
         WIDE: draw_rows(Listing(rows=(long, empty), further=None), Filters(), READS, first=True),
         "rows of a key in a log without an index": draw_rows(unordered, Filters(key="k"), LOOK, first=True),
         "no rows": draw_rows(nothing, Filters(), LOOK, first=True),
-        "no errors": draw_rows(nothing, Filters(letters="EF"), LOOK, first=True),
+        "no errors": draw_rows(nothing, Filters(statuses="EF"), LOOK, first=True),
         "row that is held": draw_row(held, explained(held, 2), LOOK, life=life_line(held, [], OUTPUTS, None)),
         "row at three outputs": draw_row(
             ROW, explained(ROW, 1, AFTER), LOOK, life=life_line(ROW, STAGES, OUTPUTS, None), difference=DIFFERENCE
@@ -282,7 +282,7 @@ def _rows() -> dict[str, str]:
             Listing(rows=(ROW,), further=Cursor(before=430_000), searches=True), Filters(key="idu=1"), LOOK, first=True
         ),
         "timeline near a row": draw_rows(some, Filters(table="usr", key="idu=1"), READS, first=False, around=7),
-        "rows that were counted": draw_rows(some, Filters(letters="S"), LOOK, first=True, total=1_000_000),
+        "rows that were counted": draw_rows(some, Filters(statuses="S"), LOOK, first=True, total=1_000_000),
         "question about two rows": ask_rows(RowsAct(action="requeue", numbers=(3, 4)), [3, 4], LOOK),
         "question about thirty rows": ask_rows(RowsAct(action="hold", numbers=(*range(30),)), range(30), LOOK),
         "question about a filter": ask_rows(every, range(1, 2001), LOOK),
@@ -291,7 +291,7 @@ def _rows() -> dict[str, str]:
 
 def _outputs() -> dict[str, str]:
     """Pages of one output."""
-    place = replace(PLACE, rate=2.5, standing=OutputState(error="no route", failed_at=NOW - 9, at=NOW))
+    place = replace(PLACE, rate=2.5, state=OutputState(error="no route", failed_at=NOW - 9, at=NOW))
     samples = replace(SAMPLE, outputs={place.noted: OutputSample(behind=7, rate=2.5)})
     reading = replace(READING, history=History().with_sample(samples))
     paused = replace(place, paused="since 2026-11-22 10:30:00 UTC by ann: their database moves.")
@@ -333,8 +333,8 @@ def _overviews() -> dict[str, str]:
     stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
     stream = OutputState(document="a", position=(4, 2), error="e" * 999)
     views = (
-        replace(PLACE, standing=stood),
-        OutputView(name="b", noted="b", format="xds", standing=stream, on_the_way=3),
+        replace(PLACE, state=stood),
+        OutputView(name="b", noted="b", format="xds", state=stream, on_the_way=3),
         *(OutputView(name=name, noted=name, format="xds") for name in "cd"),
     )
     lags = {"c": OutputLag(rows=1, first=7, seconds=90.0), "d": OutputLag(rows=2000, paused=True)}

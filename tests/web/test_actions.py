@@ -17,7 +17,7 @@ from eventlog.capture.install import install
 from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track
 from eventlog.care.listing import Filters
-from eventlog.care.outputs import standings
+from eventlog.care.outputs import list_outputs
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import UsageError
 from eventlog.daemon.logging import journal
@@ -168,7 +168,7 @@ def test_an_output_is_paused_with_a_reason_and_resumed_and_the_journal_says_by_w
         body = visit.get(done.headers["location"]).body
         assert "It is paused now." in body
         assert [
-            one.state for one in standings(Log(log.engine, LogNames()), config_of(log).publisher, ["near", "far"])
+            one.state for one in list_outputs(Log(log.engine, LogNames()), config_of(log).publisher, ["near", "far"])
         ] == [
             "in step",
             "paused",
@@ -204,7 +204,7 @@ def test_an_act_is_read_or_refused() -> None:
     assert read_act({"action": ["resume"], "output": ["a"], "why": ["x"]}) == OutputAct(action="resume", output="a")
     assert read_act({"action": ["hold"], "id": ["3", "x", "2"]}) == RowsAct(action="hold", numbers=(2, 3))
     every = read_act({"action": ["requeue"], "all": ["1"], "status": ["EN"], "last": ["9"]})
-    assert every == RowsAct(action="requeue", filters=Filters(letters="E"), last=9)
+    assert every == RowsAct(action="requeue", filters=Filters(statuses="E"), last=9)
     for wrong in ({"action": ["drop"]}, {"action": ["hold"]}, {"action": ["hold"], "all": ["1"], "status": ["E"]}):
         with pytest.raises(UsageError):
             read_act(wrong)

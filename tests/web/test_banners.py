@@ -26,7 +26,7 @@ from eventlog.web.drawing import environment
 from eventlog.web.pages import draw_live_overview
 from eventlog.web.reading import History
 from eventlog.web.texts import short_id
-from eventlog.web.words import LETTERS, STATES, letter_word, trigger_state, word_of
+from eventlog.web.words import STATES, STATUS_WORDS, status_word, trigger_state, word_of
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
 from tests.web.states import DEAD, FACTS, FLOW, NOW, PLACE, READING, SAMPLE, triggers
@@ -42,10 +42,10 @@ def said(drawn: str) -> list[str]:
     return [" ".join(Reader(re.sub("<(p|button|blockquote)", r" <\1", one)).text.split()) for one in found]
 
 
-TAKEN = replace(PLACE, standing=OutputState(document="1", position=(1,), at=NOW - 600))
+TAKEN = replace(PLACE, state=OutputState(document="1", position=(1,), at=NOW - 600))
 UNKNOWN = Publishing(host=None, pid=None, since=None, lease_until=None, expired=True)
 FAILING = VitalsReading(state="failing", error="no route to the database", last_cycle=NOW - 60)
-BY_OUTPUT = VitalsReading(state="failing", error=DEAD.standing.error)
+BY_OUTPUT = VitalsReading(state="failing", error=DEAD.state.error)
 SLOW_FLOW = replace(FLOW, lag=900.0, ready_lag=900.0)
 UNMEASURED = replace(FLOW, lag=None, ready_lag=None)
 BEHIND = replace(FLOW, lags={PLACE.noted: OutputLag(rows=2)})
@@ -97,10 +97,10 @@ def test_what_to_do_is_what_the_guide_says() -> None:
 def test_every_state_has_a_word_and_a_colour_on_all_pages() -> None:
     assert set(FLOW_STATES) <= set(STATES)
     assert {str(condition) for condition in TriggerCondition} <= set(STATES)
-    assert set(LETTERS) == set(Status)
+    assert set(STATUS_WORDS) == set(Status)
     assert [one.kind for one in STATES.values() if not one.kind] == []
     assert word_of("unheard of").text == "unheard of"
-    assert letter_word("X").text == "ignored"
+    assert status_word("X").text == "ignored"
     [good, broken] = triggers({"a": "CURRENT", "b": "OUTDATED"})
     assert (trigger_state(good), trigger_state(replace(broken, fails=True))) == ("CURRENT", "failing")
 

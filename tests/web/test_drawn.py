@@ -73,7 +73,7 @@ TRACKED = triggers({"t": "CURRENT"})
         ({"facts": None, "counted": None}, "good", "Nothing is stuck."),
         ({"flow": EMPTY, "triggers": TRACKED}, "good", "<strong>Flowing.</strong> Nothing is stuck."),
         ({"flow": EMPTY}, "warn", "<strong>Not tracked.</strong> No trigger of eventlog writes this log"),
-        ({"flow": replace(EMPTY, settled=5)}, "good", "<strong>Flowing.</strong>"),
+        ({"flow": replace(EMPTY, finished=5)}, "good", "<strong>Flowing.</strong>"),
         ({"flow": NOBODY, "triggers": TRACKED}, "warn", "<strong>No publisher:</strong>"),
         ({"flow": HELD}, "warn", '2 rows</bdi></a>. <a href="/rows/9">Row 9</a> is the first.'),
         ({"flow": TRIED}, "warn", "1 row is offered again"),

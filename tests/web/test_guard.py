@@ -196,8 +196,8 @@ def test_another_spelling_of_an_ended_session_lets_nobody_in() -> None:
     """Base64 leaves bits over, so that several texts are one signature; whatever is let in has ended with it."""
     guard = Guard(WebConfig(token=TOKEN))
     session = guard.new_session("token", 1000.0)
-    letters = string.ascii_letters + string.digits + "-_"
-    spellings = [session[:-1] + letter for letter in letters] + [session + "=", session + "é"]
+    statuses = string.ascii_letters + string.digits + "-_"
+    spellings = [session[:-1] + letter for letter in statuses] + [session + "=", session + "é"]
     let_in = [one for one in spellings if isinstance(guard.visitor(asked(cookie=f"{guard.cookie}={one}")), Visitor)]
     assert session in let_in
     guard.end(admitted(guard, asked(cookie=f"{guard.cookie}={session}")), 1000.0)

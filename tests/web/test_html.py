@@ -82,8 +82,8 @@ def test_a_text_of_the_database_is_shown_with_pictures_of_its_control_characters
 def test_nowhere_does_a_text_of_the_log_become_more_than_text(field: str, text: str) -> None:
     assume(field != "status" or text not in set(Status))  # a letter that has a meaning brings buttons
     row, plain_row = (replace(ROW, **{field: value}) for value in (text, "x"))
-    filters = Filters(key=text, table=text, text=text, reason=text, letters=text)
-    plainly = Filters(key="x", table="x", text="x", reason="x", letters="x")
+    filters = Filters(key=text, table=text, text=text, reason=text, statuses=text)
+    plainly = Filters(key="x", table="x", text="x", reason="x", statuses="x")
     for made, expected in (
         (draw_row(row, explained(row, 2), LOOK), draw_row(plain_row, explained(plain_row, 2), LOOK)),
         (_listed(row, filters), _listed(plain_row, plainly)),

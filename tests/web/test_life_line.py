@@ -17,7 +17,7 @@ from tests.web.states import NOW, OUTPUTS, ROW, STAGES
 from tests.web.visiting import Visit, opened
 
 [VAULT] = OUTPUTS[:1]
-FAILING = replace(VAULT, standing=OutputState(error="no route", failed_at=NOW))
+FAILING = replace(VAULT, state=OutputState(error="no route", failed_at=NOW))
 
 
 def at_vault(stage: RowStage, output: OutputView = VAULT) -> LifeStep:

@@ -24,12 +24,12 @@ NAMES = LogNames()
 COUNT = 40_000
 FILTERS = {
     "all": Filters(),
-    "errors": Filters(letters="EF"),
-    "waiting": Filters(letters="N"),
+    "errors": Filters(statuses="EF"),
+    "waiting": Filters(statuses="N"),
     "reason": Filters(reason="published"),
     "object": Filters(table="usr", key="idu=7"),
     "words": Filters(text="nowhere"),
-    "waiting words": Filters(letters="N", text="nowhere"),
+    "waiting words": Filters(statuses="N", text="nowhere"),
 }
 PARKED = (
     (2, "a", "behind", 0, None),
@@ -82,28 +82,28 @@ def test_pages_have_every_row_once_the_newest_first(log: Log, numbered: bool) ->
 @pytest.mark.parametrize("numbered", [True, False])
 def test_filters_find_what_they_say(log: Log, numbered: bool) -> None:
     for filters, expected in (
-        (Filters(letters="E"), [30, 20, 10]),
-        (Filters(letters="NE"), list(range(30, 0, -2))),
-        (Filters(letters="N"), [n for n in range(30, 0, -1) if n % 2 == 0 and n % 10]),
+        (Filters(statuses="E"), [30, 20, 10]),
+        (Filters(statuses="NE"), list(range(30, 0, -2))),
+        (Filters(statuses="N"), [n for n in range(30, 0, -1) if n % 2 == 0 and n % 10]),
         (Filters(reason="held"), [4]),
         (Filters(reason="behind"), [8, 6]),
         (Filters(reason="retry"), [12, 2]),
         (Filters(text="a retry"), [12, 2]),
         (Filters(reason="refused"), [10]),
         (Filters(reason="published", key="idu=1"), [25, 19, 13, 7, 1]),
-        (Filters(table="USR", key="idu=1", letters="E"), [10]),
+        (Filters(table="USR", key="idu=1", statuses="E"), [10]),
         (Filters(table="elsewhere"), []),
         (Filters(text="50%_7!"), [7]),
         (Filters(text="NO SUCH"), [10]),
         (Filters(text="%"), list(range(30, 0, -1))),
         (Filters(text="5__"), []),
-        (Filters(text="fname", letters="E"), [30, 20, 10]),
+        (Filters(text="fname", statuses="E"), [30, 20, 10]),
     ):
         assert numbers(log, filters, numbered=numbered) == expected, filters
 
 
 def test_a_row_says_what_it_waits_for_and_when_it_comes_again(log: Log) -> None:
-    found = {row.record_id: row for row in listing(log, Filters(letters="N"), Cursor(), numbered=True).rows}
+    found = {row.record_id: row for row in listing(log, Filters(statuses="N"), Cursor(), numbered=True).rows}
     said = {number: (row.reason, row.note, row.attempts, row.next_attempt) for number, row in found.items()}
     assert said[2] == ("retry", "a retry", 3, "2025-03-23 10:57:19")
     assert said[4] == ("held", "held since noon", 1, None)
@@ -124,9 +124,9 @@ def test_a_row_that_somebody_ended_while_it_waited_says_nothing_of_waiting(log: 
 def test_short_stretches_lose_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REACH_ROWS", 3)
     assert numbers(log, Filters()) == list(range(30, 0, -1))
-    assert numbers(log, Filters(letters="E")) == [30, 20, 10]
+    assert numbers(log, Filters(statuses="E")) == [30, 20, 10]
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.0)
-    found = list(pages(log, Filters(letters="E"), limit=4, numbered=True))
+    found = list(pages(log, Filters(statuses="E"), limit=4, numbered=True))
     assert [row.record_id for page in found for row in page.rows] == [30, 20, 10]
     assert max(len(page.rows) for page in found) == 1  # without patience, one stretch a page
 
@@ -147,8 +147,8 @@ def test_the_newest_rows_come_oldest_first_and_only_a_part_is_in_memory(
         for limit in (1, 4, 100):
             for filters, expected in (
                 (Filters(), range(1, 31)),
-                (Filters(letters="S"), range(1, 31, 2)),
-                (Filters(letters="E"), range(10, 31, 10)),
+                (Filters(statuses="S"), range(1, 31, 2)),
+                (Filters(statuses="E"), range(10, 31, 10)),
                 (Filters(key="idu=1"), range(1, 31, 3)),
                 (Filters(since="2025-03-23 10:57:19.000000"), range(1, 31)),
                 (Filters(since="2025-03-23 10:57:20.000000"), ()),
@@ -157,7 +157,7 @@ def test_the_newest_rows_come_oldest_first_and_only_a_part_is_in_memory(
                 assert found == list(expected)[-limit:]
     found = [row.record_id for row in newest(log, Filters(), limit=100, width=10, after=20)]
     assert found == list(range(21, 31))
-    some = newest(log, Filters(letters="S"), limit=4, width=10, before=21, reach=3)
+    some = newest(log, Filters(statuses="S"), limit=4, width=10, before=21, reach=3)
     assert [row.record_id for row in some] == [13, 15, 17, 19]
     assert max(most) == 3
 
@@ -212,7 +212,7 @@ def test_the_first_page_has_the_newest_rows_also_where_they_lie_in_room_that_a_v
     found = listing(Log(engine, NAMES), Filters(), Cursor(), numbered=has_number_index(engine, NAMES))
     assert found.ordered
     assert [row.record_id for row in found.rows] == newest
-    found = listing(Log(engine, NAMES), Filters(letters="S"), Cursor(), numbered=True)
+    found = listing(Log(engine, NAMES), Filters(statuses="S"), Cursor(), numbered=True)
     assert [row.record_id for row in found.rows] == newest
 
 
@@ -238,7 +238,7 @@ def test_sqlite_reads_a_stretch_whatever_is_asked_for(sqlite: Engine) -> None:
             with sqlite.connect() as connection:
                 plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
             # The rows of the page, which are few, are gone through once more.
-            scanned = [step for step in plan if step.startswith("SCAN") and "stretch" not in step]
+            scanned = [step for step in plan if step.startswith("SCAN") and "row_range" not in step]
             assert scanned in ([], ["SCAN entry"]), (asked, plan)
             assert any(step.startswith("SEARCH entry USING") for step in plan), (asked, plan)
 

@@ -63,7 +63,7 @@ def test_an_output_that_fails_is_shown_and_measured_again(sqlite: Engine, monkey
     assert monotonic() - began < PATIENCE, "it waits as if nothing had happened"
     shown = seen.reading().output(output)
     assert shown is not None
-    assert shown.standing.is_failing
+    assert shown.state.is_failing
 
 
 def test_rows_are_counted_by_letter_and_by_reason_where_somebody_has_counted_them() -> None:
@@ -85,7 +85,7 @@ def test_rows_are_counted_by_letter_and_by_reason_where_somebody_has_counted_the
     ]
     counted = replace(READING, facts=facts, reasons=reasons, flow=None)
     assert counted.count_rows(Filters()) == 11
-    assert counted.count_rows(Filters(letters="E")) == 3
-    assert counted.count_rows(Filters(letters="EF", reason="refused")) == 3
-    for nobody in (Filters(reason="refused"), Filters(letters="NE", reason="refused"), Filters(key="idu=1")):
+    assert counted.count_rows(Filters(statuses="E")) == 3
+    assert counted.count_rows(Filters(statuses="EF", reason="refused")) == 3
+    for nobody in (Filters(reason="refused"), Filters(statuses="NE", reason="refused"), Filters(key="idu=1")):
         assert counted.count_rows(nobody) is None

@@ -14,7 +14,7 @@ from eventlog.explain.states import OutputPlace
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
-from eventlog.web.collector import name_outputs, with_standings
+from eventlog.web.collector import name_outputs, with_output_states
 from eventlog.web.reading import OutputView
 
 
@@ -52,7 +52,7 @@ def test_the_journal_says_what_is_on_the_way_to_an_output_also_under_its_former_
         name: OutputPlace(name=name, position=1, plan="p", ahead=0, on_the_way=rows, paused=paused)
         for name, rows, paused in (("was", 3, None), ("kept", 2, "since noon"))
     }
-    found = with_standings(views, {}, places)
+    found = with_output_states(views, {}, places)
     assert [(one.on_the_way, one.paused) for one in found] == [(3, None), (2, "since noon")]
 
 
@@ -74,7 +74,7 @@ def test_names_have_no_secrets(output: OutputConfig) -> None:
 def test_an_output_is_shown_by_its_name_and_with_what_it_took_under_a_former_one(tmp_path: Path) -> None:
     output = FilesOutput(path=str(tmp_path), name="hr-feed")
     former = {f"files {tmp_path}": OutputState(document="0007", position=(7,), at=1.0)}
-    [shown] = with_standings(name_outputs(Config(output=(output,))), former, {})
-    assert (shown.name, shown.noted, shown.standing.document) == ("hr-feed", "hr-feed", "0007")
-    [now] = with_standings([shown], {**former, "hr-feed": OutputState(document="0008")}, {})
-    assert now.standing.document == "0008"
+    [shown] = with_output_states(name_outputs(Config(output=(output,))), former, {})
+    assert (shown.name, shown.noted, shown.state.document) == ("hr-feed", "hr-feed", "0007")
+    [now] = with_output_states([shown], {**former, "hr-feed": OutputState(document="0008")}, {})
+    assert now.state.document == "0008"

@@ -80,8 +80,8 @@ def test_a_first_visit_is_three_steps_that_are_ticked() -> None:
     "changes",
     [
         {"facts": replace(FACTS, rows={"S": 1})},
-        {"flow": Flow(settled=1)},
-        {"places": (replace(PLACE, standing=OutputState(document="1", position=(1,))),)},
+        {"flow": Flow(finished=1)},
+        {"places": (replace(PLACE, state=OutputState(document="1", position=(1,))),)},
         {"commands": None},
         {"facts": None},
         {"trouble": "it is gone."},
@@ -94,7 +94,7 @@ def test_there_are_no_steps_once_something_was_published_or_nobody_knows(changes
 
 def test_what_is_broken_comes_before_the_first_steps() -> None:
     fails = OutputState(error="no route", failed_at=NOW, failing_since=NOW - 60)
-    assert headline(replace(EMPTY, places=(replace(PLACE, standing=fails),))).state == "failing"
+    assert headline(replace(EMPTY, places=(replace(PLACE, state=fails),))).state == "failing"
 
 
 def test_commands_find_the_database_from_where_the_page_runs(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,10 +75,10 @@ class NetEdits:
         self._last = event
         self.positions.append(event.position)
         self._whole = self._whole or event.image is not None
-        for told in (event,) if event.image is None else field_events(event):
+        for field in (event,) if event.image is None else field_events(event):
             # By its own number where a column may repeat.
-            name = told.position if of_child else told.column
-            self._columns.setdefault(name, NetColumn(told, told)).take(told)
+            name = field.position if of_child else field.column
+            self._columns.setdefault(name, NetColumn(field, field)).take(field)
 
     def ends_before(self, event: Event) -> bool:
         """Return True if another transaction or person is behind the event: no change spans two."""

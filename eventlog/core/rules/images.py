@@ -190,7 +190,7 @@ def field_events(event: Event) -> list[Event]:
     if event.kind != UPDATE_FIELD or before.keys() >= after.keys():
         return events
     # Nobody noted what stood there before.
-    return [told if told.column in before else replace(told, kind=REPLACE_FIELD) for told in events]
+    return [field if field.column in before else replace(field, kind=REPLACE_FIELD) for field in events]
 
 
 def without_columns(event: Event, columns: Iterable[str | None]) -> Event | None:

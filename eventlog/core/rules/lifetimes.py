@@ -124,8 +124,8 @@ def call_lifetime(screened: Screened, subject: Subject, lifetime: Lifetime, row:
     Only a table of whose key several texts are one value has objects of several spellings. A delete is believed:
     it says what the row was called when it went.
     """
-    told = lifetime.closing or lifetime.events[0]
-    called = screened.spelled.get((told.table, told.key), subject.row)
+    event = lifetime.closing or lifetime.events[0]
+    called = screened.spelled.get((event.table, event.key), subject.row)
     if lifetime.closing is None:
         called = spell_as_row(called, subject.table, row)
     return Subject(called, subject.table, [], loose=subject.loose)

@@ -56,7 +56,7 @@ STATUS: Final = {
     Reason.ALTERED: Status.WARNING,
     Reason.SKIPPED: Status.WARNING,
     Reason.FORGOTTEN: Status.WARNING,
-    # From here on a row waits: it keeps its letter, and is read again.
+    # From here on a row waits: it keeps its status, and is read again.
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
     Reason.RESTORED: Status.NEW,
@@ -69,7 +69,7 @@ STATUS: Final = {
     Reason.DAMAGED: Status.NEW,
     Reason.RETRY: Status.NEW,
 }
-"""The letter a row gets for a reason, unless a receiver said something else."""
+"""The status a row gets for a reason, unless a receiver said something else."""
 
 EXPLANATION: Final = {
     Reason.PUBLISHED: "it is part of a published change",

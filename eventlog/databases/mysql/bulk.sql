@@ -1,6 +1,6 @@
 -- Reading a log in bulk: every text as a text, whatever the column's type.
 
--- stretch: the chosen rows of a stretch of numbers
+-- row_range: the chosen rows of a row_range of numbers
 SELECT entry./* record_id */record_id, CAST(entry./* status */status AS CHAR), entry./* event_type */event_type,
        IF(MICROSECOND(entry./* event_time */event_time) = 0,
           CAST(CAST(entry./* event_time */event_time AS DATETIME) AS CHAR),

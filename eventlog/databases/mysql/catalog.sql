@@ -47,18 +47,18 @@ WHERE definer IS NOT NULL AND :place IS NOT NULL ORDER BY CAST(definer AS BINARY
 
 -- standing_triggers: the triggers of the registry as the catalog has them. One is ours because the registry names it, and it
 -- runs with the rights of whom the registry says made it.
-SELECT entered.tracked AS tracked, entered.name AS entered, standing.trigger_name AS trigger_name,
-  NULLIF(standing.trigger_schema, DATABASE()) AS table_schema, standing.event_object_table AS table_name, NULL AS relation,
-  standing.action_statement AS source, 'O' AS fires,
-  COALESCE(CAST(entered.fingerprint AS BINARY) = CAST(SHA2(standing.action_statement, 256) AS BINARY), 0) AS unchanged
+SELECT entered.tracked AS tracked, entered.name AS entered, existing.trigger_name AS trigger_name,
+  NULLIF(existing.trigger_schema, DATABASE()) AS table_schema, existing.event_object_table AS table_name, NULL AS relation,
+  existing.action_statement AS source, 'O' AS fires,
+  COALESCE(CAST(entered.fingerprint AS BINARY) = CAST(SHA2(existing.action_statement, 256) AS BINARY), 0) AS unchanged
 FROM /* triggers */event_log_trigger AS entered
 JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
-JOIN information_schema.triggers AS standing
-  ON CAST(standing.trigger_schema AS BINARY) = CAST(class.schema_name AS BINARY)
-  AND CAST(standing.trigger_name AS BINARY) = CAST(entered.name AS BINARY)
-  AND CAST(standing.definer AS BINARY) = CAST(entered.definer AS BINARY)
+JOIN information_schema.triggers AS existing
+  ON CAST(existing.trigger_schema AS BINARY) = CAST(class.schema_name AS BINARY)
+  AND CAST(existing.trigger_name AS BINARY) = CAST(entered.name AS BINARY)
+  AND CAST(existing.definer AS BINARY) = CAST(entered.definer AS BINARY)
 WHERE :place IS NOT NULL
-ORDER BY standing.trigger_schema, standing.trigger_name;
+ORDER BY existing.trigger_schema, existing.trigger_name;
 
 -- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
 SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema, event_object_table AS table_name

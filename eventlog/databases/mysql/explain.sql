@@ -1,10 +1,10 @@
 -- What people ask about single rows.
 
--- row_status: the letter and the object's texts of one row
+-- row_status: the status and the object's texts of one row
 SELECT /* status */status, /* table_name */table_name, /* table_key */table_key
 FROM /* log */event_log WHERE /* record_id */record_id = :record_id;
 
--- keys_between: whose rows a stretch of the log has, of waiting ones or of the others
+-- keys_between: whose rows a row_range of the log has, of waiting ones or of the others
 SELECT /* record_id */record_id, /* table_name */table_name, /* table_key */table_key
 FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last
@@ -25,9 +25,9 @@ WHERE /* record_id */record_id IN :records
 ORDER BY /* record_id */record_id;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, CAST(settled_at AS CHAR), answers
+SELECT status, reason, note, CAST(finished_at AS CHAR), answers
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error
-SELECT record_id, status, reason, note, CAST(settled_at AS CHAR)
+SELECT record_id, status, reason, note, CAST(finished_at AS CHAR)
 FROM /* outcomes */event_log_outcome WHERE status IN ('E', 'F') ORDER BY record_id DESC LIMIT 1;

@@ -1,4 +1,4 @@
--- The journal: what takes lists, and what looks at the letter of rows, which most collations compare too loosely.
+-- The journal: what takes lists, and what looks at the status of rows, which most collations compare too loosely.
 
 -- parked_rows: the rows that wait of some objects, in their order
 SELECT kept.record_id, kept.object, kept.reason, kept.attempts, kept.due
@@ -100,7 +100,7 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
                   WHERE kept.record_id = waiting./* record_id */record_id)
 ORDER BY 1 LIMIT :limit;
 
--- count_between: how many rows of a stretch wait
+-- count_between: how many rows of a row_range wait
 SELECT COUNT(*) FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
   AND waiting./* record_id */record_id BETWEEN :first AND :last;

@@ -68,7 +68,7 @@ WHERE /* record_id */record_id BETWEEN :first AND :last
   AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N';
 
 -- note_outcome: records why waiting rows end as they do
-INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, settled_at)
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, finished_at)
 SELECT noted.id, noted.status, noted.reason, noted.note, noted.answers, /* now */CURRENT_TIMESTAMP
 FROM JSON_TABLE(:records, '$[*]' COLUMNS (id BIGINT PATH '$.id', status VARCHAR(8) PATH '$.status', reason VARCHAR(64) PATH '$.reason',
                                             note LONGTEXT PATH '$.note', answers LONGTEXT PATH '$.answers')) AS noted
@@ -77,15 +77,15 @@ WHERE (SELECT MAX(1) FROM /* log */event_log
          AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N') = 1
 ON DUPLICATE KEY UPDATE
     status = noted.status, reason = noted.reason, note = noted.note, answers = noted.answers,
-    settled_at = /* now */CURRENT_TIMESTAMP, next_attempt = NULL;
+    finished_at = /* now */CURRENT_TIMESTAMP, next_attempt = NULL;
 
 -- mark_write: makes or replaces a mark
 INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
 ON DUPLICATE KEY UPDATE value = :value;
 
--- count_by_status: how many rows carry each letter; letters that a collation holds to be equal are counted apart
-SELECT CONVERT(letter USING utf8mb4), number
-FROM (SELECT CAST(/* status */status AS BINARY) AS letter, COUNT(*) AS number
+-- count_by_status: how many rows carry each status; statuses that a collation holds to be equal are counted apart
+SELECT CONVERT(status USING utf8mb4), number
+FROM (SELECT CAST(/* status */status AS BINARY) AS status, COUNT(*) AS number
       FROM /* log */event_log GROUP BY 1) AS counted;
 
 -- count_part: how many of the waiting rows are of one kind

@@ -1,4 +1,4 @@
--- The full load: keys of a table, a stretch at a time in the order of the key, and the log's rows that ask to read them.
+-- The full load: keys of a table, a row_range at a time in the order of the key, and the log's rows that ask to read them.
 
 -- refresh_session: what triggers' sql_mode has, because texts are written in it: a backslash is one
 SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES');

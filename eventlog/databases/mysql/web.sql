@@ -1,6 +1,6 @@
--- The status page: lists that read a bounded stretch of the log, by its numbers or by the index of waiting rows.
+-- The status page: lists that read a bounded row_range of the log, by its numbers or by the index of waiting rows.
 
--- list_rows: as everywhere, by letters that are told apart in any collation
+-- list_rows: as everywhere, by statuses that are told apart in any collation
 SELECT entry./* record_id */record_id AS record_id,
        entry./* status */status AS status,
        CAST(entry./* event_type */event_type AS CHAR) AS event_type,
@@ -23,9 +23,9 @@ SELECT entry./* record_id */record_id AS record_id,
         ORDER BY parked.reason = 'behind', parked.output LIMIT 1) AS next_attempt,
        /* context */(NULL) AS context
 FROM (SELECT * FROM /* entries */event_log AS entry
-      WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
+      WHERE /* row_range */(1 = 1) AND entry./* record_id */record_id < :before
         AND (:any_status = 1
-             OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+             OR CAST(entry./* status */status AS BINARY) IN (:status_1, :status_2, :status_3, :status_4, :status_5))
         AND /* since */(1 = 1) AND /* by */(1 = 1)
         AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
         AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS BINARY) = CAST(:key AS BINARY))
@@ -62,7 +62,7 @@ ORDER BY entry./* record_id */record_id DESC;
 -- list_waiting: condition: rows that wait
 (entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N');
 
--- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
+-- list_waiting_numbers: condition: the waiting rows of a row_range of numbers
 (entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N'
  AND entry./* record_id */record_id >= :low);
 

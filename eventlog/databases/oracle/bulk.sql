@@ -7,7 +7,7 @@ FROM /* log */event_log entry WHERE /* chosen */(1 = 1);
 -- chosen_count: how many rows are chosen
 SELECT count(*) FROM /* log */event_log entry WHERE /* chosen */(1 = 1);
 
--- stretch: the chosen rows of a stretch of numbers
+-- row_range: the chosen rows of a row_range of numbers
 SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_type */event_type,
        TO_CHAR(CAST(entry./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6'),
        entry./* perpetrator */perpetrator, entry./* table_name */table_name,
@@ -22,6 +22,6 @@ SELECT * FROM (
     WHERE entry./* record_id */record_id > /* first */0 ORDER BY 1
 ) WHERE ROWNUM <= /* limit */1000;
 
--- numbers_within: the numbers of the rows of a stretch
+-- numbers_within: the numbers of the rows of a row_range
 SELECT entry./* record_id */record_id FROM /* log */event_log entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 ORDER BY 1;

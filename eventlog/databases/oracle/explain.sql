@@ -1,10 +1,10 @@
 -- What people ask about single rows. event_time is DATE or TIMESTAMP, so it is cast before it is written.
 
--- row_status: the letter and the object's texts of one row
+-- row_status: the status and the object's texts of one row
 SELECT /* status */status, /* table_name */table_name, /* table_key */table_key
 FROM /* log */event_log WHERE /* record_id */record_id = :record_id;
 
--- keys_between: whose rows a stretch of the log has, of waiting ones or of the others
+-- keys_between: whose rows a row_range of the log has, of waiting ones or of the others
 SELECT /* record_id */record_id, /* table_name */table_name, /* table_key */table_key
 FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last
@@ -23,11 +23,11 @@ WHERE /* record_id */record_id IN :records
 ORDER BY /* record_id */record_id;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, TO_CHAR(settled_at, 'YYYY-MM-DD HH24:MI:SS.FF6'), answers
+SELECT status, reason, note, TO_CHAR(finished_at, 'YYYY-MM-DD HH24:MI:SS.FF6'), answers
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error
 SELECT * FROM (
-    SELECT record_id, status, reason, note, TO_CHAR(settled_at, 'YYYY-MM-DD HH24:MI:SS.FF6') AS settled
+    SELECT record_id, status, reason, note, TO_CHAR(finished_at, 'YYYY-MM-DD HH24:MI:SS.FF6') AS settled
     FROM /* outcomes */event_log_outcome WHERE status IN ('E', 'F') ORDER BY record_id DESC
 ) WHERE ROWNUM = 1;

@@ -87,8 +87,8 @@ BEGIN
                          WHERE waiting./* record_id */record_id = listed.id AND waiting./* status */status = 'N')) noted
     ON (kept.record_id = noted.id)
     WHEN MATCHED THEN UPDATE SET kept.status = noted.status, kept.reason = noted.reason, kept.note = noted.note,
-        kept.answers = noted.answers, kept.settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP), kept.next_attempt = NULL
-    WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, answers, settled_at)
+        kept.answers = noted.answers, kept.finished_at = SYS_EXTRACT_UTC(SYSTIMESTAMP), kept.next_attempt = NULL
+    WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, answers, finished_at)
         VALUES (noted.id, noted.status, noted.reason, noted.note, noted.answers, SYS_EXTRACT_UTC(SYSTIMESTAMP));
 END;
 /
@@ -102,7 +102,7 @@ BEGIN
 END;
 /
 
--- count_by_status: how many rows carry each letter
+-- count_by_status: how many rows carry each status
 SELECT /* status */status, COUNT(*) FROM /* log */event_log GROUP BY /* status */status;
 
 -- oldest_waiting: the rows above a number that wait longest, of all or of one kind, and their objects

@@ -1,4 +1,4 @@
--- The full load: keys of a table, a stretch at a time in the order of the key, and the log's rows that ask to read them.
+-- The full load: keys of a table, a row_range at a time in the order of the key, and the log's rows that ask to read them.
 
 -- refresh_count: how many rows are asked for
 SELECT count(*) FROM /* table */usr /* row */usr WHERE /* chosen */(1 = 1);

@@ -32,7 +32,7 @@ SELECT * FROM (
 SELECT * FROM (
     SELECT entry./* record_id */record_id FROM /* log */event_log entry
     WHERE entry./* record_id */record_id BETWEEN :first AND :last
-      AND entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+      AND entry./* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5)
       AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
     ORDER BY 1
 ) WHERE ROWNUM <= :limit;

@@ -58,7 +58,7 @@ UPDATING(/* column */'PHOTO');
 SELECT COUNT(*) INTO /* answer */new_holds FROM (SELECT /* columns */:NEW.idu FROM dual) /* row */usr
 WHERE /* condition */(1 = 1);
 
--- parent_stands: asks whether the condition is about the parent of a child's row; a parent that this very statement
+-- parent_is_there: asks whether the condition is about the parent of a child's row; a parent that this very statement
 -- changes cannot be asked, and then the row is logged
 BEGIN
   SELECT COUNT(*) INTO /* answer */new_holds FROM /* parent */usr /* row */usr

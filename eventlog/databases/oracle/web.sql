@@ -1,4 +1,4 @@
--- The status page: lists that read a bounded stretch of the log, by its numbers or by the index of waiting rows.
+-- The status page: lists that read a bounded row_range of the log, by its numbers or by the index of waiting rows.
 
 -- list_rows: as everywhere
 SELECT entry./* record_id */record_id AS record_id,
@@ -22,8 +22,8 @@ SELECT entry./* record_id */record_id AS record_id,
        /* context */(NULL) AS context
 FROM (SELECT * FROM (
       SELECT entry.* FROM /* entries */event_log entry
-      WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
-        AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+      WHERE /* row_range */(1 = 1) AND entry./* record_id */record_id < :before
+        AND (:any_status = 1 OR entry./* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5))
         AND /* since */(1 = 1) AND /* by */(1 = 1)
         AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
         AND (:any_key = 1 OR entry./* table_key */table_key = :key)
@@ -56,7 +56,7 @@ ORDER BY entry./* record_id */record_id DESC;
       ELSE (SELECT ended.note FROM /* outcomes */event_log_outcome ended
             WHERE ended.record_id = entry./* record_id */record_id) END);
 
--- list_low: where a stretch of so many rows before a number begins, and how many rows it has
+-- list_low: where a row_range of so many rows before a number begins, and how many rows it has
 SELECT MIN(n), COUNT(*) FROM (SELECT n FROM (
     SELECT entry./* record_id */record_id AS n FROM /* log */event_log entry
     WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before

@@ -1,6 +1,6 @@
 -- Whoever inserts a row holds a lock of the table from before its number is drawn until the end of the transaction.
 
--- stretch: the chosen rows of a stretch of numbers
+-- row_range: the chosen rows of a row_range of numbers
 SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), entry./* event_type */event_type,
        CAST(entry./* event_time */event_time AS text),
        entry./* perpetrator */perpetrator, entry./* table_name */table_name,

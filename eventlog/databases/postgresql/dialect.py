@@ -79,7 +79,7 @@ POSTGRESQL = Dialect(
         # The identity keeps numbers apart; a key would be one more index for every writer.
         log_has_key=False,
         transactional_ddl=True,
-        settled_types=_EXACT
+        fixed_types=_EXACT
         | {"bytea", "time", "text", "varchar", "char", "numeric", "money", "timestamp with time zone", "json", "jsonb"},
     ),
     errors=ErrorCodes(

@@ -69,7 +69,7 @@ WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint
 
 -- note_outcome: records why waiting rows end as they do. One statement, for psycopg sends many in a
 -- pipeline, whose last message stops the server's clock for sessions that are idle in a transaction (decision 55).
-INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, settled_at)
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, finished_at)
 SELECT noted.id, noted.status, noted.reason, noted.note, noted.answers, /* now */CURRENT_TIMESTAMP
 FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS noted (id bigint, status text, reason text, note text, answers text)
 CROSS JOIN LATERAL (SELECT 1 FROM /* log */event_log AS waiting
@@ -77,9 +77,9 @@ CROSS JOIN LATERAL (SELECT 1 FROM /* log */event_log AS waiting
                     LIMIT 1) AS still
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, answers = excluded.answers,
-    settled_at = excluded.settled_at, next_attempt = NULL;
+    finished_at = excluded.finished_at, next_attempt = NULL;
 
--- count_by_status: how many rows carry each letter
+-- count_by_status: how many rows carry each status
 SELECT CAST(/* status */status AS text), count(*) FROM /* log */event_log GROUP BY 1;
 
 -- each_half: condition: every row. A log has an index of the numbers of its waiting rows and one of all others, and the

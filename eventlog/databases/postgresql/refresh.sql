@@ -1,4 +1,4 @@
--- The full load: keys of a table, a stretch at a time in the order of the key, and the log's rows that ask to read them.
+-- The full load: keys of a table, a row_range at a time in the order of the key, and the log's rows that ask to read them.
 
 -- refresh_session: the settings that triggers bring along where a text depends on them
 SELECT set_config('IntervalStyle', 'postgres', true), set_config('extra_float_digits', '1', true),

@@ -75,7 +75,7 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 -- same_key_as_text: the same, for types and collations whose equality is not that of their texts
 (/* before */o.idu) COLLATE "C" = (/* after */n.idu) COLLATE "C";
 
--- parent_stands: whether the parent of a child row is there; a scalar query, so that it stays a look-up by key
+-- parent_is_there: whether the parent of a child row is there; a scalar query, so that it stays a look-up by key
 ((SELECT true FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = o.idu) AND /* condition */(1 = 1)) IS NOT NULL);
 
 -- fact: one row of the log, if its condition holds

@@ -1,6 +1,6 @@
 -- Reading a log in bulk: every text as a text, whatever a column holds.
 
--- stretch: the chosen rows of a stretch of numbers
+-- row_range: the chosen rows of a row_range of numbers
 SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), entry./* event_type */event_type,
        CAST(entry./* event_time */event_time AS text),
        CAST(entry./* perpetrator */perpetrator AS text), CAST(entry./* table_name */table_name AS text),

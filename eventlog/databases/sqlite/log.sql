@@ -49,7 +49,7 @@ DELETE FROM /* log */event_log
 WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';
 
 -- note_outcome: records why waiting rows end as they do
-INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, settled_at)
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, answers, finished_at)
 SELECT json_extract(value, '$.id'), json_extract(value, '$.status'), json_extract(value, '$.reason'),
        json_extract(value, '$.note'), json_extract(value, '$.answers'), /* now */CURRENT_TIMESTAMP
 FROM json_each(:records)
@@ -57,7 +57,7 @@ WHERE EXISTS (SELECT 1 FROM /* log */event_log
               WHERE /* record_id */record_id = json_extract(value, '$.id') AND /* status */status = 'N')
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, answers = excluded.answers,
-    settled_at = excluded.settled_at, next_attempt = NULL;
+    finished_at = excluded.finished_at, next_attempt = NULL;
 
--- count_by_status: how many rows carry each letter
+-- count_by_status: how many rows carry each status
 SELECT /* status */status, count(*) FROM /* log */event_log GROUP BY 1;

@@ -26,7 +26,7 @@ from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.rows import BEFORE, OPERATIONS, stream_position, transaction_id, who_cells
 from eventlog.qlik.limits import Limit
 from eventlog.qlik.readings import is_float, read_column
-from eventlog.qlik.values import TableValues, Teller
+from eventlog.qlik.values import RowBuilder, TableValues
 
 Cells = Sequence[Any]
 Codec = Callable[[int], bytes | str]
@@ -58,7 +58,7 @@ class Layout:
     def __init__(
         self,
         values: TableValues,
-        teller: Teller,
+        builder: RowBuilder,
         codec: Codec,
         pick: Pick | None,
         *,
@@ -69,7 +69,7 @@ class Layout:
         self._who = who
         self._bounds = dict(zip(values.names, bounds, strict=False))
         self._values = values
-        self._teller = teller
+        self._builder = builder
         self._codec = codec
         self._pick = pick
         self._shown = dict(_KNOWN)
@@ -180,8 +180,8 @@ class Layout:
         if self._pick is not None:
             cells = self._pick(cells)
         if self._who:
-            told = [_woven(own, own, shown) for own in zip(*map(who_cells, changes), strict=True)]
-            cells = (*cells, *told)
+            interleaved = [_woven(own, own, shown) for own in zip(*map(who_cells, changes), strict=True)]
+            cells = (*cells, *interleaved)
         return cells
 
     def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
@@ -203,7 +203,7 @@ class Layout:
         return list(zip(*map(self._key, keys), strict=True))
 
     def _key(self, key: str) -> tuple[Value, ...]:
-        row, *_ = self._teller.tell_key(key)
+        row, *_ = self._builder.read_key_pieces(key)
         return tuple([row[index] for index in self._values.key])
 
     def _shape(self, names: tuple[str, ...]) -> tuple[RowShape, Masks] | None:

@@ -1,4 +1,4 @@
-"""Partitions: stretches of time that the rows of change tables are cut into, by the time in their
+"""Partitions: ranges of time that the rows of change tables are cut into, by the time in their
 change_seq.
 """
 
@@ -12,7 +12,7 @@ from eventlog.qlik.change_seq import TIME_DIGITS, moment_of
 
 
 class Partition(Struct, frozen=True, kw_only=True):
-    """One stretch of time; `start` belongs to it and `end` does not."""
+    """One range of time; `start` belongs to it and `end` does not."""
 
     start: dt.datetime
     end: dt.datetime

@@ -31,7 +31,7 @@ from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.limits import limit_of, reading_within
 from eventlog.qlik.masks import MOST_COLUMNS, KeptMasks, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer
-from eventlog.qlik.values import NEVER, TableValues, Teller
+from eventlog.qlik.values import NEVER, RowBuilder, TableValues
 
 _NO_SEQUENCE = HEADERS[1:]
 
@@ -96,10 +96,10 @@ class ChangeTable:
         """The last transaction and its 32 digits, which neighbours mostly share."""
         bounds = [limit_of(column.type, limits) if limits else None for column in self.values.columns]
         readings = [reading_within(column.type, limits) for column in self.values.columns]
-        self._teller = Teller(self.values, [(NEVER, read) for read in readings], None)
+        self._builder = RowBuilder(self.values, [(NEVER, read) for read in readings], None)
         self._layout = Layout(
             self.values,
-            self._teller,
+            self._builder,
             self._masks.__getitem__,
             self._pick,
             before_image=settings.before_image,
@@ -116,7 +116,7 @@ class ChangeTable:
         # A row of a full load is one that came, and so is one that was read back after it came.
         if change.refresh or change.created:
             change = replace(change, op=Op.ADD)
-        before, after, bits, had, _ = self._teller.images(change)
+        before, after, bits, had, _ = self._builder.images(change)
         op = change.op
         modified = op is Op.MODIFY
         # An update that changes nothing has no row; a consumer would see an empty mask.

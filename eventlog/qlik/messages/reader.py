@@ -319,9 +319,9 @@ def lenient(text: str) -> dict[str, Any]:
         raise DataError(f"The schema is no JSON: {error}.") from None
     if not isinstance(schema, dict):
         raise DataError("The schema is not that of a record.")
-    mended = _mend(schema)
-    assert isinstance(mended, dict)
-    return mended
+    repaired = _repair(schema)
+    assert isinstance(repaired, dict)
+    return repaired
 
 
 def decode(schema: dict[str, Any], value: bytes) -> dict[str, Any]:
@@ -342,26 +342,26 @@ def decode(schema: dict[str, Any], value: bytes) -> dict[str, Any]:
     return record
 
 
-def _mend(schema: Any) -> Any:
+def _repair(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_mend(branch) for branch in schema]
+        return [_repair(branch) for branch in schema]
     if isinstance(schema, str):
         # A type that has no plain name is one that the schema defines elsewhere.
         return schema if schema in _PLAIN else _name(schema)
     if not isinstance(schema, dict):
         return schema
-    mended = dict(schema)
+    repaired = dict(schema)
     for key in ("type", "items", "values"):
-        if key in mended:
-            mended[key] = _mend(mended[key])
-    if isinstance(mended.get("type"), str) and mended["type"] in _NAMED:
+        if key in repaired:
+            repaired[key] = _repair(repaired[key])
+    if isinstance(repaired.get("type"), str) and repaired["type"] in _NAMED:
         for key in ("name", "namespace"):
-            if isinstance(mended.get(key), str):
-                mended[key] = _name(mended[key])
-    if isinstance(mended.get("fields"), list):
+            if isinstance(repaired.get(key), str):
+                repaired[key] = _name(repaired[key])
+    if isinstance(repaired.get("fields"), list):
         # Not the fields' own names, which consumers know the columns by.
-        mended["fields"] = [_mend(field) for field in mended["fields"]]
-    return mended
+        repaired["fields"] = [_repair(field) for field in repaired["fields"]]
+    return repaired
 
 
 def _name(text: str) -> str:

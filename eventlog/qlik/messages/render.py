@@ -25,7 +25,7 @@ from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import MessageShape, shape_of
 from eventlog.qlik.nearest import ColumnSayer
-from eventlog.qlik.values import Piece, Teller
+from eventlog.qlik.values import Piece, RowBuilder
 
 _ID_BITS: Final = (1 << 128) - 1
 
@@ -134,7 +134,7 @@ class TableRenderer:
             self._coder = JsonCoder(shape)
         columns = zip(values.columns, shape.types, strict=True)
         ways = [self._coder.way(column, kind, settings.logical_types) for column, kind in columns]
-        self._teller = Teller(values, ways, self._coder.null)
+        self._builder = RowBuilder(values, ways, self._coder.null)
         self.sayer = ColumnSayer(values.columns, [way for _, way in ways])
         self._moments = Moments()
         self._topic, self._refs = shape.topic, (shape.value_ref, shape.key_ref)
@@ -157,7 +157,7 @@ class TableRenderer:
             return self._render_loaded(change)
         op = Op.ADD if change.created else change.op
         if op is Op.MODIFY:
-            former, after, changed, known_before, known_after, key_value = self._teller.tell_modified(change)
+            former, after, changed, known_before, known_after, key_value = self._builder.read_modified(change)
             known = known_before | known_after
             if not change.whole and change.edits and not known & self._beside_key:
                 return None  # only child tables changed
@@ -170,7 +170,7 @@ class TableRenderer:
                 "messages have no operation that empties a table; say it to its consumers in another way"
             )
         else:
-            _, after, changed, _, present, key_value = self._teller.row(change, new=op is Op.ADD)
+            _, after, changed, _, present, key_value = self._builder.row(change, new=op is Op.ADD)
             name, before = "INSERT", None
             if op is Op.DELETE:
                 name, changed = "DELETE", self.shape.values.key_bits or present
@@ -232,7 +232,7 @@ class TableRenderer:
     def _render_loaded(self, change: Change) -> Pieces:
         """Write the message of a row that a full load read back."""
         coder = self._coder
-        _, row, _, _, _, key_value = self._teller.row(change, new=True)
+        _, row, _, _, _, key_value = self._builder.row(change, new=True)
         try:
             key = self._key(change.row.key, row, key_value)
         except UnicodeEncodeError:

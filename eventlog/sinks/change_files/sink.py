@@ -154,7 +154,7 @@ class ChangeTableFiles:
         """
         self._forget_prepared()
         try:
-            self._plans.settle()
+            self._plans.finish_former()
             self._state = self._read()
         except OSError as error:
             raise self._make_error(error) from error

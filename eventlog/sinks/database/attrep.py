@@ -54,11 +54,11 @@ class Attrep:
             self._put_row(connection, self._status, self._whose, values)
 
     def history(self, connection: Connection, rows: int, applied: dt.datetime | None) -> None:
-        """Counts the rows in the stretch of time that it is."""
+        """Counts the rows in the range of time that it is."""
         if self._history is None:
             return
         now = self._now()
-        # The beginning of the stretch, counted from the year 1 so that all tasks have the same
+        # The beginning of the range, counted from the year 1 so that all tasks have the same
         # ones.
         slot = now - (now - dt.datetime.min) % dt.timedelta(seconds=SLOT_SECONDS)
         which = {**self._whose, "timeslot_type": RUNNING, "timeslot": slot}

@@ -151,7 +151,7 @@ class Control:
         """Makes the tables that are missing."""
         self.tables.create_all(connection)
 
-    def standing(self, connection: Connection) -> TaskState | None:
+    def state(self, connection: Connection) -> TaskState | None:
         """Read the task's state, locked until the transaction ends; None before its first document."""
         table = self.positions
         # The lock keeps a publisher that was replaced from writing after it was looked at.
@@ -225,7 +225,7 @@ class Control:
             changed = table.update().where(table.c.target == record.target)
             connection.execute(changed.values(**values))
 
-    def tell_ddl(
+    def announce_ddl(
         self,
         connection: Connection,
         record: Record,

@@ -231,17 +231,17 @@ class Evolution:
         columns: dict[str, Any],
     ) -> None:
         self._control.keep(connection, record, former=former)
-        self._control.tell_ddl(connection, record, change_seq, kind, columns)
+        self._control.announce_ddl(connection, record, change_seq, kind, columns)
 
     def _shape(self, connection: Connection, block: RowBlock) -> BlockShape:
         # A database may have made the names upper or lower case.
         there = self._columns_there(connection, block.target) or []
-        standing = {name.casefold(): (index, name) for index, name in enumerate(there)}
+        present = {name.casefold(): (index, name) for index, name in enumerate(there)}
         places: dict[int, int] = {}
         columns, names = [], {}
         for own_index, column in enumerate(block.columns):
-            if column.name.casefold() in standing:
-                places[own_index], names[column.name] = standing[column.name.casefold()]
+            if column.name.casefold() in present:
+                places[own_index], names[column.name] = present[column.name.casefold()]
                 columns.append(column)
         table = self._table(connection, block.target, columns, names)
         return BlockShape(table=table, columns=block.columns, taken=tuple(places), places=places)

@@ -103,8 +103,8 @@ def origin(connection: Connection, record: Record, schema: str | None) -> Origin
     """Describe a change table as a source of a mirror; raise DataError if it cannot be one."""
     types = {column.name.casefold(): column.type for column in (*record.gone, *record.columns)}
     heads = {column.name.casefold() for column in record.columns if column.header}
-    told = sa.inspect(connection).get_columns(record.target, schema)
-    names = [dialect_of(connection).column_name(column["name"]) for column in told]
+    present = sa.inspect(connection).get_columns(record.target, schema)
+    names = [dialect_of(connection).column_name(column["name"]) for column in present]
     headers = {
         ending: name
         for ending in HEADER_ENDINGS
@@ -182,9 +182,9 @@ def _widen(connection: Connection, of: Origin, mirror: Table, there: Mapping[str
         own = there.get(column.name.casefold())
         if own is None:
             continue  # it was added just now
-        told = of.table.c[column.name].type
+        present = of.table.c[column.name].type
         # As the database tells it, which may have made more of a type; a key has a type of its own.
-        later_type = changed_types[column.name] if column.type is told else column.type
+        later_type = changed_types[column.name] if column.type is present else column.type
         # Whoever added a column by hand may have chosen a type that nobody knows here.
         if any(isinstance(kind, sa.types.NullType) for kind in (own["type"], later_type)):
             continue
@@ -192,7 +192,7 @@ def _widen(connection: Connection, of: Origin, mirror: Table, there: Mapping[str
         former = own["type"].compile(connection.dialect)
         kind = wider(former, later)
         if kind not in (None, former):
-            grown = told if kind == later else target_type(kind, types)
+            grown = present if kind == later else target_type(kind, types)
             new[column.name] = types.keyed(grown) if column.primary_key else grown
     change_types(connection, mirror.name, mirror.schema, new)
 

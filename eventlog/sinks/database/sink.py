@@ -61,7 +61,7 @@ class DatabaseSink:
         whose = {"server_name": SERVER, "task_name": settings.task}
         self._attrep = Attrep(settings.control_tables, self._control.tables, whose)
         self._evolution = Evolution(self._control, settings.schema, apply=settings.ddl == "apply", index=settings.index)
-        self._standing: TaskState | None = None
+        self._state: TaskState | None = None
         self._converting = False
 
     def open(self, tenure: Tenure | None) -> None:
@@ -74,7 +74,7 @@ class DatabaseSink:
         self._converting = tenure is None
         with self._transaction() as connection:
             make_durable(connection, self._dialect)  # there may be no row yet
-            former = self._control.standing(connection)
+            former = self._control.state(connection)
             known = former or TaskState()
             what = f"The task {self._settings.task!r} of change tables"
             way_out = "Give the output a `task` of its own, or another schema."
@@ -87,7 +87,7 @@ class DatabaseSink:
             if level == "failure":
                 _log.warning("The database of the change tables: %s %s", found, mend)
         self._evolution.log = owner.log
-        self._standing = now
+        self._state = now
 
     # Each task makes them, whoever comes first.
     def _make_tables(self) -> None:
@@ -112,16 +112,16 @@ class DatabaseSink:
 
     def last(self) -> str:
         """Return the change_seq of the last document durably there."""
-        return "" if self._standing is None else self._standing.change_seq
+        return "" if self._state is None else self._state.change_seq
 
     def resolve(self, plan: str) -> Resolved:
         """Look whether the plan was the last one committed, and read its refusals."""
         with self._transaction() as connection:
-            self._standing = standing = self._ours(connection)
-            last = standing.converted if self._converting else standing.plan
-            if not self._is_there(standing, plan):
+            self._state = state = self._ours(connection)
+            last = state.converted if self._converting else state.plan
+            if not self._is_there(state, plan):
                 return Resolved(last=last, documents=frozenset())
-            answers = tuple(self._read_known(connection, standing, plan))
+            answers = tuple(self._read_known(connection, state, plan))
         return Resolved(last=last, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
@@ -140,7 +140,7 @@ class DatabaseSink:
             raise
 
     def close(self) -> None:
-        if self._settings.control_tables and self._standing is not None:
+        if self._settings.control_tables and self._state is not None:
             # The status is only for operators: nobody fails to end because of it.
             with suppress(SinkError, OccupiedError), self._transaction() as connection:
                 self._ours(connection)
@@ -159,7 +159,7 @@ class DatabaseSink:
             former = self._ours(connection)
             if self._is_there(former, plan):
                 return self._read_known(connection, former, plan)
-            if self._standing is not None and former.plan != self._standing.plan:
+            if self._state is not None and former.plan != self._state.plan:
                 hint = "The publisher asks it what it has, and sends the rest again."
                 raise SinkError("The database of the change tables has lost what was committed there.", hint=hint)
             for number, document in enumerate(documents):
@@ -173,27 +173,27 @@ class DatabaseSink:
             rows = sum(len(block.positions) for document in documents for block in document.blocks)
             self._attrep.history(connection, rows, applied)
             self._control.advance(connection, former, now)
-        self._standing = now
+        self._state = now
         return outcomes
 
     def _ours(self, connection: Connection) -> TaskState:
         """Read the task's state; raise OccupiedError if another publisher has taken it over."""
-        standing = self._control.standing(connection)
-        assert self._standing is not None
-        if standing is None or standing.owner != self._standing.owner:
+        state = self._control.state(connection)
+        assert self._state is not None
+        if state is None or state.owner != self._state.owner:
             raise make_replaced_error(f"the task {self._settings.task!r} of change tables")
-        return standing
+        return state
 
-    def _read_known(self, connection: Connection, standing: TaskState, plan: str) -> Sequence[Outcome]:
+    def _read_known(self, connection: Connection, state: TaskState, plan: str) -> Sequence[Outcome]:
         """Read a plan's refusals.
 
         They are committed once more first: the former commit may not be on the disk yet.
         """
-        self._control.advance(connection, standing, standing)
+        self._control.advance(connection, state, state)
         return self._control.read_refused(connection, plan)
 
-    def _is_there(self, standing: TaskState, plan: str) -> bool:
-        return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
+    def _is_there(self, state: TaskState, plan: str) -> bool:
+        return bool(plan) and plan == (state.converted if self._converting else state.plan)
 
     def _after(self, former: TaskState, change_seq: str, plan: str) -> TaskState:
         """Return the task's state after this document."""

@@ -65,8 +65,8 @@ class CloudEventsTable:
             attributes["time"] = when
         if self._who:
             # Names of extensions, which have lower case letters only.
-            told = who_fields(change.who).items()
-            attributes |= {f"eventlog{name}": text for name, text in told if text is not None}
+            fields = who_fields(change.who).items()
+            attributes |= {f"eventlog{name}": text for name, text in fields if text is not None}
         return attributes
 
 

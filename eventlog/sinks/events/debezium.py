@@ -106,7 +106,7 @@ class DebeziumTable:
         self._location = {"db": settings.database or own or "", "sequence": None}
         self._location |= {"schema": schema, "table": table.name}
         # A number in PostgreSQL, where Debezium has that number too.
-        self._tells_number = place.database == "postgresql"
+        self._writes_number = place.database == "postgresql"
         title = ".".join(filter(None, (settings.server, schema, table.name)))
         described = self._describe()
         keyed = [described[index] for index in self.rows.values.key]
@@ -162,7 +162,7 @@ class DebeziumTable:
     def _transaction(self, change: Change) -> JsonRow:
         """Return the transaction's number; no trigger knows the LSN."""
         number = None if change.transaction is None else change.transaction.id
-        if self._tells_number:
+        if self._writes_number:
             return {"txId": number, "lsn": None}
         return {"txId": None if number is None else str(number)}
 
@@ -206,13 +206,13 @@ class DebeziumTable:
         fields += [simple("int64", name, optional=name != "ts_ms") for name in ("ts_ms", "ts_us", "ts_ns")]
         snapshot = {"name": "io.debezium.data.Enum", "version": 1, "parameters": {"allowed": SNAPSHOTS}}
         fields.append({**simple("string", "snapshot", optional=True), **snapshot, "default": "false"})
-        required = ("db", "schema", "table") if self._tells_number else ("db",)
+        required = ("db", "schema", "table") if self._writes_number else ("db",)
         fields += [
             simple("string", name, optional=name not in required) for name in ("db", "sequence", "schema", "table")
         ]
-        kind = "int64" if self._tells_number else "string"
+        kind = "int64" if self._writes_number else "string"
         fields.append(simple(kind, "txId", optional=True))
-        if self._tells_number:
+        if self._writes_number:
             fields.append(simple("int64", "lsn", optional=True))
         last = ("position", *(WHO if self._who else ()))
         return [*fields, *[simple("string", name, optional=True) for name in last]]
@@ -228,8 +228,8 @@ WHO: Final = {"user_name": "user", "context": "context"}
 
 
 def _who(change: Change) -> dict[str, str | None]:
-    told = who_fields(change.who)
-    return {name: told[field] for name, field in WHO.items()}
+    fields = who_fields(change.who)
+    return {name: fields[field] for name, field in WHO.items()}
 
 
 def block_schema() -> Schema:

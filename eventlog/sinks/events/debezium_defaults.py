@@ -22,8 +22,8 @@ _now = re.compile(
     r"(?:current_(?:timestamp|time|date)|localtime(?:stamp)?|now)(?:\(\d*\))?(?: on update .*)?", re.IGNORECASE
 ).fullmatch
 _words: Final = frozenset({"true", "false"})
-_STAND_INS: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "json": "{}", "jsonb": "{}"}
-_WITH_STAND_INS: Final = frozenset(
+_PLACEHOLDERS: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "json": "{}", "jsonb": "{}"}
+_WITH_PLACEHOLDERS: Final = frozenset(
     ("bit", "bit varying", "boolean", "char", "character", "varchar", "text", "numeric", "real", "double precision")
     + ("smallint", "integer", "bigint", "json", "jsonb", "xml", "uuid", "date", "time", "timestamp", "interval")
 )
@@ -37,7 +37,7 @@ def find_default(database: str, column: Column, field: FieldType, way: Callable[
     stated = column.default
     if stated is None or field.type in ("struct", "array"):
         return None
-    if database == "postgresql" and not (column.labels or type_name(column.type) in _WITH_STAND_INS):
+    if database == "postgresql" and not (column.labels or type_name(column.type) in _WITH_PLACEHOLDERS):
         return None
     cell = _read_cell(database, column, stated.strip())
     if cell is None:
@@ -63,14 +63,14 @@ def _read_cell(database: str, column: Column, stated: str) -> Any:
     if _now(stated) is not None and column.category in _TIMES:
         return _CALENDAR[column.category]
     if database == "postgresql" and _call(stated) is not None and not column.labels:
-        return _find_stand_in(column)
+        return _find_placeholder(column)
     return None
 
 
-def _find_stand_in(column: Column) -> str:
+def _find_placeholder(column: Column) -> str:
     name = type_name(column.type)
-    if name in _STAND_INS:
-        return _STAND_INS[name]
+    if name in _PLACEHOLDERS:
+        return _PLACEHOLDERS[name]
     if name in ("bit", "bit varying"):
         return "0"
     if name == "interval":

@@ -22,7 +22,7 @@ from eventlog.core.schema import Column, Table
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import is_whole_text, reading
 from eventlog.qlik.typemap import QlikType, qlik_type
-from eventlog.qlik.values import NEVER, TableValues, Teller
+from eventlog.qlik.values import NEVER, RowBuilder, TableValues
 
 Write = Callable[[Any], Any]
 """Makes what JSON holds of what a reading gives, never of None."""
@@ -72,7 +72,7 @@ class TableRows:
         self.fields = [field_of(column, qlik_type(column.type)) for column in values.columns]
         both = zip(values.columns, self.fields, strict=True)
         ways = [field.way or _both(reading(column), field.write) for column, field in both]
-        self._teller = Teller(values, [(NEVER, way) for way in ways], None)
+        self._builder = RowBuilder(values, [(NEVER, way) for way in ways], None)
         self.sayer = ColumnSayer(values.columns, ways)
         self._beside_key = ~values.key_bits
 
@@ -83,13 +83,13 @@ class TableRows:
         key = self._key(change)
         # A created object comes as its first change, with all that was read back.
         if change.refresh or change.created or change.op is Op.ADD:
-            row, _, has, *_ = self._teller.row(change, new=True)
+            row, _, has, *_ = self._builder.row(change, new=True)
             op = "refresh" if change.refresh else "insert"
             return RowEvent(op=op, key=key, before=None, after=self._object(row, has))
         if change.op is Op.DELETE:
-            row, _, had, *_ = self._teller.row(change, new=False)
+            row, _, had, *_ = self._builder.row(change, new=False)
             return RowEvent(op="delete", key=key, before=self._object(row, had), after=None)
-        former, after, _, had, has, _ = self._teller.tell_modified(change)
+        former, after, _, had, has, _ = self._builder.read_modified(change)
         if not change.whole and change.edits and not (had | has) & self._beside_key:
             return None  # only child tables changed
         # The key alone says nothing of what was there before.
@@ -103,7 +103,7 @@ class TableRows:
         indexes = self.values.key
         if not indexes:
             return None
-        row, _, _ = self._teller.tell_key(change.row.key)
+        row, _, _ = self._builder.read_key_pieces(change.row.key)
         return {self.values.names[index]: row[index] for index in indexes}
 
     def _object(self, row: Sequence[Any], bits: int) -> JsonRow:

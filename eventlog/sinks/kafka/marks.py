@@ -86,7 +86,7 @@ class TopicState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class KafkaMarks(Struct, frozen=True, kw_only=True):
     """How far the output is, and what was sent of each table."""
 
-    standing: TopicState = TopicState()
+    state: TopicState = TopicState()
     tables: Mapping[str, KnownStructure] = {}
 
 
@@ -103,17 +103,17 @@ def _runs(positions: list[Position]) -> tuple[Run, ...]:
 
 
 def mark_messages(
-    settings: KafkaSettings, standing: TopicState, tables: Mapping[str, KnownStructure]
+    settings: KafkaSettings, state: TopicState, tables: Mapping[str, KnownStructure]
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and values of messages for these marks."""
     key = _key(settings)
-    value = msgspec.json.encode(standing)
+    value = msgspec.json.encode(state)
     # A mark that no broker takes would stop the output for ever, so rather the reasons are cut.
     for characters in (SHORT_CHARACTERS, 0):
         if len(key) + len(value) <= settings.max_message_bytes:
             break
-        taken, converted = _cut_notes(standing.taken, characters), _cut_notes(standing.converted, characters)
-        value = msgspec.json.encode(replace(standing, taken=taken, converted=converted))
+        taken, converted = _cut_notes(state.taken, characters), _cut_notes(state.converted, characters)
+        value = msgspec.json.encode(replace(state, taken=taken, converted=converted))
     yield key, value
     for table, structure in tables.items():
         yield key + f"/{table}".encode(), msgspec.json.encode(structure)
@@ -134,16 +134,16 @@ def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
     """Read this output's marks; waits for earlier transactions of others."""
     own = _key(settings)
     marks = dict(_read(settings, partitions, "read_committed"))  # the last of each key counts
-    standing = TopicState()
+    state = TopicState()
     if own in marks:
-        standing = _decode(settings, marks[own], TopicState)
+        state = _decode(settings, marks[own], TopicState)
     before = own + b"/"
     tables = {}
     for key, value in marks.items():
         if key.startswith(before):
             table = key.removeprefix(before).decode()
             tables[table] = _decode(settings, value, KnownStructure)
-    return KafkaMarks(standing=standing, tables=tables)
+    return KafkaMarks(state=state, tables=tables)
 
 
 def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:

@@ -91,7 +91,7 @@ class KafkaSink:
 
     def last(self) -> str:
         """Return the id of the last committed document."""
-        return self._marks.standing.last
+        return self._marks.state.last
 
     def resolve(self, plan: str) -> Resolved:
         """Find which documents of the plan are there, if it was the last: it may be partly
@@ -183,11 +183,11 @@ class KafkaSink:
 
     def _take_over(self) -> None:
         """Says at the brokers that the output is ours, before anything else is written."""
-        standing = self._marks.standing
-        self._owner = self._refuse_others(standing.owner)
-        if self._owner != standing.owner:
+        state = self._marks.state
+        self._owner = self._refuse_others(state.owner)
+        if self._owner != state.owner:
             self._current().begin_transaction()
-            self._commit(replace(self._marks, standing=replace(standing, owner=self._owner)))
+            self._commit(replace(self._marks, state=replace(state, owner=self._owner)))
 
     def _make_producer(self) -> Producer:
         """Make a producer; wrong options are reported before any broker is asked."""
@@ -217,8 +217,8 @@ class KafkaSink:
         # A conversion, which has no tenure, leaves the publisher's plan alone: that may have to be
         # repeated.
         if self._tenure is None:
-            return self._marks.standing.converted
-        return self._marks.standing.taken
+            return self._marks.state.converted
+        return self._marks.state.taken
 
     def _write(self, documents: Sequence[Document], plan: str) -> Refusals:
         """Sends the documents in one transaction.
@@ -229,8 +229,8 @@ class KafkaSink:
 
         messages = [message for document in documents for message in self._messages(document)]
         taken, refused = self._frames.frame(messages)
-        standing = self._standing_after(documents, plan, _find_refused(refused), whole=True)
-        share = self._share(taken, standing)
+        state = self._find_state_after(documents, plan, _find_refused(refused), whole=True)
+        share = self._share(taken, state)
         try:
             self._send(share.messages)
             self._commit(share.marks)
@@ -255,8 +255,8 @@ class KafkaSink:
         """
         taken, refused = self._frames.frame(self._messages(document))
         while True:
-            standing = self._standing_after([document], plan, _find_refused(refused), whole=whole)
-            share = self._share(taken, standing)
+            state = self._find_state_after([document], plan, _find_refused(refused), whole=whole)
+            share = self._share(taken, state)
             number = self._first_refused(share)
             if number is None:
                 return _find_refused(refused)
@@ -272,7 +272,7 @@ class KafkaSink:
             refused.append((culprit, too_large(culprit)))
             taken = [message for message in taken if message is not culprit]
 
-    def _standing_after(
+    def _find_state_after(
         self,
         documents: Sequence[Document],
         plan: str,
@@ -281,7 +281,7 @@ class KafkaSink:
         whole: bool,
     ) -> TopicState:
         """Return the output's state after these documents; without a plan the former one stays."""
-        former = self._marks.standing
+        former = self._marks.state
         # A heartbeat has no place among the documents.
         ids = [document.id for document in documents if document.id != HEARTBEAT]
         last = max([former.last, *ids])
@@ -362,12 +362,12 @@ class KafkaSink:
         producer = self._require_producer()
         known = self._marks.tables
         news = {table: mark for table, mark in marks.tables.items() if known.get(table) != mark}
-        for key, value in mark_messages(self._settings, marks.standing, news):
+        for key, value in mark_messages(self._settings, marks.state, news):
             self._produce(producer, Message(topic=self._settings.marks_topic, key=key, value=value))
         producer.commit_transaction(self._settings.timeout)
         self._marks = marks
 
-    def _share(self, messages: Sequence[Message], standing: TopicState) -> Share:
+    def _share(self, messages: Sequence[Message], state: TopicState) -> Share:
         """Add metadata before messages of a table whose metadata changed."""
         tables = dict(self._marks.tables)
         sent: list[Message] = []
@@ -391,7 +391,7 @@ class KafkaSink:
         assert topics is not None
         for topic in dict.fromkeys([message.topic for message in sent]):
             topics.require(topic)
-        return Share(messages=sent, marks=KafkaMarks(standing=standing, tables=tables))
+        return Share(messages=sent, marks=KafkaMarks(state=state, tables=tables))
 
     def _messages(self, document: Document) -> Sequence[Message]:
         if isinstance(document, MessagesDocument):

@@ -133,7 +133,7 @@ class LakeSink:
         """Puts the rest of a plan that was begun where it belongs; of one that was not nothing is
         there.
         """
-        self._settle()
+        self._finish_former()
         last = self._state.converted if self._converting else self._state.plan
         if not self._has(plan):
             return Resolved(last=last, documents=frozenset())
@@ -154,7 +154,7 @@ class LakeSink:
         rows, state = _rows_of(documents), self._state
         # The last plan may not be in all of its tables, and the next one must not overtake it.
         if self._in_tables != state.number:
-            self._settle()
+            self._finish_former()
             state = self._state
         if self._has(plan):
             return refusals(state.refusals.get(plan, ()))
@@ -183,13 +183,13 @@ class LakeSink:
         last = self._state.converted if self._converting else self._state.plan
         return bool(plan) and plan == last
 
-    def _settle(self) -> None:
+    def _finish_former(self) -> None:
         """Finishes what was begun: the plan is shown or gone, and if it is shown, its tables have
         it.
         """
         self._forget()
         try:
-            self._plans.settle()
+            self._plans.finish_former()
             # A plan without tables has no rows, and no file of them.
             self._state = self._read()
             body = self._plans.read(self._plans.folder / ROWS) if self._state.tables else b""
@@ -213,7 +213,7 @@ class LakeSink:
                 continue
             # A table that is ahead of us tells that somebody has taken the lake over, or that
             # something was restored.
-            self._plans.settle()  # OccupiedError where it is the first
+            self._plans.finish_former()  # OccupiedError where it is the first
             position = self._path(POSITION)
             known = f"{position} knows {self._state.number}"
             message = f"The table {table.name} has plan {there} already, and {known}."

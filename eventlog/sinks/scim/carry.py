@@ -38,7 +38,7 @@ BAD_PATH: Final = frozenset({"noTarget", "invalidPath", "invalidFilter"})
 """What servers say of a path that they do not follow."""
 
 
-class Told(Struct, frozen=True):
+class DeferredChange(Struct, frozen=True):
     """What is still to be told of an object: an operation, and the mapping of its table."""
 
     mapping: str
@@ -113,15 +113,15 @@ class ScimCarrier:
             else:
                 notes += self._await(request)
                 if request.method == "POST":
-                    self._tell_whole(request, is_new=is_new)
+                    self._write_whole(request, is_new=is_new)
                 else:
-                    self._tell_change(request)
-        notes += self._tell_waiting(request.object)
+                    self._write_change(request)
+        notes += self._write_waiting(request.object)
         return notes
 
     # --- whole resources, changes, ends -----------------------------------------------------------
 
-    def _tell_whole(self, request: ScimRequest, *, is_new: bool) -> None:
+    def _write_whole(self, request: ScimRequest, *, is_new: bool) -> None:
         found = self._known.find(request.object)
         if found is not None:
             self._known.keep(request.object, found)  # it may have been over
@@ -162,7 +162,7 @@ class ScimCarrier:
             raise self._client.wrong_address(answer)
         raise RefusedError(answer)
 
-    def _tell_change(self, request: ScimRequest) -> None:
+    def _write_change(self, request: ScimRequest) -> None:
         operations = self._operations(request)
         for known in (self._known.find, None):
             found = self._adopt(request) if known is None else known(request.object) or self._adopt(request)
@@ -170,7 +170,7 @@ class ScimCarrier:
                 return
             self._known.keep(request.object, None)
         if request.is_whole:
-            self._tell_whole(self._as_whole(request), is_new=False)
+            self._write_whole(self._as_whole(request), is_new=False)
             return
         kind = self._mapping(request).type
         hint = "`eventlog refresh`, or `eventlog verify --repair`, tells all of it"
@@ -310,8 +310,8 @@ class ScimCarrier:
         """Keep references to unknown objects until these appear; return their names."""
         names: list[str] = []
         for name, place, operation in self._find_unresolved(request):
-            told = msgspec.json.encode(Told(request.mapping, operation)).decode()
-            found = self._known.find_or_await(name, Awaiting(request.object, place, told))
+            deferred = msgspec.json.encode(DeferredChange(request.mapping, operation)).decode()
+            found = self._known.find_or_await(name, Awaiting(request.object, place, deferred))
             if found is None and name not in self._receiver.expected:
                 names.append(name)
         if not names:
@@ -356,7 +356,7 @@ class ScimCarrier:
             if is_all or _is_past(awaiting, name, operations):
                 self._known.end_waiting(name, awaiting)
 
-    def _tell_waiting(self, name: str) -> Iterator[str]:
+    def _write_waiting(self, name: str) -> Iterator[str]:
         """Tell what has waited for an object."""
         for awaiting in self._known.awaiting(name):
             if self._known.find(name) is None:
@@ -364,21 +364,21 @@ class ScimCarrier:
             with self._receiver.turn_of(awaiting.object):
                 if awaiting not in self._known.awaiting(name):
                     continue
-                told = msgspec.json.decode(awaiting.request, type=Told)
-                note = self._tell_one(awaiting.object, told)
+                deferred = msgspec.json.decode(awaiting.request, type=DeferredChange)
+                note = self._write_one(awaiting.object, deferred)
                 self._known.end_waiting(name, awaiting)
             if note:
                 yield f"{awaiting.object} refers to it: {note}"
 
-    def _tell_one(self, name: str, told: Told) -> str:
+    def _write_one(self, name: str, deferred: DeferredChange) -> str:
         found = self._known.find(name)
-        if found is None or told.mapping not in self._receiver.mappings:
+        if found is None or deferred.mapping not in self._receiver.mappings:
             return ""
-        place = self._receiver.mappings[told.mapping].place
-        body = {"schemas": [PATCH_OP], "Operations": [told.operation]}
+        place = self._receiver.mappings[deferred.mapping].place
+        body = {"schemas": [PATCH_OP], "Operations": [deferred.operation]}
         path = f"{place}/{{id}}"
         request = ScimRequest(
-            method="PATCH", path=path, object=name, unique=Unique(""), mapping=told.mapping, body=body
+            method="PATCH", path=path, object=name, unique=Unique(""), mapping=deferred.mapping, body=body
         )
         try:
             self._patch(request, found, self._operations(request))

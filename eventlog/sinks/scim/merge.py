@@ -49,21 +49,21 @@ def apply_whole(resource: Mapping[str, Any], body: Mapping[str, Any], paths: Ite
         groups.setdefault(Path(path.attribute, "", path.filter, path.urn), []).append(path)
     for group, members in groups.items():
         top = Path(group.attribute, "", (), group.urn)
-        told, there = get_value(body, top), get_value(after, top)
-        if not (isinstance(told, list) or isinstance(there, list)):
+        sent, there = get_value(body, top), get_value(after, top)
+        if not (isinstance(sent, list) or isinstance(there, list)):
             for path in members:
                 set_value(after, path, get_value(body, path))
             continue
         subs = {path.sub or "value" for path in members} | {name for name, _ in group.filter}
-        set_value(after, top, [*_merge_values(_elements(told), _elements(there), group, subs)] or None)
+        set_value(after, top, [*_merge_values(_elements(sent), _elements(there), group, subs)] or None)
     return after
 
 
 def _merge_values(
-    told: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]], group: Path, subs: set[str]
+    sent: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]], group: Path, subs: set[str]
 ) -> Iterator[dict[str, Any]]:
     """Merge an attribute's values: those the filter selects as given, others as they are."""
-    meant = [element for element in told if _fits(element, group.filter)]
+    meant = [element for element in sent if _fits(element, group.filter)]
     known = [element for element in there if _fits(element, group.filter)]
     yield from (dict(element) for element in there if not _fits(element, group.filter))
     for element in meant:

@@ -17,7 +17,12 @@ from eventlog.sinks.scim.paths import Path, get_value, is_same
 PAGE_ROWS: Final = 100
 """Resources that are asked for at once."""
 
-_UNTOLD: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.METHOD_NOT_ALLOWED)
+_UNREPORTED: Final = (
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_IMPLEMENTED,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+)
 
 
 class Abilities(Struct, frozen=True, kw_only=True):
@@ -31,7 +36,7 @@ class Abilities(Struct, frozen=True, kw_only=True):
 def read_abilities(client: ScimClient) -> Abilities:
     """Ask a server what it can do."""
     answer = client.ask("GET", "/ServiceProviderConfig")
-    if answer.status in _UNTOLD:
+    if answer.status in _UNREPORTED:
         return Abilities()
     if not answer.is_taken:
         raise client.wrong_address(answer)

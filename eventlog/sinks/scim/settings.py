@@ -133,9 +133,11 @@ def list_columns(table: ResourceSettings, where: str) -> list[MappedColumn]:
     """List the columns of a table that go to SCIM."""
     columns: list[MappedColumn] = []
     for name, column in table.columns.items():
-        told = ColumnSettings(path=column) if isinstance(column, str) else column
-        path = read_path(told.path, f"{where}.columns.{name}")
-        columns.append(MappedColumn(name=name, path=path, type=told.type or _type_of(path), references=told.references))
+        setting = ColumnSettings(path=column) if isinstance(column, str) else column
+        path = read_path(setting.path, f"{where}.columns.{name}")
+        columns.append(
+            MappedColumn(name=name, path=path, type=setting.type or _type_of(path), references=setting.references)
+        )
     return columns
 
 

@@ -195,8 +195,8 @@ class ScimTable:
         if not operations:
             return None
         body = {"schemas": [PATCH_OP], "Operations": operations}
-        told = {edit.column for edit in change.edits if edit.reset or change.whole}
-        is_whole = told >= {column for column, field in self.fields.items() if not field.is_key}
+        sent = {edit.column for edit in change.edits if edit.reset or change.whole}
+        is_whole = sent >= {column for column, field in self.fields.items() if not field.is_key}
         return self._make("PATCH", change, body, is_whole=is_whole)
 
     def _is_whole(self, change: Change) -> bool:
@@ -254,13 +254,13 @@ class ScimTable:
 
     def _cells(self, change: Change) -> Iterator[tuple[str, Any]]:
         """Yield the mapped columns of a row, key included, with their values."""
-        told = set()
+        sent = set()
         for edit in change.edits:
             if edit.column in self.fields and edit.new is not ABSENT:
-                told.add(edit.column)
+                sent.add(edit.column)
                 yield edit.column, edit.new
         for column, text in self._key_cells(change).items():
-            if column not in told:
+            if column not in sent:
                 yield column, text
 
     def _key_of(self, change: Change) -> dict[str, Any]:
@@ -334,8 +334,8 @@ class EntraTable(ScimTable):
         data: dict[str, Any] = {"active": True} if is_whole else {}
         for edit in change.edits:
             field = self.fields.get(edit.column)
-            is_told = is_whole or edit.reset or change.whole or edit.new != edit.old
-            if field is None or edit.new is ABSENT or not is_told:
+            is_sent = is_whole or edit.reset or change.whole or edit.new != edit.old
+            if field is None or edit.new is ABSENT or not is_sent:
                 continue
             if field.is_multiple:
                 if not (is_whole or edit.reset):

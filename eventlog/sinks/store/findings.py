@@ -32,17 +32,17 @@ def target_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
     folder = Path(path)
     # The folder, or the first above it that is there: in that it would be made.
     above = (folder.absolute(), *folder.absolute().parents)
-    standing = next(ancestor for ancestor in above if os.path.lexists(ancestor))
-    if not standing.is_dir():
-        message = f"{folder} cannot be a folder: {standing} is something else."
+    existing = next(ancestor for ancestor in above if os.path.lexists(ancestor))
+    if not existing.is_dir():
+        message = f"{folder} cannot be a folder: {existing} is something else."
         raise ConfigError(message, hint="Change the output's `path`.")
-    if not os.access(standing, os.W_OK | os.X_OK):
-        message = f"{standing} cannot be written by this user."
+    if not os.access(existing, os.W_OK | os.X_OK):
+        message = f"{existing} cannot be written by this user."
         raise ConfigError(message, hint="Change its owner or mode, or the output's `path`.")
-    if shutil.disk_usage(standing).free < LEAST_FREE_BYTES:
-        message = f"The disk of {standing} is full."
+    if shutil.disk_usage(existing).free < LEAST_FREE_BYTES:
+        message = f"The disk of {existing} is full."
         raise SinkError(message, hint="Free some space, or change the output's `path`.")
-    if standing != folder.absolute():
+    if existing != folder.absolute():
         mend = "The publisher makes it; is a volume not mounted?"
         yield Finding(message=f"The folder {folder} does not exist.", mend=mend)
     else:

@@ -102,7 +102,7 @@ class StoredPlans:
 
         self._put_anew(ours)
         former = self._tag
-        self.settle()
+        self.finish_former()
         # A trial: over a former state the store must refuse.
         content = msgspec.json.encode(self._position)
         if self._objects.put_over(POSITION, content, former) is not None:
@@ -112,7 +112,7 @@ class StoredPlans:
                 hint="Take one that does: without it two publishers could write there.",
             )
 
-    def settle(self) -> None:
+    def finish_former(self) -> None:
         """Shows the rest of the plan that was begun, and removes what is hidden of others."""
         ours = list(self._objects.names(OURS))
         hidden = {name for name in ours if name.startswith(HIDDEN)}

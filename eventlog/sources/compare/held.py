@@ -103,7 +103,7 @@ class HeldSide:
 
     def _keep(self, row: Sequence[Any]) -> dict[str, Any]:
         kept = self._row.keep_row(row)
-        place, mine = self._stands(kept.key, kept.first)
+        place, mine = self._find_place(kept.key, kept.first)
         whole = kept.key if mine != kept.key else None
         return {
             "place": place,
@@ -115,9 +115,9 @@ class HeldSide:
         }
 
     def _at(self, key: Key) -> tuple[int, str]:
-        return self._stands(json.dumps(key), self._row.first(key))
+        return self._find_place(json.dumps(key), self._row.first(key))
 
-    def _stands(self, text: str, first: int | None) -> tuple[int, str]:
+    def _find_place(self, text: str, first: int | None) -> tuple[int, str]:
         """Return the place and id to find a row by: place in the order of keys, if any, and key."""
         place = (_NOWHERE if first is None else first) if self._compared.counted else 0
         return place, text if len(text) <= ID_CHARACTERS else f"#{sha256(text.encode()).hexdigest()}"

@@ -94,7 +94,7 @@ class CompareReader:
         self._tops: dict[str, Any] = {}
         self._unfound: set[tuple[str, Key]] = set()
         self._unfound_before: set[tuple[str, Key]] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         grown = [table for table in catalog if query_of(table, settings) is None]
         names = {table.name for table in grown} | {table.whole for table in grown}
         for name in settings.growing:
@@ -180,12 +180,12 @@ class CompareReader:
             self._full_at = began
             # What two cycles saw, and did not find by its key, was not deleted meanwhile.
             unfound = dict(self._unfound & self._unfound_before)
-            for name in unfound.keys() - self._told:
+            for name in unfound.keys() - self._reported:
                 self._report(
                     f"{name}: rows such as {shorten(', '.join(map(str, unfound[name])))} are not found by their keys,"
                     " so they are not published. Compare a table or query whose key has another type."
                 )
-            self._told |= unfound.keys()
+            self._reported |= unfound.keys()
             self._unfound_before, self._unfound = self._unfound, set()
 
     def _restart(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:

@@ -118,7 +118,7 @@ _INSIDE: Final = frozenset((*ROWS, CdcRecord.TRUNCATE, CdcRecord.DISCARD))
 
 
 class Split(Struct, frozen=True, kw_only=True):
-    """A stretch of a file that can be read by itself: `before` are the descriptions of tables that
+    """A range of a file that can be read by itself: `before` are the descriptions of tables that
     count in it.
     """
 

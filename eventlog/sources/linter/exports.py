@@ -16,7 +16,7 @@ from typing import IO, Any, Final, cast
 import msgspec
 
 from eventlog.core.errors import DataError, UsageError, shorten
-from eventlog.core.file_forms import tell_form
+from eventlog.core.file_forms import find_form
 from eventlog.sources.linter.rows import BINARY, COLUMNS, TEXTS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings, Variant
 from eventlog.sources.stream.spill import spill_to
@@ -199,7 +199,7 @@ def _each_line(file: IO[bytes]) -> Iterator[bytes]:
     while line := file.readline(LINE_BYTES + 1):
         if len(line) > LINE_BYTES:
             raise OverflowError(f"the line has more than {LINE_BYTES:,} bytes")
-        if begins and (form := tell_form(line)):
+        if begins and (form := find_form(line)):
             raise OverflowError(f"the file {form}")
         begins = False
         yield line

@@ -22,7 +22,7 @@ from eventlog.sources.linter.operations import Action, reading
 from eventlog.sources.linter.rows import QueueRow, address, utc_reader
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTables
-from eventlog.sources.linter.telling import Telling
+from eventlog.sources.linter.telling import QueueImages
 from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Report = Callable[[str], None]
@@ -64,7 +64,7 @@ class CommittedRows:
         self._utc = utc_reader(settings.zone)
         self._action = reading(settings.coding, report)
         self._open: Transactions[QueueRow] = Transactions(spill, settings.spill_bytes, report=report, announced=False)
-        self._telling = Telling(self.tables, self._action, self._utc, settings)
+        self._queue_images = QueueImages(self.tables, self._action, self._utc, settings)
         self._nodes: dict[str, int] = {}
         self._disordered: set[int] = set()
         self._unknown: set[int] = set()
@@ -162,7 +162,7 @@ class CommittedRows:
         if tx in self._disordered:
             self._disordered.discard(tx)
             rows = iter(sorted(rows, key=lambda held: (held.syslog_addr, held.extdata)))
-        return _last_marked(self._telling.images(rows, addr, transaction, fault))
+        return _last_marked(self._queue_images.images(rows, addr, transaction, fault))
 
     def _find_commit_time(self, row: QueueRow) -> dt.datetime | None:
         """Read the commit time; report a time before the last one: addresses may have restarted."""

@@ -96,7 +96,7 @@ SHOWN_CHARACTERS: Final = 80
 _ADD, _MODIFY = Op.ADD, Op.MODIFY
 
 
-class Telling:
+class QueueImages:
     """Makes images of a transaction's rows."""
 
     def __init__(

@@ -26,7 +26,7 @@ class TransactionEnds:
             self._ask(connection, first)
         ends = self._above(lasts)
         if ends:
-            # Somebody may have requeued the first rows of a transaction whose others have letters.
+            # Somebody may have requeued the first rows of a transaction whose others have statuses.
             still_waiting = self._log.query("still_waiting")
             waiting = self._log.rows(connection, still_waiting, {"ids": id_list([*ends.values()])})
             if len(waiting) < len(ends):

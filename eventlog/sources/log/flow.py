@@ -40,7 +40,7 @@ Pace = tuple[tuple[int, int], ...]
 """When steps began, in seconds since 1970 by the database's clock, and rows settled in each."""
 
 
-def count_settled(pace: Pace, rows: int, now: float) -> Pace:
+def count_finished(pace: Pace, rows: int, now: float) -> Pace:
     """Add rows finished now to the counts; drop counts that are too old."""
     step = int(now) // STEP_SECONDS * STEP_SECONDS
     counts = dict(_recent(pace, now))
@@ -48,7 +48,7 @@ def count_settled(pace: Pace, rows: int, now: float) -> Pace:
     return tuple(sorted(counts.items()))
 
 
-def count_recently_settled(pace: Pace, now: float) -> int:
+def count_recently_finished(pace: Pace, now: float) -> int:
     """Count the rows finished in the last minute."""
     return sum(rows for _, rows in _recent(pace, now))
 
@@ -143,7 +143,7 @@ class Flow(Struct, frozen=True, kw_only=True):
     """The batch in hand could not be delivered, and is tried again."""
     tracked: bool | None = None
     """Triggers of ours write the log; None where nobody has looked."""
-    settled: int = 0
+    finished: int = 0
     """Rows that were settled in the last minute."""
     patience: float = LATE_SECONDS
     lags: Mapping[str, OutputLag] = {}
@@ -171,7 +171,7 @@ class Flow(Struct, frozen=True, kw_only=True):
         if parts.ready:
             return "flowing"
         # Not `not`: None means that nobody has looked.
-        if self.tracked is False and not self.settled:
+        if self.tracked is False and not self.finished:
             return "untracked"
         return "waiting" if parts.not_due else "flowing"
 

@@ -26,7 +26,7 @@ from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
 from eventlog.sources.log.ends import TransactionEnds
 from eventlog.sources.log.row_events import BEFORE_COLUMNS, TRANSACTION_COLUMNS, Rows, events_in_utc
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log, id_list
 
@@ -73,7 +73,7 @@ class Request(Struct, frozen=True, kw_only=True):
     room: int
     among: str | None = None
     bounds: Mapping[str, object] = {}
-    known: Stretches = Stretches()
+    known: RowRanges = RowRanges()
     beside: bool = False
 
 

@@ -87,14 +87,14 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log, *, who: bool = Fals
 def with_who(events: Sequence[Event], rows: Rows) -> list[Event]:
     """Say of events who is behind them; those of one session share one object."""
     shared: dict[tuple[str | None, object], Who] = {}
-    told: list[Event] = []
+    noted: list[Event] = []
     for event, row in zip(events, rows, strict=True):
         pair = event.perpetrator, row[-1] if len(row) in CONTEXT_COLUMNS else None
         who = shared.get(pair)
         if who is None:
             who = shared[pair] = make_who(*pair)
-        told.append(replace(event, who=who))
-    return told
+        noted.append(replace(event, who=who))
+    return noted
 
 
 def _refuse_number(event: Event) -> Event:
@@ -115,21 +115,21 @@ def _read_origins(rows: Rows) -> tuple[list[str | None], list[Transaction | None
     transactions: list[Transaction | None] = []
     shared: dict[tuple[Any, str], Transaction | None] = {}
     for row in rows:
-        stream, _, told = (row[BEFORE_COLUMNS + 1] or "").partition(ORIGIN_END)
+        stream, _, noted = (row[BEFORE_COLUMNS + 1] or "").partition(ORIGIN_END)
         streams.append(stream or None)
-        which = row[BEFORE_COLUMNS], told
+        which = row[BEFORE_COLUMNS], noted
         if which not in shared:
             shared[which] = _read_transaction(*which)
         transactions.append(shared[which])
     return streams, transactions
 
 
-def _read_transaction(number: Any, told: str) -> Transaction | None:
+def _read_transaction(number: Any, noted: str) -> Transaction | None:
     # A change that a comparison found is of no transaction that anybody knows.
-    if not told:
+    if not noted:
         return None
     try:
-        own, time, end = _origin.decode(told)
+        own, time, end = _origin.decode(noted)
     except msgspec.DecodeError:
         return None
     return Transaction(id=own, time=time, end=end, row=None if number is None else int(number))

@@ -34,11 +34,11 @@ from eventlog.core.tablekey import format_parts
 _MODIFY, _TRUNCATE = Op.MODIFY, Op.TRUNCATE
 
 
-def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Decision:
+def decide_images(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Decision:
     """Decide on the images in order."""
     changes: list[Change] = []
     others: dict[Position, Outcome] = {}
-    tellers = _Tellers(catalog)
+    makers = _ChangeMakers(catalog)
     ours: Ours | None = None
     if options.user and not options.allow_loopback:
         ours = Ours(options.user)
@@ -47,7 +47,7 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
             others[image.position] = _end_image(image, Reason.LOOPBACK, None)
             continue
         try:
-            change = tellers[image.table](image)
+            change = makers[image.table](image)
         except DataError as error:
             others[image.position] = _end_image(image, Reason.INVALID, str(error))
             continue
@@ -106,7 +106,7 @@ def _text(value: Cell) -> str:
     return str(value)
 
 
-def _teller(table: Table) -> Callable[[Image], Change]:
+def _change_maker(table: Table) -> Callable[[Image], Change]:
     """Makes the changes of a table's images."""
     schema, name, key = table.schema, table.name, table.key
     only = key[0] if len(key) == 1 else ""
@@ -187,7 +187,7 @@ def _end_image(image: Image, reason: Reason, note: str | None) -> Outcome:
     return Outcome(position=image.position, status=STATUS[reason], reason=reason, note=note)
 
 
-class _Tellers(dict[str, Callable[[Image], Change]]):
+class _ChangeMakers(dict[str, Callable[[Image], Change]]):
     """What makes changes of the images of each table, by the names that images have for them."""
 
     def __init__(self, catalog: Catalog | None) -> None:
@@ -198,5 +198,5 @@ class _Tellers(dict[str, Callable[[Image], Change]]):
         match = self._catalog.find(name) if self._catalog is not None else None
         if match is None:
             raise DataError(f"{name} is not among the captured tables.")
-        made = self[name] = _teller(match.table)
+        made = self[name] = _change_maker(match.table)
         return made

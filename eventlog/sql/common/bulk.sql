@@ -1,4 +1,4 @@
--- Reading a log in bulk: stretches of it side by side, and following it as it grows.
+-- Reading a log in bulk: ranges of it side by side, and following it as it grows.
 -- Numbers stand in the text, because COPY takes no parameters.
 
 -- extent: the first and the last number of the chosen rows
@@ -11,8 +11,8 @@ SELECT count(*) FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
 -- chosen_all: condition: every row
 (1 = 1);
 
--- chosen_letters: condition: rows with one of these letters
-(entry./* status */status IN /* letters */('N'));
+-- chosen_statuses: condition: rows with one of these statuses
+(entry./* status */status IN /* statuses */('N'));
 
 -- chosen_tables: condition: rows of these tables
 (entry./* table_name */table_name IN /* names */('usr'));
@@ -36,6 +36,6 @@ SELECT count(*) FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
 SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id > /* first */0 ORDER BY 1 LIMIT /* limit */1000;
 
--- numbers_within: the numbers of the rows of a stretch
+-- numbers_within: the numbers of the rows of a row_range
 SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* each_half */(1 = 1) ORDER BY 1;

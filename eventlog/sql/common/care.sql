@@ -3,23 +3,23 @@
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
 WHERE /* record_id */record_id BETWEEN :first AND :last AND /* processed */(1 = 1)
-  AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND /* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
 
 -- count_run: how many rows of a run would wait again
 SELECT count(*) FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last AND /* processed */(1 = 1)
-  AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND /* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
 
 -- forget_run: clears what was recorded about rows of a run that wait again
 DELETE FROM /* outcomes */event_log_outcome AS kept
 WHERE kept.record_id BETWEEN :first AND :last
-  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND kept.status IN (:status_1, :status_2, :status_3, :status_4, :status_5)
   AND EXISTS (SELECT 1 FROM /* log */event_log AS entry
               WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
 
--- in_stretch: condition: the rows of a stretch
+-- in_range: condition: the rows of a row_range
 (entry./* record_id */record_id > :after AND entry./* record_id */record_id <= :until);
 
 -- old_rows: the rows to take away, as an archive keeps them
@@ -31,14 +31,14 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        kept.reason, kept.note/* transaction *//* context */
 FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)
+WHERE /* row_range */(1 = 1) AND /* past */(1 = 1)
 ORDER BY 1;
 
 -- old_numbers: the rows to take away, by their numbers alone
 SELECT entry./* record_id */record_id
 FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-WHERE /* stretch */(1 = 1) AND /* past */(1 = 1);
+WHERE /* row_range */(1 = 1) AND /* past */(1 = 1);
 
 -- tables_named: how the log writes the name of a table, with a schema or without
 SELECT DISTINCT /* table_name */table_name FROM /* log */event_log

@@ -10,7 +10,7 @@ SELECT /* record_id */record_id, /* status */status, /* event_type */event_type,
        /* old_value */old_value, /* new_value */new_value
 FROM /* log */event_log WHERE 1 = 0;
 
--- attempt_mark: gives rows their letter
+-- attempt_mark: gives rows their status
 UPDATE /* log */event_log SET /* status */status = /* status */status WHERE 1 = 0;
 
 -- attempt_delete: removes rows

@@ -1,10 +1,10 @@
 -- What people ask about single rows.
 
--- row_status: the letter and the object's texts of one row
+-- row_status: the status and the object's texts of one row
 SELECT /* status */status, CAST(/* table_name */table_name AS text), CAST(/* table_key */table_key AS text)
 FROM /* log */event_log WHERE /* record_id */record_id = :record_id AND /* each_half */(1 = 1);
 
--- keys_between: whose rows a stretch of the log has, of waiting ones or of the others
+-- keys_between: whose rows a row_range of the log has, of waiting ones or of the others
 SELECT /* record_id */record_id, CAST(/* table_name */table_name AS text), CAST(/* table_key */table_key AS text)
 FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last AND /* each_half */(1 = 1)
@@ -26,9 +26,9 @@ ORDER BY /* record_id */record_id;
 , /* context_column */eventlog_context;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, CAST(settled_at AS text), answers
+SELECT status, reason, note, CAST(finished_at AS text), answers
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error
-SELECT record_id, status, reason, note, CAST(settled_at AS text)
+SELECT record_id, status, reason, note, CAST(finished_at AS text)
 FROM /* outcomes */event_log_outcome WHERE status IN ('E', 'F') ORDER BY record_id DESC LIMIT 1;

@@ -85,7 +85,7 @@ DELETE FROM /* planned */event_log_planned WHERE output = :output;
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
 VALUES (:output, :record_id, :object, :reason, :note, :attempts, :due);
 
--- parked_drop_run: no output has these rows waiting any more, for they are gone or have a letter
+-- parked_drop_run: no output has these rows waiting any more, for they are gone or have a status
 DELETE FROM /* parked */event_log_parked WHERE record_id BETWEEN :first AND :last;
 
 -- parked_forget: the rows that wait for an output that is gone
@@ -248,7 +248,7 @@ SELECT MAX(record_id) FROM /* outcomes */event_log_outcome;
 -- outcome_drop: forgets how rows ended before
 DELETE FROM /* outcomes */event_log_outcome WHERE record_id BETWEEN :first AND :last;
 
--- count_between: how many rows of a stretch wait
+-- count_between: how many rows of a row_range wait
 SELECT COUNT(*) FROM /* log */event_log waiting
 WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id BETWEEN :first AND :last;
 

@@ -48,7 +48,7 @@ WHERE tracked = /* class */1 AND name = /* name */'event_log_usr_insert';
 -- trigger_remove: takes a trigger off that is gone
 DELETE FROM /* triggers */event_log_trigger WHERE tracked = /* class */1 AND name = /* name */'event_log_usr_insert';
 
--- trigger_settle: keeps the text of a trigger that was made, as the database gives it back
+-- trigger_fingerprint: keeps the text of a trigger that was made, as the database gives it back
 UPDATE /* triggers */event_log_trigger SET fingerprint = /* fingerprint */NULL
 WHERE tracked = /* class */1 AND name = /* name */'event_log_usr_insert';
 

@@ -1,7 +1,7 @@
 -- The least that each of three roles needs: who installs, who writes, who publishes. Nothing of it is for a database without roles.
 -- A query that a database lacks is one that the role needs nothing for.
 
--- publisher_on_log: reads rows, gives them their letter, deletes them when it is told to
+-- publisher_on_log: reads rows, gives them their status, deletes them when it is told to
 GRANT SELECT, UPDATE (/* status */status), DELETE ON /* table */event_log TO /* role */publisher;
 
 -- publisher_on_companion: keeps its own books

@@ -89,11 +89,11 @@ ORDER BY /* record_id */record_id LIMIT :limit;
 -- requeue_numbers: processed rows between two numbers that would wait again
 SELECT /* record_id */record_id FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last AND /* processed */(1 = 1)
-  AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND /* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named))
 ORDER BY /* record_id */record_id LIMIT :limit;
 
--- parked_settled: some rows that wait for an output, and in the log do not
+-- parked_finished: some rows that wait for an output, and in the log do not
 SELECT kept.output, MIN(kept.record_id), COUNT(*) FROM /* parked */event_log_parked kept
 WHERE NOT EXISTS (SELECT 1 FROM /* log */event_log entry
                   WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')

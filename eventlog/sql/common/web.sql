@@ -1,6 +1,6 @@
--- Lists of the status page and of `eventlog log`, which read a bounded stretch of the log: by its numbers, or by the index of waiting rows.
+-- Lists of the status page and of `eventlog log`, which read a bounded row_range of the log: by its numbers, or by the index of waiting rows.
 
--- list_rows: the rows of a stretch that are asked for, the newest first, with how they ended or what they wait for.
+-- list_rows: the rows of a row_range that are asked for, the newest first, with how they ended or what they wait for.
 -- Which rows are shown is decided first: the other tables are asked about these, and about others only where the
 -- filters need it.
 SELECT entry./* record_id */record_id AS record_id,
@@ -23,8 +23,8 @@ SELECT entry./* record_id */record_id AS record_id,
         ORDER BY parked.reason = 'behind', parked.output LIMIT 1) AS next_attempt,
        /* context */(NULL) AS context
 FROM (SELECT * FROM /* entries */event_log AS entry
-      WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < CAST(:before AS bigint)
-        AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+      WHERE /* row_range */(1 = 1) AND entry./* record_id */record_id < CAST(:before AS bigint)
+        AND (:any_status = 1 OR entry./* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5))
         AND /* since */(1 = 1) AND /* by */(1 = 1)
         AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
         AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS text) = :key)
@@ -58,12 +58,12 @@ ORDER BY entry./* record_id */record_id DESC;
       ELSE (SELECT ended.note FROM /* outcomes */event_log_outcome AS ended
             WHERE ended.record_id = entry./* record_id */record_id LIMIT 1) END);
 
--- list_low: where a stretch of so many rows before a number begins, and how many rows it has
+-- list_low: where a row_range of so many rows before a number begins, and how many rows it has
 SELECT min(n), count(*) FROM (
     SELECT entry./* record_id */record_id AS n FROM /* log */event_log AS entry
     WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before
     ORDER BY entry./* record_id */record_id DESC LIMIT :reach
-) AS stretch;
+) AS row_range;
 
 -- list_log: where rows are read from
 /* log */event_log;
@@ -92,11 +92,11 @@ SELECT min(n), count(*) FROM (
 -- list_waiting: condition: rows that wait
 (entry./* status */status = 'N');
 
--- list_numbers: condition: a stretch of numbers
+-- list_numbers: condition: a row_range of numbers
 (entry./* record_id */record_id >= :low);
 
--- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
+-- list_waiting_numbers: condition: the waiting rows of a row_range of numbers
 (entry./* status */status = 'N' AND entry./* record_id */record_id >= :low);
 
--- count_reasons: how many rows ended with each letter and reason
+-- count_reasons: how many rows ended with each status and reason
 SELECT status, reason, COUNT(*) FROM /* outcomes */event_log_outcome WHERE status <> 'N' GROUP BY status, reason;

@@ -231,7 +231,7 @@ BEGIN
     next_attempt TIMESTAMP, 
     answers CLOB, 
     held INTEGER DEFAULT 0 NOT NULL, 
-    settled_at TIMESTAMP, 
+    finished_at TIMESTAMP, 
     PRIMARY KEY (record_id)
 )';
 EXCEPTION

@@ -95,7 +95,7 @@ class Entry(Struct, frozen=True, kw_only=True):
         return self.rows[-1].record
 
     @property
-    def letters(self) -> str:
+    def statuses(self) -> str:
         return "".join(sorted({row.letter for row in self.rows}))
 
     def finding(self, what: str, why: str = "", output: str = "") -> Finding:
@@ -105,7 +105,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             place=self.version.place,
             version=self.version.number,
             record=self.record,
-            letter=self.letters,
+            letter=self.statuses,
             why=why,
         )
 
@@ -236,7 +236,7 @@ class _Object:
         """Each version is told, as it was."""
         told = {entry.version.number for _, entry in self.first}
         for entry in self.entries:
-            if entry.version.number not in told and not set(entry.letters) & set("NEF"):
+            if entry.version.number not in told and not set(entry.statuses) & set("NEF"):
                 self._find(entry, "lost")
         for seen, entry in self.first:
             version = entry.version
@@ -255,14 +255,14 @@ class _Object:
                 self._find(entry, "out of order", f"version {number} after {newest} at {seen.where}")
             newest = max(newest, number)
         told = {entry.record for _, entry in self.first}
-        last = max([*told, *[entry.record for entry in self.entries if entry.letters == "E"]], default=0)
+        last = max([*told, *[entry.record for entry in self.entries if entry.statuses == "E"]], default=0)
         for entry in self.entries:
             superseded = entry.rows[-1].reason == "superseded" or entry.record in self.elsewhere
             beaten = superseded and entry.record < last
-            if entry.letters == "S" and entry.record not in told and not beaten:
+            if entry.statuses == "S" and entry.record not in told and not beaten:
                 self._find(entry, "lost")
         newest_entry = self.entries[-1]
-        refused = newest_entry.letters == "E"  # by the receiver, which then has what it took before
+        refused = newest_entry.statuses == "E"  # by the receiver, which then has what it took before
         if self.first and not refused and newest_entry.version.op != "D" and number != newest_entry.version.number:
             self._find(newest_entry, "wrong value", f"the last version that is told is {number}")
         return self.found
@@ -292,7 +292,7 @@ class _Object:
         least = 1 if self.shown.replaces else wanted
         if count > wanted and not self.shown.repeats:
             self._find(entry, "twice", f"{count} times, {wanted} were to be")
-        elif 0 < count < least and entry.letters != "E":  # else the receiver has refused it the second time
+        elif 0 < count < least and entry.statuses != "E":  # else the receiver has refused it the second time
             self._find(entry, "lost", f"{count} times, {wanted} were to be, because it was asked for again")
 
     def _asked(self, entry: Entry) -> int:

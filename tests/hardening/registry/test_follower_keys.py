@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.tracked.options import Style, TriggerOptions
-from tests.integration.test_definitions import letters, publish
+from tests.integration.test_definitions import publish, statuses
 from tests.support.logged import run
 
 USR = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, a TEXT, b TEXT, id2 INTEGER UNIQUE NOT NULL)"
@@ -45,15 +45,15 @@ def test_a_changed_primary_key_ends_no_row_that_could_be_published(
     run(postgresql, "UPDATE usr SET a = 'after' WHERE id2 = 12", "DELETE FROM usr WHERE id2 = 13")
     publish(postgresql, tmp_path)
     if change != "instead":
-        assert [row for row in letters(postgresql) if row[3] == "reading back found no such row."] == []
+        assert [row for row in statuses(postgresql) if row[3] == "reading back found no such row."] == []
         assert "before" in "".join(file.read_text() for file in tmp_path.rglob("*.jsonl"))
     run(postgresql, "UPDATE usr SET a = 'last'")
     publish(postgresql, tmp_path)
-    assert {status for _, status, _, _ in letters(postgresql)} <= {"S", "W"}, letters(postgresql)
+    assert {status for _, status, _, _ in statuses(postgresql)} <= {"S", "W"}, statuses(postgresql)
     track(postgresql, ["usr"])
     run(postgresql, "UPDATE usr SET a = 'and more'")
     publish(postgresql, tmp_path)
-    assert {status for _, status, _, _ in letters(postgresql)} <= {"S", "W"}, letters(postgresql)
+    assert {status for _, status, _, _ in statuses(postgresql)} <= {"S", "W"}, statuses(postgresql)
 
 
 def test_of_several_rows_with_a_former_key_none_is_published_for_another(postgresql: Engine, tmp_path: Path) -> None:
@@ -63,4 +63,4 @@ def test_of_several_rows_with_a_former_key_none_is_published_for_another(postgre
     run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y', 11), (2, 'x', 'y', 12)", *KEYS["two columns"])
     run(postgresql, "INSERT INTO usr VALUES (1, 'another', 'y', 13)")
     publish(postgresql, tmp_path)
-    assert [row[1:3] for row in letters(postgresql)] == [("W", "vanished"), ("S", None), ("S", None)]
+    assert [row[1:3] for row in statuses(postgresql)] == [("W", "vanished"), ("S", None), ("S", None)]

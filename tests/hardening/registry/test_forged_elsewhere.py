@@ -170,8 +170,8 @@ def test_a_text_of_a_trigger_on_sqlite_is_only_a_text(sqlite: Engine, tmp_path: 
     published = documents(config)
     assert (HIDDEN in published, "Eve" in published) == (False, True)
     with sqlite.connect() as connection:
-        letters = connection.execute(text("SELECT group_concat(status, '') FROM event_log")).scalar_one()
-    assert letters == "SS"
+        statuses = connection.execute(text("SELECT group_concat(status, '') FROM event_log")).scalar_one()
+    assert statuses == "SS"
     assert exit_code(["refresh", "usr", "--database", url_of(sqlite)]) == 0
     track(sqlite, ["usr"])
     states = trigger_states(sqlite)

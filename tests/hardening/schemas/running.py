@@ -16,9 +16,9 @@ from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
 from eventlog.core.rules import Options
+from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import RefreshPace, loads
-from eventlog.refresh.ranges import Stand
-from eventlog.refresh.stretches import Refresh
+from eventlog.refresh.ranges import RangeState
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.findlog import locate_log
 from eventlog.sql.log import Log
@@ -73,7 +73,7 @@ class Run:
             publisher=PublisherConfig(allow_loopback=True, time_syntax=3, enable_refs=False, batch_size=16),
             output=self.outputs,
         )
-        self._load: Iterator[Stand] = iter(())
+        self._load: Iterator[RangeState] = iter(())
         self._taken: set[str] = set()
         for session in self.sessions:
             session.fill()

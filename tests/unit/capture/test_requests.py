@@ -48,7 +48,7 @@ def test_the_registry_is_written_with_constants(dialect: Dialect, table: str, wh
     texts = [
         *writer.enter_class(replace(ASKED, when=when), planned),
         writer.enter_trigger(trigger),
-        writer.settle_trigger(trigger, "event_log_usr_insert"),
+        writer.keep_trigger_text(trigger, "event_log_usr_insert"),
         *writer.enter_relations({table: "table"}),
     ]
     for text in texts:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.care.log_commands import check_letters
-from eventlog.care.rows import MOST_LETTERS, Choice, read_age, read_runs_of_ids
+from eventlog.care.log_commands import check_statuses
+from eventlog.care.rows import MOST_STATUS_CHARACTERS, Choice, read_age, read_runs_of_ids
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.purge.archive import Archive
 
@@ -51,12 +51,12 @@ def test_what_is_no_age_is_named(text: str) -> None:
         read_age(text)
 
 
-@given(st.text("NSWEFX", max_size=MOST_LETTERS))
-def test_a_query_gets_every_letter_and_no_other(letters: str) -> None:
-    parameters = Choice(letters=letters).parameters()
-    given = {parameters[f"letter_{place}"] for place in range(1, MOST_LETTERS + 1)}
-    assert given == (set(letters) or {"?"})
-    assert parameters["any_status"] == int(not letters)
+@given(st.text("NSWEFX", max_size=MOST_STATUS_CHARACTERS))
+def test_a_query_gets_every_letter_and_no_other(statuses: str) -> None:
+    parameters = Choice(statuses=statuses).parameters()
+    given = {parameters[f"status_{place}"] for place in range(1, MOST_STATUS_CHARACTERS + 1)}
+    assert given == (set(statuses) or {"?"})
+    assert parameters["any_status"] == int(not statuses)
 
 
 def test_without_pyarrow_an_archive_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_without_pyarrow_an_archive_says_what_to_install(tmp_path: Path, monkeyp
 
 
 def test_letters_are_told_once_each_and_not_more_than_a_query_takes() -> None:
-    assert (check_letters("E,W,E"), check_letters("")) == ("EW", "")
-    for letters in ("ABCDEF", "\n"):
+    assert (check_statuses("E,W,E"), check_statuses("")) == ("EW", "")
+    for statuses in ("ABCDEF", "\n"):
         with pytest.raises(UsageError, match="up to 5 letters"):
-            check_letters(letters)
+            check_statuses(statuses)

@@ -103,7 +103,7 @@ def test_a_text_of_many_lines_is_read_in_linear_time(tmp_path: Path) -> None:
     assert is_linear(reading, 20_000)
 
 
-@shares(read=0.2, refused=0.2)
+@shares(read=0.1, refused=0.2)
 @given(lengths=st.lists(st.integers(0, 400), max_size=12), limit=st.integers(200, 900), unit=st.integers(1, 2000))
 def test_lines_up_to_the_limit_are_read_and_the_first_longer_one_is_named(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], limit: int, unit: int

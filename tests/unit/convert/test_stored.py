@@ -118,7 +118,7 @@ def test_a_removal_that_comes_late_takes_nothing_of_an_output_that_is_complete(
     def overtaken(bucket: Bucket, names: Sequence[str]) -> None:
         if late in names:
             monkeypatch.setattr(Bucket, "remove", usual)
-            at(objects, tmp_path / "made", overwrite=True).settle()
+            at(objects, tmp_path / "made", overwrite=True).finish_former()
             assert there(objects) == wanted
         usual(bucket, names)
 

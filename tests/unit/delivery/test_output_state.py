@@ -12,7 +12,7 @@ from eventlog.delivery.output import OutputState, failing, newest, read_output_s
 from eventlog.publisher.turn_report import Turn
 from eventlog.sources.marks import as_text
 
-standings = st.dictionaries(
+list_outputs = st.dictionaries(
     st.text(),
     st.builds(
         OutputState,
@@ -37,7 +37,7 @@ def test_what_was_taken_and_what_was_not(last: tuple[str, Position] | None, erro
     assert (found.error, found.failed_at) == (("long ago", 9.0) if error is None else (error, 20.0))
 
 
-@given(standings)
+@given(list_outputs)
 def test_what_is_written_is_read(found: dict[str, OutputState]) -> None:
     assert read_output_states(as_text(found)) == found
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog.config.settings import from_settings
-from eventlog.lineage.converting import tell_conversion
+from eventlog.lineage.converting import report_conversion
 
 
 def told(folder: Path) -> list[dict[str, Any]]:
@@ -21,7 +21,7 @@ def test_one_that_fails_says_why_and_never_who_logs_in(tmp_path: Path) -> None:
     url = "postgresql://app:secret@db.example/app"
     with (
         pytest.raises(ValueError, match="no luck"),
-        tell_conversion(config, source=url, output="out", tables=["usr"]),
+        report_conversion(config, source=url, output="out", tables=["usr"]),
     ):
         raise ValueError("no luck")
     [_, end] = told(tmp_path)

@@ -44,7 +44,7 @@ def change(column: str, new: Any, **also: Any) -> Change:
 
 def told(step: Step, one: Change) -> Any:
     """The new values by attribute, or the note of a refusal."""
-    found = Policy((step,), CATALOG).tell(one)
+    found = Policy((step,), CATALOG).apply(one)
     return found.note if isinstance(found, Refusal) else {edit.column: edit.new for edit in found.edits}
 
 

@@ -50,7 +50,7 @@ def decided(reader: MemoryRows | None, *events: Event, steps: tuple[Step, ...] =
 
 
 def told(policy: Policy, change: Change) -> dict[str, tuple[Any, Any]] | str:
-    found = policy.tell(change)
+    found = policy.apply(change)
     return found.note if isinstance(found, Refusal) else {one.column: (one.old, one.new) for one in found.edits}
 
 

@@ -36,7 +36,7 @@ def route(found: Change | Refusal) -> str:
 
 
 def told(change: Change, *some: Step, kind: PlaceKind = "folder") -> str:
-    return route(Policy(place_steps(some, kind, "it"), CATALOG).tell(change))
+    return route(Policy(place_steps(some, kind, "it"), CATALOG).apply(change))
 
 
 CITY = Edit(column="city", old="Rome", new="Oslo")
@@ -152,4 +152,4 @@ def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "KNOWN_PLACES", 2)
     policy = Policy((BY_CITY,), CATALOG)
     for city in ("a", "b", "c", "c", "a"):
-        assert route(policy.tell(change(Op.MODIFY, Edit(column="city", new=city)))) == f"usr/{city}"
+        assert route(policy.apply(change(Op.MODIFY, Edit(column="city", new=city)))) == f"usr/{city}"

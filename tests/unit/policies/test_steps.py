@@ -54,7 +54,7 @@ def change(op: Op = Op.MODIFY, table: str = "usr", key: str = "idu=1", **told: A
 
 
 def made_of(one: Change, *some: Step) -> Change:
-    found = Policy(some, CATALOG).tell(one)
+    found = Policy(some, CATALOG).apply(one)
     assert isinstance(found, Change), found
     return found
 
@@ -65,7 +65,7 @@ def told(one: Change, *some: Step) -> dict[str, Any]:
 
 
 def refused(one: Change, *some: Step) -> Refusal:
-    found = Policy(some, CATALOG).tell(one)
+    found = Policy(some, CATALOG).apply(one)
     assert isinstance(found, Refusal)
     assert found.positions == one.positions
     return found
@@ -165,16 +165,16 @@ def test_an_expression_has_a_value_of_its_type(expression: str, value: Any) -> N
 
 def test_what_stays_the_same_is_the_same_change() -> None:
     one = change(fname="a", beside={"lname": "x"})
-    assert Policy((), CATALOG).tell(one) is one
+    assert Policy((), CATALOG).apply(one) is one
     assert (Policy((), CATALOG).needs(one), Policy((DROP,), CATALOG).looks(one)) == (frozenset(), {})
     for step in (steps.Keep(attributes=("*",)), steps.Rename(classes=("usr",), class_name="U"), DROP):
-        assert Policy((step,), CATALOG).tell(one) is one
+        assert Policy((step,), CATALOG).apply(one) is one
 
 
 def test_a_table_that_nobody_described_is_refused_and_not_guessed() -> None:
     unknown = replace(change(), row=RowId(None, "else", "id=1"))
     assert "else is not described" in refused(unknown, steps.Drop(attributes=("fname",))).note
-    assert isinstance(Policy((steps.Drop(attributes=("fname",)),), None).tell(change()), Refusal)
+    assert isinstance(Policy((steps.Drop(attributes=("fname",)),), None).apply(change()), Refusal)
 
 
 @pytest.mark.parametrize("step", [steps.OnlyTables(classes=("grp",)), steps.WithoutTables(classes=("hr.u*",))])
@@ -185,7 +185,7 @@ def test_tables_that_are_left_out_are_no_part_of_the_catalog(step: Step) -> None
     catalog = Policy((step,), CATALOG).catalog
     assert catalog is not None
     assert "usr" not in [table.name for table in catalog]
-    assert isinstance(Policy((step,), CATALOG).tell(change(table="grp", key="idg=1", fname="x")), Change)
+    assert isinstance(Policy((step,), CATALOG).apply(change(table="grp", key="idg=1", fname="x")), Change)
 
 
 def test_a_change_of_nothing_but_what_is_dropped_is_left_out() -> None:
@@ -297,7 +297,7 @@ def test_a_condition_that_cannot_be_decided_has_the_outcome_that_was_said(
     condition: str, on_error: Any, outcome: str
 ) -> None:
     step = steps.Where(condition=condition, on_error=on_error)
-    found = Policy((step,), CATALOG).tell(change(salary=["1", None], fname=["x", "a"]))
+    found = Policy((step,), CATALOG).apply(change(salary=["1", None], fname=["x", "a"]))
     assert (outcome == "told") == isinstance(found, Change)
     if isinstance(found, Refusal):
         assert found.filtered == (outcome == "filtered")

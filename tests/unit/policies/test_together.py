@@ -67,7 +67,7 @@ def test_steps_together_tell_what_they_tell_one_after_the_other(
     for traced in policy.trace(one):
         expected = traced.after
     met(changed=isinstance(expected, Change) and expected != one, refused=isinstance(expected, Refusal))
-    assert policy.tell(one) == expected
+    assert policy.apply(one) == expected
 
 
 def test_what_an_expression_came_to_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,9 +75,13 @@ def test_what_an_expression_came_to_is_remembered_and_forgotten(monkeypatch: pyt
     policy = Policy((steps.Where(condition="new.fname == 'a'"),), CATALOG)
     for _ in range(2):
         for name, is_told in (("a", True), ("b", False), ("c", False), (None, False)):
-            assert isinstance(policy.tell(change(fname=["x", name])), Change) is is_told
+            assert isinstance(policy.apply(change(fname=["x", name])), Change) is is_told
     truth = Policy((steps.Where(condition="new.lname == 1"),), CATALOG)
-    assert [isinstance(truth.tell(change(lname=["x", value])), Change) for value in (1, True, 1)] == [True, False, True]
+    assert [isinstance(truth.apply(change(lname=["x", value])), Change) for value in (1, True, 1)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_what_changes_need_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +97,6 @@ def test_what_changes_need_is_remembered_and_forgotten(monkeypatch: pytest.Monke
 def test_of_a_whole_row_what_no_single_step_leaves_out_is_told() -> None:
     """Together nothing seems to be left: one step makes the values equal, another one drops what is not there."""
     one = replace(change(fname=["a", "b"]), whole=True)
-    told = Policy((steps.Redact(attributes=("fname",)), steps.Drop(attributes=("lname",))), CATALOG).tell(one)
+    told = Policy((steps.Redact(attributes=("fname",)), steps.Drop(attributes=("lname",))), CATALOG).apply(one)
     assert isinstance(told, Change)
     assert [(edit.column, edit.old == edit.new) for edit in told.edits] == [("fname", True)]

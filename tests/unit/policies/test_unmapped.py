@@ -34,7 +34,7 @@ def told(output: Any, *, columns: tuple[str, ...] = (*NAMES, "phone.no"), table:
     policy = Policy(steps_of(output, [PolicyConfig(name="shared", steps=(KEEP,))]), Catalog([USR, GRP]))
     edits = tuple(Edit(column=name, new="x") for name in columns)
     change = Change(row=RowId("hr", table, "idu=1"), op=Op.ADD, edits=edits, positions=((1,),))
-    after = policy.tell(change)
+    after = policy.apply(change)
     return set() if isinstance(after, Refusal) else {edit.column for edit in after.edits}
 
 

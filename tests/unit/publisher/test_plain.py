@@ -14,9 +14,9 @@ from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.plans import Done, TakePlan
 from eventlog.publisher.tables import Detail, JournalRow, OnTheWay
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 
-ROWS = Stretches.of([7])
+ROWS = RowRanges.of([7])
 SENT = OnTheWay(plan="p", place=0, details=[Detail(document="d", records=(7,))])
 PLAN = TakePlan(stamp="s", history=3, plan="p", is_asked=True, sealed=Sealed(ROWS, 1), planned=[SENT])
 DONE = Done(planned=[SENT], asked=True, doubts=0)
@@ -37,7 +37,7 @@ def memory() -> Memory:
         batches={},
         outputs={"one": JournalRow(name="one", position=0)},
         planned={},
-        seen=Stretches(),
+        seen=RowRanges(),
         last_parked=0,
         last_noted=0,
         any_parked=False,

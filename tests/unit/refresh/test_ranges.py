@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.refresh.ranges import Stand, Stands, mark_name, marks_of, number_ranges, part_range, read, shares, write
+from eventlog.refresh.ranges import (
+    RangeState,
+    RangeStates,
+    mark_name,
+    marks_of,
+    number_ranges,
+    part_range,
+    read,
+    shares,
+    write,
+)
 from tests.support.shares import met
 from tests.support.shares import shares as least
 
@@ -17,28 +27,28 @@ classes = st.text(min_size=1, max_size=250)
 
 
 @st.composite
-def stands(draw: st.DrawFn) -> Stand:
+def stands(draw: st.DrawFn) -> RangeState:
     """A range with or without bounds, of which some rows are written."""
     low, high = sorted(draw(st.tuples(KEYS, KEYS)))
     after, upto = draw(st.sampled_from([("", ""), (f"k={low}", ""), ("", f"k={high}"), (f"k={low}", f"k={high}")]))
     rows = draw(st.integers(0, 100))
-    return Stand(after=after, upto=upto, rows=rows, total=rows + draw(st.integers(0, 1000)))
+    return RangeState(after=after, upto=upto, rows=rows, total=rows + draw(st.integers(0, 1000)))
 
 
-def holds(stand: Stand, number: int) -> bool:
+def holds(stand: RangeState, number: int) -> bool:
     """Whether a key is still to come in a range, as SQL has it."""
     after = not stand.after or number > int(stand.after[2:])
     return after and (not stand.upto or number <= int(stand.upto[2:]))
 
 
-def cut(stand: Stand, bounds: set[int], share: int = 1) -> list[Stand]:
+def cut(stand: RangeState, bounds: set[int], share: int = 1) -> list[RangeState]:
     inside = sorted(one for one in bounds if holds(stand, one))
     return part_range(stand, [f"k={one}" for one in inside], share)
 
 
 @given(stand=stands(), bounds=st.sets(KEYS), again=st.sets(KEYS), number=st.integers(-60, 60))
 def test_each_key_is_in_one_range_also_when_ranges_are_cut_again(
-    stand: Stand, bounds: set[int], again: set[int], number: int
+    stand: RangeState, bounds: set[int], again: set[int], number: int
 ) -> None:
     pieces = [piece for part in cut(stand, bounds) for piece in cut(part, again)]
     assert [holds(piece, number) for piece in pieces].count(True) == holds(stand, number)
@@ -47,7 +57,7 @@ def test_each_key_is_in_one_range_also_when_ranges_are_cut_again(
 @least(several=0.2)
 @given(stand=stands(), most=st.integers(1, 40), chunk=st.integers(1, 100))
 def test_no_range_is_smaller_than_a_transaction_and_their_rows_are_those_of_the_whole(
-    stand: Stand, most: int, chunk: int
+    stand: RangeState, most: int, chunk: int
 ) -> None:
     pieces, share = shares(stand, most, chunk)
     met(several=pieces > 1)
@@ -62,17 +72,17 @@ def test_no_range_is_smaller_than_a_transaction_and_their_rows_are_those_of_the_
 
 
 def test_ends_are_open_and_bounds_belong_to_the_range_before() -> None:
-    first, second, third = part_range(Stand(after="k=5", rows=5, total=30, where="x"), ["k=10", "k=20"], 8)
-    assert first == Stand(after="k=5", upto="k=10", rows=5, total=13, where="x")
-    assert second == Stand(after="k=10", upto="k=20", total=8, where="x")
-    assert third == Stand(after="k=20", total=9, where="x")
+    first, second, third = part_range(RangeState(after="k=5", rows=5, total=30, where="x"), ["k=10", "k=20"], 8)
+    assert first == RangeState(after="k=5", upto="k=10", rows=5, total=13, where="x")
+    assert second == RangeState(after="k=10", upto="k=20", total=8, where="x")
+    assert third == RangeState(after="k=20", total=9, where="x")
 
 
-def ranges(load: str = "one", count: int = 3) -> Stands:
-    return number_ranges([Stand(after=f"k={place}", rows=place) for place in range(count)], load)
+def ranges(load: str = "one", count: int = 3) -> RangeStates:
+    return number_ranges([RangeState(after=f"k={place}", rows=place) for place in range(count)], load)
 
 
-def marked(*stands: Stand, called: str = "usr") -> dict[str, str]:
+def marked(*stands: RangeState, called: str = "usr") -> dict[str, str]:
     return {mark_name(called, stand.place): write(stand) for stand in stands}
 
 
@@ -99,7 +109,7 @@ def test_ranges_of_two_loads_are_none() -> None:
 
 
 def test_a_load_in_one_piece_is_marked_as_it_was_before_there_were_ranges() -> None:
-    [alone] = number_ranges([Stand(after="k=3", rows=3, total=9)], "any")
+    [alone] = number_ranges([RangeState(after="k=3", rows=3, total=9)], "any")
     assert write(alone) == '{"after":"k=3","rows":3,"total":9}'
     assert read("usr", {"refresh: usr": '{"where": null, "after": "k=3", "rows": 3, "total": 9}'}) == (alone,)
     assert mark_name("usr", 0) == "refresh: usr"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError, SourceError
 from eventlog.publisher.new_rows import fewer
-from eventlog.sources.marks import Stretches, runs
+from eventlog.sources.marks import RowRanges, runs
 from eventlog.sources.stream.source import FileMarks
 from tests.support.shares import met, shares
 
@@ -24,22 +24,22 @@ def test_runs_hold_exactly_the_numbers(found: list[int]) -> None:
 
 
 def test_the_text_is_compact() -> None:
-    assert Stretches.of([60, 61, 62, 70, 5, 6]).text() == "5..6,60..62,70"
-    assert Stretches.of(range(1, 100_001)).text() == "1..100000"
-    assert (Stretches().text(), Stretches.read("")) == ("", Stretches())
-    assert repr(Stretches([(1, 3), (7, 7)])) == "Stretches('1..3,7')"
-    assert Stretches() != 0
+    assert RowRanges.of([60, 61, 62, 70, 5, 6]).text() == "5..6,60..62,70"
+    assert RowRanges.of(range(1, 100_001)).text() == "1..100000"
+    assert (RowRanges().text(), RowRanges.read("")) == ("", RowRanges())
+    assert repr(RowRanges([(1, 3), (7, 7)])) == "RowRanges('1..3,7')"
+    assert RowRanges() != 0
 
 
 @pytest.mark.parametrize("text", ["x", "1,", "1..", "1,,2", "1 2", "..3", "1..2..3", "1.5"])
 def test_what_is_no_list_of_numbers_is_told(text: str) -> None:
     with pytest.raises(DataError, match="is not a list of numbers"):
-        Stretches.read(text)
+        RowRanges.read(text)
 
 
 def test_it_is_told_with_its_beginning_its_place_and_what_to_do() -> None:
     with pytest.raises(DataError) as told:
-        Stretches.read("1..3,70,x" + "9" * 100)
+        RowRanges.read("1..3,70,x" + "9" * 100)
     shown = "1..3,70,x" + "9" * 71 + "… (29 more characters)"
     assert str(told.value) == (
         f"The mark {shown!r} is not a list of numbers (character 9)."
@@ -106,7 +106,7 @@ number_sets = st.sets(st.integers(-5, 60)) | st.sets(st.integers(0, 12), min_siz
 @given(number_sets, number_sets)
 @example(set(range(10)), {1, 2, 3, 5, 7, 8})
 def test_they_are_sets(one: set[int], other: set[int]) -> None:
-    mine, others = Stretches.of(one), Stretches.of(other)
+    mine, others = RowRanges.of(one), RowRanges.of(other)
     met(common=one & other, cut=len((mine - others).parts) > len(mine.parts))
     assert [*mine] == sorted(one)
     assert [*(mine | others)] == sorted(one | other)
@@ -116,22 +116,22 @@ def test_they_are_sets(one: set[int], other: set[int]) -> None:
     assert bool(mine) is bool(one)
     assert (mine == others) is (one == other)
     assert all((number in mine) is (number in one) for number in range(-7, 63))
-    assert len({mine, Stretches.of(one)}) == 1
-    assert mine | others == Stretches.of(one | other)
+    assert len({mine, RowRanges.of(one)}) == 1
+    assert mine | others == RowRanges.of(one | other)
 
 
 @given(number_sets, st.integers(-7, 63), st.integers(-7, 63))
 def test_a_stretch_of_them_is_a_set_too(one: set[int], first: int, last: int) -> None:
-    stretch = Stretches.run(first, last)
-    assert [*stretch] == [*range(first, last + 1)]
-    assert Stretches.of(one).within(first, last) == Stretches.of(one) & stretch
+    row_range = RowRanges.run(first, last)
+    assert [*row_range] == [*range(first, last + 1)]
+    assert RowRanges.of(one).within(first, last) == RowRanges.of(one) & row_range
 
 
 @given(number_sets)
 def test_they_are_as_short_as_can_be_and_read_back(one: set[int]) -> None:
-    found = Stretches.of(one)
+    found = RowRanges.of(one)
     assert all(first - last > 1 for (_, last), (first, _) in zip(found.parts, found.parts[1:], strict=False))
-    assert Stretches.read(found.text()) == found
+    assert RowRanges.read(found.text()) == found
 
 
 @shares(more=0.2, fewer=0.1)
@@ -141,10 +141,10 @@ def test_fewer_gaps_hold_all_that_were_there(one: set[int], most: int) -> None:
     met(more=len(every) > most, fewer=len(every) <= most)
     found = fewer(every, most)
     assert len(found) <= most
-    covered = Stretches(found)
+    covered = RowRanges(found)
     assert all(number in covered for first, last in every for number in range(first, last + 1))
     assert found == sorted(found)
 
 
 def gaps_of(one: set[int]) -> list[tuple[int, int]]:
-    return [*(Stretches([(-6, max(one))]) - Stretches.of(one)).parts] if one else []
+    return [*(RowRanges([(-6, max(one))]) - RowRanges.of(one)).parts] if one else []

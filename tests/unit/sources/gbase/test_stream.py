@@ -20,7 +20,7 @@ from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
 
@@ -33,7 +33,7 @@ def test_the_printed_dump_is_one_inserted_row() -> None:
     assert image.position == (11 << 32 | 0x17460A0, 11 << 32 | 0x1746050, 0)
     assert (image.time, image.perpetrator) == (dt.datetime(2025, 3, 23, 10, 57, 19), "2005")
     assert (image.stream, image.place, image.last) == ("11:0x1746050", 1, True)
-    [change] = tell([image], batch.catalog, Options()).changes
+    [change] = decide_images([image], batch.catalog, Options()).changes
     assert (change.row.schema, change.row.table, change.row.key) == ("shop", "t1", "c1=15")
 
 
@@ -96,7 +96,7 @@ def test_a_key_in_other_letters_and_a_schema_file() -> None:
     known = Catalog([Table(name="T1", schema="shop", number=5, columns=(Column(name="C1", type="bigint", key=1),))])
     [batch] = images([GOOD], GBaseSettings(), known)
     assert batch.catalog is not None
-    [change] = tell(batch.images, batch.catalog, Options()).changes
+    [change] = decide_images(batch.images, batch.catalog, Options()).changes
     assert change.row.key == "C1=1"
     assert [(column.name, column.type) for column in batch.catalog.tables[0].columns] == [
         ("C1", "bigint"),

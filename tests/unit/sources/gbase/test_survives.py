@@ -15,7 +15,7 @@ from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.reader import RecordReader
 from eventlog.sources.gbase.records import CdcRecord, Framer
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.source import ImageBatch
 from tests.support.gbase_streams import GOOD, OWN, T1, before_damage, begin, commit, insert, read, row, told
 
@@ -56,7 +56,7 @@ def test_sizes_that_do_not_fit_the_layout_end_the_row_and_nothing_else(surplus: 
     assert "bytes of sizes" in str(found[0].fault)
     assert good[40:].hex() in str(found[0].fault)
     catalog = Catalog([Table(name="t1", schema="shop", columns=(Column(name="c1", key=1), Column(name="c2")))])
-    outcome = tell(found, catalog, Options()).outcomes.others[found[0].position]
+    outcome = decide_images(found, catalog, Options()).outcomes.others[found[0].position]
     assert (outcome.status, outcome.note) == (Status.ERROR, found[0].fault)
 
 

@@ -13,7 +13,7 @@ from eventlog.core.seams import Written
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action, Coding
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.xds.write import XdsFormat
 from tests.support.linter import READING, SCHEMA, ended, insert, queued, told
 
@@ -69,7 +69,7 @@ def test_a_cleared_or_deleted_blob_is_null(action: Action, coding: Coding, end: 
 def test_a_cleared_blob_removes_all_values_of_its_attribute() -> None:
     rows = CommittedRows(SCHEMA, READING)
     found = list(rows.images(queued([blob(CLEAR), ended(1)], EmulatorSettings(coding="table"))))
-    decision = tell(found, rows.catalog, Options())
+    decision = decide_images(found, rows.catalog, Options())
     [written] = XdsFormat().writer(rows.catalog)(decision.changes)
     assert isinstance(written, Written)
     assert '<modify-attr attr-name="PHOTO"><remove-all-values/></modify-attr>' in written.text

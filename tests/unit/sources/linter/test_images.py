@@ -17,7 +17,7 @@ from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, oper_date
 from eventlog.sources.linter.tables import RawCodec
 from eventlog.sources.linter.telling import group_rows
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.spill import spill_to
 from tests.support.linter import (
     CHAIR,
@@ -46,7 +46,7 @@ def only(rows: list[QueueRow], reports: list[str] | None = None, **settings: Any
 
 def faulty(image: Image) -> str:
     """The fault of an image, which ends as an error with that note."""
-    outcome = tell([image], CommittedRows(SCHEMA, READING).catalog, Options()).outcomes.others[image.position]
+    outcome = decide_images([image], CommittedRows(SCHEMA, READING).catalog, Options()).outcomes.others[image.position]
     assert (outcome.reason, outcome.note) == (Reason.INVALID, image.fault)
     assert image.fault is not None
     return image.fault
@@ -219,7 +219,9 @@ def test_no_schema_for_the_table_gives_the_bytes() -> None:
         {"ROWID_SRC": 3, "DATA": NEW.hex()},
     )
     committed = CommittedRows(SCHEMA, READING)
-    changes = tell(list(committed.images([row(tabnum_src=99), commit()])), committed.catalog, Options()).changes
+    changes = decide_images(
+        list(committed.images([row(tabnum_src=99), commit()])), committed.catalog, Options()
+    ).changes
     assert [str(change.row.key) for change in changes] == ["ROWID_SRC=3"]
 
 

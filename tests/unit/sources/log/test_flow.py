@@ -20,8 +20,8 @@ from eventlog.sources.log.flow import (
     OutputLag,
     Pace,
     WaitingParts,
-    count_recently_settled,
-    count_settled,
+    count_finished,
+    count_recently_finished,
     patience,
 )
 from eventlog.sources.marks import as_text, value_of
@@ -39,7 +39,7 @@ from eventlog.sources.marks import as_text, value_of
         (WaitingParts(lagging=1, retrying=1, held=1, ready=1), {}, "lagging"),
         (WaitingParts(lagging=1, suspended=1), {}, "suspended"),
         (WaitingParts(ready=1), {"tracked": False}, "flowing"),
-        (WaitingParts(), {"tracked": False, "settled": 1}, "flowing"),
+        (WaitingParts(), {"tracked": False, "finished": 1}, "flowing"),
     ],
 )
 def test_of_several_words_the_one_that_asks_for_somebody_is_said(
@@ -119,31 +119,31 @@ def test_each_output_that_lags_is_told_with_its_rows() -> None:
 SETTLED = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 10_000)), max_size=40).map(sorted)
 
 
-def paced(settled: list[tuple[int, int]]) -> Pace:
+def paced(finished: list[tuple[int, int]]) -> Pace:
     pace: Pace = ()
-    for now, rows in settled:
-        pace = count_settled(pace, rows, float(now))
+    for now, rows in finished:
+        pace = count_finished(pace, rows, float(now))
     return pace
 
 
 @given(SETTLED)
-def test_what_the_window_holds_is_counted_whole_and_what_is_older_is_not(settled: list[tuple[int, int]]) -> None:
-    now = settled[-1][0] if settled else 0
-    pace = paced(settled)
-    certain = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS + STEP_SECONDS)
-    possible = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS)
-    assert certain <= count_recently_settled(pace, now) <= possible
+def test_what_the_window_holds_is_counted_whole_and_what_is_older_is_not(finished: list[tuple[int, int]]) -> None:
+    now = finished[-1][0] if finished else 0
+    pace = paced(finished)
+    certain = sum(rows for at, rows in finished if at > now - WINDOW_SECONDS + STEP_SECONDS)
+    possible = sum(rows for at, rows in finished if at > now - WINDOW_SECONDS)
+    assert certain <= count_recently_finished(pace, now) <= possible
     assert len(pace) <= WINDOW_SECONDS // STEP_SECONDS + 1
     assert (value_of(as_text(pace), Pace) or ()) == pace
 
 
 def test_the_rate_is_told_with_its_window() -> None:
     pace = paced([(1000, 300), (1030, 300)])
-    found = rate_of(Flow(settled=count_recently_settled(pace, 1031.0)))
+    found = rate_of(Flow(finished=count_recently_finished(pace, 1031.0)))
     assert (found.rows, found.seconds, found.per_second) == (600, WINDOW_SECONDS, 10.0)
-    assert count_recently_settled(pace, 1075.0) == 300
-    assert rate_of(Flow(settled=count_recently_settled(pace, 2000.0))).per_second == 0.0
+    assert count_recently_finished(pace, 1075.0) == 300
+    assert rate_of(Flow(finished=count_recently_finished(pace, 2000.0))).per_second == 0.0
 
 
 def test_a_clock_that_was_set_back_forgets_what_lies_ahead_of_it() -> None:
-    assert count_recently_settled(count_settled(paced([(5000, 300)]), 12, 1000.0), 1001.0) == 12
+    assert count_recently_finished(count_finished(paced([(5000, 300)]), 12, 1000.0), 1001.0) == 12

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.publisher.statuses import by_status, is_noted, note_of
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import RowRanges
 from tests.support.shares import met, shares
 
 outcomes = st.lists(
@@ -26,11 +26,11 @@ outcomes = st.lists(
 @given(outcomes)
 def test_every_settled_row_gets_its_letter_once_and_new_rows_none(found: list[Outcome]) -> None:
     ended = {outcome.position[0]: outcome for outcome in found}
-    rows = Stretches.of([*ended, *range(3)])
+    rows = RowRanges.of([*ended, *range(3)])
     wanted = dict.fromkeys(rows, Status.SUCCESS) | {number: outcome.status for number, outcome in ended.items()}
-    letters = by_status(rows, ended)
-    assert sum(map(len, letters.values())) == len(set().union(*letters.values()))
-    given_letters = {number: status for status, numbers in letters.items() for number in numbers}
+    statuses = by_status(rows, ended)
+    assert sum(map(len, statuses.values())) == len(set().union(*statuses.values()))
+    given_letters = {number: status for status, numbers in statuses.items() for number in numbers}
     assert given_letters == {number: status for number, status in wanted.items() if status is not Status.NEW}
 
 

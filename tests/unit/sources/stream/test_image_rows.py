@@ -25,7 +25,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.qlik.readings import reading
 from eventlog.sources.stream.definitions import read_catalog
-from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.source import StreamPiece
 from eventlog.sources.stream.texts import TextWriter, write_text
 from eventlog.xds.write import XdsFormat
@@ -99,14 +99,14 @@ def decided(catalog: Catalog, rows: Sequence[Event]) -> tuple[list[Change], dict
 
 
 def image(op: Op, before: Any = None, after: Any = None, at: int = 1, **facts: Any) -> Image:
-    settled: dict[str, Any] = {
+    finished: dict[str, Any] = {
         "table": "usr",
         "time": dt.datetime(2026, 1, 2, 3, 4, 5),
         "transaction": Transaction(id=77, time=dt.datetime(2026, 1, 2, 3, 4, 6), end=5),
         "stream": f"11:0x{at}",
         "perpetrator": "ann",
     }
-    return Image(position=(1, at, 0), op=op, before=before, after=after, **(settled | facts))
+    return Image(position=(1, at, 0), op=op, before=before, after=after, **(finished | facts))
 
 
 def told(form: Format, changes: Sequence[Change], catalog: Catalog) -> list[object]:
@@ -125,7 +125,7 @@ def assert_a_dump_tells_the_same(*images: Image) -> None:
     with TemporaryDirectory() as folder:
         catalog, rows = captured(Path(folder), *images)
     changes, others = decided(catalog, rows)
-    decision = tell(images, KNOWN, Options())
+    decision = decide_images(images, KNOWN, Options())
     numbers = {one.position: number for number, one in enumerate(images, 1)}
     reasons = {numbers[place]: (one.reason, one.note) for place, one in decision.outcomes.others.items()}
     assert others == reasons

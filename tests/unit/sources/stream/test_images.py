@@ -12,7 +12,7 @@ from eventlog.core.model import ABSENT, Change, Edit, Image, Op, Reason, Refusal
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
-from eventlog.sources.stream.images import key_text, part_image, tell
+from eventlog.sources.stream.images import decide_images, key_text, part_image
 from eventlog.xds.write import XdsFormat
 
 T1 = Table(name="t1", schema="shop", columns=(Column(name="id", type="integer", key=1), Column(name="c")))
@@ -26,12 +26,12 @@ def image(op: Op, before: Row | None = None, after: Row | None = None, **facts: 
 
 
 def only_change(one: Image) -> Change:
-    (change,) = tell([one], CATALOG, Options()).changes
+    (change,) = decide_images([one], CATALOG, Options()).changes
     return change
 
 
 def only_reason(one: Image, options: Options | None = None) -> tuple[Reason, str | None]:
-    told = tell([one], CATALOG, options or Options())
+    told = decide_images([one], CATALOG, options or Options())
     assert told.changes == []
     return told.outcomes.others[one.position].reason, told.outcomes.others[one.position].note
 
@@ -81,14 +81,14 @@ def test_an_object_is_named_by_the_key_that_it_has_afterwards(one: Image, row: s
 )
 def test_what_cannot_be_told_is_invalid_and_says_why(one: Image, note: str) -> None:
     assert only_reason(one) == (Reason.INVALID, note)
-    assert tell([one], None, Options()).outcomes.others[one.position].reason is Reason.INVALID
+    assert decide_images([one], None, Options()).outcomes.others[one.position].reason is Reason.INVALID
 
 
 def test_our_own_changes_are_loopback_unless_they_are_allowed() -> None:
     mine = image(Op.TRUNCATE, perpetrator="IDM")
     assert only_reason(mine, Options(user="idm")) == (Reason.LOOPBACK, None)
-    assert len(tell([mine], CATALOG, Options(user="idm", allow_loopback=True)).changes) == 1
-    assert len(tell([image(Op.TRUNCATE, perpetrator="x")], CATALOG, Options(user="idm")).changes) == 1
+    assert len(decide_images([mine], CATALOG, Options(user="idm", allow_loopback=True)).changes) == 1
+    assert len(decide_images([image(Op.TRUNCATE, perpetrator="x")], CATALOG, Options(user="idm")).changes) == 1
 
 
 def test_a_changed_key_is_the_end_of_one_object_and_the_beginning_of_another() -> None:
@@ -134,7 +134,7 @@ def test_xds_says_only_what_changed_and_refuses_what_it_has_no_words_for() -> No
         image(Op.TRUNCATE),
         image(Op.ADD, None, {"c": "a"}, table="bare"),
     ]
-    made = list(encode(XdsFormat(), tell(images, CATALOG, Options()).changes, CATALOG))
+    made = list(encode(XdsFormat(), decide_images(images, CATALOG, Options()).changes, CATALOG))
     text, emptied, nameless = [one.note if isinstance(one, Refusal) else one.body.decode() for one in made]
     assert 'attr-name="c"' in text
     assert 'attr-name="d"' not in text

@@ -1,4 +1,4 @@
-"""A full load: ranges of a table's keys, gone through a stretch of rows at a time, each in a
+"""A full load: ranges of a table's keys, gone through a range of rows at a time, each in a
 transaction with its mark.
 
 Several ranges go at once, each in a thread and a session of its own: drivers wait without holding
@@ -23,7 +23,7 @@ from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.times import in_zone
 from eventlog.refresh import ranges
 from eventlog.refresh.loads import Gate, Load, RefreshPace, Statements
-from eventlog.refresh.ranges import Stand, Stands
+from eventlog.refresh.ranges import RangeState, RangeStates
 from eventlog.sources.marks import Marks
 from eventlog.sql.access import is_denied, transaction
 from eventlog.sql.log import Log
@@ -35,7 +35,7 @@ more jobs.
 """
 
 LOCK_TRIES: Final = 10
-"""How often a stretch is tried for which somebody else holds a lock: each time it waits as long as
+"""How often a range is tried for which somebody else holds a lock: each time it waits as long as
 its session may.
 """
 
@@ -72,7 +72,7 @@ class Refresh:
         self._sql = Statements(log.dialect, log.names, load)
         self.gate = Gate(self._pace, self._waiting, pause)
 
-    def begin(self, *, again: bool = False, jobs: int = 1) -> Stands:
+    def begin(self, *, again: bool = False, jobs: int = 1) -> RangeStates:
         """Begin the ranges of the load: behind the rows written before it was broken off, unless it is to
         begin `again`.
 
@@ -82,127 +82,127 @@ class Refresh:
         if not again:
             with self._log.transaction() as connection:
                 marked = ranges.read(self._load.mark, self._marks.all(connection))
-        stands = marked
+        states = marked
         # A load under another condition has written other rows, so it is not this one that was broken
         # off.
-        if not stands or (stands[0].where, stands[0].only) != (self._load.where, self._load.only):
-            stands = (Stand(where=self._load.where, only=self._load.only, total=self._count()),)
-        cut = self._cut_ranges(stands, jobs)
+        if not states or (states[0].where, states[0].only) != (self._load.where, self._load.only):
+            states = (RangeState(where=self._load.where, only=self._load.only, total=self._count()),)
+        cut = self._cut_ranges(states, jobs)
         if cut != marked:
             # Former marks go in the same transaction: those of two cuts together would be no load
             # at all.
             with self._log.transaction() as connection:
                 self._clear(connection)
-                for stand in cut:
-                    self._mark(connection, stand)
+                for state in cut:
+                    self._mark(connection, state)
         return cut
 
-    def steps(self, stands: Sequence[Stand]) -> Iterator[Stand]:
-        """Goes through one range after the other, and yields after each stretch how far its range
+    def steps(self, states: Sequence[RangeState]) -> Iterator[RangeState]:
+        """Goes through one range after the other, and yields after each range how far its range
         is.
         """
-        left = [stand.place for stand in stands if not stand.done]
-        for stand in stands:
-            for step in self.stretches(stand):
+        left = [state.place for state in states if not state.done]
+        for state in states:
+            for step in self.write_chunks(state):
                 if step.done:
                     left.remove(step.place)
                 yield step
         if not left:  # nobody closed the gate
-            self.end(stands)
+            self.end(states)
 
-    def stretches(self, stand: Stand) -> Iterator[Stand]:
-        """Writes a range stretch after stretch, and yields after each how far it is.
+    def write_chunks(self, state: RangeState) -> Iterator[RangeState]:
+        """Writes a range range after range, and yields after each how far it is.
 
         The mark goes along.
         """
         tries = 0
-        while not stand.done and self.gate.enter():
+        while not state.done and self.gate.enter():
             try:
                 with self._log.transaction() as connection:
-                    stand = self._stretch(connection, stand)
+                    state = self._write_chunk(connection, state)
             except SourceError as error:
                 tries += 1
                 if is_denied(self._log.dialect, error.__cause__):
                     error.hint = (
                         f"A full load needs INSERT on {self._log.name}: run it as the login that installed the log."
                     )
-                # A stretch that did not get a lock has left nothing, so it is tried again.
+                # A range that did not get a lock has left nothing, so it is tried again.
                 if tries == LOCK_TRIES or not was_stopped_by_lock(self._log, error):
                     raise
                 continue
             finally:
                 self.gate.leave()
             tries = 0
-            yield stand
+            yield state
 
-    def end(self, stands: Sequence[Stand]) -> None:
+    def end(self, states: Sequence[RangeState]) -> None:
         """Forgets the ranges of a load that has ended.
 
-        One in one piece was forgotten with its last stretch.
+        One in one piece was forgotten with its last range.
         """
-        if len(stands) > 1:
+        if len(states) > 1:
             with self._log.transaction() as connection:
                 self._clear(connection)
 
-    def _cut_ranges(self, stands: Stands, jobs: int) -> Stands:
+    def _cut_ranges(self, states: RangeStates, jobs: int) -> RangeStates:
         """Cut the ranges that are left into as many pieces that there is work for all jobs."""
-        left = [stand for stand in stands if not stand.done]
+        left = [state for state in states if not state.done]
         if not left or len(left) >= jobs:
-            return stands
+            return states
         # Rounded up.
         most = -(-jobs * JOB_RANGES // len(left))
-        cut: list[Stand] = []
+        cut: list[RangeState] = []
         with self._table() as connection:
-            for stand in stands:
-                pieces, share = ranges.shares(stand, most, self._pace.chunk)
-                if stand.done or pieces == 1:
-                    cut.append(stand)
+            for state in states:
+                pieces, share = ranges.shares(state, most, self._pace.chunk)
+                if state.done or pieces == 1:
+                    cut.append(state)
                     continue
-                cut += ranges.part_range(stand, self._sql.bounds(connection, stand, pieces, share), share)
-        if len(cut) == len(stands):
-            return stands
+                cut += ranges.part_range(state, self._sql.bounds(connection, state, pieces, share), share)
+        if len(cut) == len(states):
+            return states
         return ranges.number_ranges(cut, uuid4().hex)
 
-    def _stretch(self, connection: Connection, stand: Stand) -> Stand:
+    def _write_chunk(self, connection: Connection, state: RangeState) -> RangeState:
         if self._reading is self._log.engine:
-            self._sql.settle(connection)
-            keys = self._sql.next_keys(connection, stand, self._pace.chunk)
+            self._sql.prepare_session(connection)
+            keys = self._sql.next_keys(connection, state, self._pace.chunk)
         else:
             with self._table() as table:
-                keys = self._sql.next_keys(table, stand, self._pace.chunk)
-        # A value that compares as greater than itself would give the same stretch for ever.
-        if keys and keys[-1] == stand.after:
+                keys = self._sql.next_keys(table, state, self._pace.chunk)
+        # A value that compares as greater than itself would give the same range for ever.
+        if keys and keys[-1] == state.after:
             problem = f"The row {shorten(keys[-1])} of {self._load.table.name} comes after itself."
             raise DataError(problem, hint="Leave that row out with --where.")
         distinct = dict.fromkeys(keys)  # a view may have several rows of one object
         if distinct:
             self._sql.write(connection, list(distinct), self._columns(connection))
-            stand = replace(stand, after=keys[-1], rows=stand.rows + len(keys))
+            state = replace(state, after=keys[-1], rows=state.rows + len(keys))
         # Where fewer rows came than were asked for, no more are left.
-        stand = replace(stand, done=len(keys) < self._pace.chunk)
-        self._mark(connection, stand)
-        return stand
+        state = replace(state, done=len(keys) < self._pace.chunk)
+        self._mark(connection, state)
+        return state
 
     @contextmanager
     def _table(self) -> Iterator[Connection]:
         """Open a transaction that reads the table, with the settings that its texts need."""
         with transaction(self._reading, f"The table {self._load.called}") as connection:
-            self._sql.settle(connection)
+            self._sql.prepare_session(connection)
             yield connection
 
-    def _mark(self, connection: Connection, stand: Stand) -> None:
-        name = ranges.mark_name(self._load.mark, stand.place)
-        if stand.done and stand.ranges == 1:
+    def _mark(self, connection: Connection, state: RangeState) -> None:
+        name = ranges.mark_name(self._load.mark, state.place)
+        if state.done and state.ranges == 1:
             self._marks.clear(connection, name)
         else:
-            self._marks.set(connection, name, ranges.write(stand))
+            self._marks.set(connection, name, ranges.write(state))
 
     def _clear(self, connection: Connection) -> None:
         for name in ranges.marks_of(self._load.mark, list(self._marks.all(connection))):
             self._marks.clear(connection, name)
 
     def _columns(self, connection: Connection) -> dict[str, object]:
-        """Return the values common to all rows of a stretch."""
+        """Return the values common to all rows of a range."""
         by = REFRESH
         if self._load.only:
             by = f"{REFRESH_FOR}{self._load.only}"
@@ -238,14 +238,14 @@ class Refresh:
 GO_ON: Final = "What was written stays, and the same command continues from there."
 
 
-def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[int], None]) -> None:
-    """Goes through all ranges, so many at once, and reports after each stretch how many rows the
+def work_on(load: Refresh, states: Sequence[RangeState], jobs: int, report: Callable[[int], None]) -> None:
+    """Goes through all ranges, so many at once, and reports after each range how many rows the
     load has written.
 
-    What goes wrong in one range, or whoever interrupts, ends the others after the stretch in hand;
+    What goes wrong in one range, or whoever interrupts, ends the others after the range in hand;
     it is raised then.
     """
-    crew = RefreshJobs(load, stands, tell)
+    crew = RefreshJobs(load, states, report)
     ends = [Event() for _ in range(jobs)]
     try:
         for end in ends:
@@ -263,18 +263,18 @@ def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[i
         if isinstance(failure, MachineError):
             failure.hint = f"{failure.hint} {GO_ON}" if failure.hint else GO_ON
         raise failure
-    load.end(stands)
+    load.end(states)
 
 
 class RefreshJobs:
     """The ranges that are left, and who takes them."""
 
-    def __init__(self, load: Refresh, stands: Sequence[Stand], tell: Callable[[int], None]) -> None:
+    def __init__(self, load: Refresh, states: Sequence[RangeState], report: Callable[[int], None]) -> None:
         self._load = load
-        self._left = deque(stand for stand in stands if not stand.done)
-        self._rows = {stand.place: stand.rows for stand in stands}
-        self._tell = tell
-        self._telling = Lock()
+        self._left = deque(state for state in states if not state.done)
+        self._rows = {state.place: state.rows for state in states}
+        self._report = report
+        self._reporting = Lock()
         self.at_work: list[Event] = []
         self.failures: list[BaseException] = []
 
@@ -283,14 +283,14 @@ class RefreshJobs:
         self.at_work.append(end)
         try:
             while True:
-                with self._telling:
+                with self._reporting:
                     if not self._left:
                         break
-                    stand = self._left.popleft()
-                for step in self._load.stretches(stand):
-                    with self._telling:
+                    state = self._left.popleft()
+                for step in self._load.write_chunks(state):
+                    with self._reporting:
                         self._rows[step.place] = step.rows
-                        self._tell(sum(self._rows.values()))
+                        self._report(sum(self._rows.values()))
         except BaseException as failure:  # noqa: BLE001  # the thread that waits for this one raises it
             self.failures.append(failure)
             self._load.gate.close()
