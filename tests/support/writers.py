@@ -43,7 +43,7 @@ class Writers:
         kind = dice.choice([Kind.INSERT_FIELD, Kind.UPDATE_FIELD, Kind.REPLACE_FIELD, Kind.DELETE_ROW])
         is_delete = kind is Kind.DELETE_ROW
         return Event(
-            position=(number * 3 + dice.randrange(3),),
+            position=(number * 3 + dice.randrange(1, 4),),
             kind=kind,
             table="usr",
             key=f"idu={key}",
