@@ -118,7 +118,7 @@ def piped(
         database.execute(f'INSERT INTO "{TABLE}" VALUES (?, ?)', ("短" * 50, WORDS))
         database.execute("UPDATE event_log SET status = 'E' WHERE record_id = 2")
         database.execute(
-            "INSERT INTO event_log_outcome (record_id, status, reason, note, held) SELECT 2, 'E', 'refused', ?, 0",
+            "INSERT INTO event_log_outcome (record_id, status, reason, note) SELECT 2, 'E', 'refused', ?",
             (WORDS,),
         )
         database.commit()

@@ -148,8 +148,8 @@ def folder(tmp_path: Path) -> Path:
             ROWS,
         )
         opened.execute(
-            "INSERT INTO event_log_outcome (record_id, status, reason, note, held) VALUES"
-            " (3, 'E', 'refused', 'The receiver says: no such group, and goes on about it at some length.', 0)"
+            "INSERT INTO event_log_outcome (record_id, status, reason, note) VALUES"
+            " (3, 'E', 'refused', 'The receiver says: no such group, and goes on about it at some length.')"
         )
         opened.commit()
     return tmp_path

@@ -48,8 +48,8 @@ class LogTable:
         return dict(self.ask("SELECT record_id, status FROM event_log ORDER BY record_id"))
 
     def outcomes(self) -> dict[int, tuple[Any, ...]]:
-        """Status, reason, note and attempts by record_id."""
-        found = self.ask("SELECT record_id, status, reason, note, attempts FROM event_log_outcome ORDER BY record_id")
+        """Status, reason and note by record_id."""
+        found = self.ask("SELECT record_id, status, reason, note FROM event_log_outcome ORDER BY record_id")
         return {number: tuple(rest) for number, *rest in found}
 
 

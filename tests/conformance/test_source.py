@@ -131,9 +131,9 @@ def test_reasons_are_recorded_where_the_letter_says_too_little(log: LogTable, so
         ],
     )
     assert log.outcomes() == {
-        2: ("S", "superseded", "superseded by 1", 0),
-        3: ("E", "invalid", "bad \\0 key \\ud800", 0),
-        4: ("W", "published", "the receiver's words", 0),
+        2: ("S", "superseded", "superseded by 1"),
+        3: ("E", "invalid", "bad \\0 key \\ud800"),
+        4: ("W", "published", "the receiver's words"),
     }
 
 

@@ -62,7 +62,7 @@ def test_one_row_with_bytes_that_are_no_text_ends_and_all_others_are_published(
             log.run(f"{insert} ({key}, {said})")
         publish_all(config_of(engine, tmp_path / "out"))
         assert texts_in(tmp_path / "out") == [f"größer {number}" for number in (1, 2, 4, 6, 7)]
-        noted = {status: note for status, _, note, _ in log.outcomes().values()}
+        noted = {status: note for status, _, note in log.outcomes().values()}
         assert ("x\\udcff" if events == "field" else "table_key has bytes that are no UTF-8 text") in noted["E"]
         assert "'id=5'" in noted["W"]
         assert "the value is left out" in noted["W"]

@@ -193,4 +193,4 @@ def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(sqlite: En
         http = f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"'
         with in_thread(configured(tmp_path, sqlite, "max_attempts = 2", http)):
             until(lambda: log.statuses() == {1: "E", 2: "S"}, "the row is given up")
-    assert log.outcomes()[1] == ("E", "refused", "Given up after 2 attempts. Come back later.", 0)
+    assert log.outcomes()[1] == ("E", "refused", "Given up after 2 attempts. Come back later.")

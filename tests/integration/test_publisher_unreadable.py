@@ -34,7 +34,7 @@ def test_one_row_that_cannot_be_read_ends_and_all_others_are_published(log: LogT
     log.write(21)
     publish_all(config_of(log.engine, tmp_path / "out", batch_size=128))
     assert "".join(log.statuses().values()) == "S" * 6 + "E" + "S" * 14
-    [(status, reason, note, _)] = log.outcomes().values()
+    [(status, reason, note)] = log.outcomes().values()
     assert (status, reason) == ("E", "invalid")
     assert "people pk_id=7 cannot be read back: column risky: " in note
 

@@ -32,7 +32,7 @@ def places(scene: Scene) -> dict[str, OutputPlace]:
 
 def statuses(scene: Scene) -> dict[int, tuple[str, str | None]]:
     """Return each row's status and its note."""
-    notes = {number: note for number, (_, _, note, _) in scene.table.outcomes().items()}
+    notes = {number: note for number, (_, _, note) in scene.table.outcomes().items()}
     return {number: (status, notes.get(number)) for number, status in scene.table.statuses().items()}
 
 

@@ -50,9 +50,7 @@ def log(engine: Engine) -> Log:
         table.write(
             number, key, status="E" if number % 10 == 0 else "S" if number % 2 else "N", new_value=f"50%_{number}!"
         )
-    table.run(
-        "INSERT INTO event_log_outcome (record_id, status, reason, note, held) VALUES (10, 'E', 'refused', 'no Such', 0)"
-    )
+    table.run("INSERT INTO event_log_outcome (record_id, status, reason, note) VALUES (10, 'E', 'refused', 'no Such')")
     table.run("INSERT INTO event_log_hold (record_id, note) VALUES (4, 'held since noon')")
     for number, output, reason, attempts, due in PARKED:
         columns = "record_id, output, object, reason, note, attempts, due"

@@ -77,7 +77,7 @@ WHERE (SELECT MAX(1) FROM /* log */event_log
          AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N') = 1
 ON DUPLICATE KEY UPDATE
     status = noted.status, reason = noted.reason, note = noted.note, answers = noted.answers,
-    finished_at = /* now */CURRENT_TIMESTAMP, next_attempt = NULL;
+    finished_at = /* now */CURRENT_TIMESTAMP;
 
 -- mark_write: makes or replaces a mark
 INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)

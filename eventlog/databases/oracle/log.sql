@@ -87,7 +87,7 @@ BEGIN
                          WHERE waiting./* record_id */record_id = listed.id AND waiting./* status */status = 'N')) noted
     ON (kept.record_id = noted.id)
     WHEN MATCHED THEN UPDATE SET kept.status = noted.status, kept.reason = noted.reason, kept.note = noted.note,
-        kept.answers = noted.answers, kept.finished_at = SYS_EXTRACT_UTC(SYSTIMESTAMP), kept.next_attempt = NULL
+        kept.answers = noted.answers, kept.finished_at = SYS_EXTRACT_UTC(SYSTIMESTAMP)
     WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, answers, finished_at)
         VALUES (noted.id, noted.status, noted.reason, noted.note, noted.answers, SYS_EXTRACT_UTC(SYSTIMESTAMP));
 END;

@@ -77,7 +77,7 @@ CROSS JOIN LATERAL (SELECT 1 FROM /* log */event_log AS waiting
                     LIMIT 1) AS still
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, answers = excluded.answers,
-    finished_at = excluded.finished_at, next_attempt = NULL;
+    finished_at = excluded.finished_at;
 
 -- count_by_status: how many rows carry each status
 SELECT CAST(/* status */status AS text), count(*) FROM /* log */event_log GROUP BY 1;

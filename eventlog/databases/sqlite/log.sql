@@ -57,7 +57,7 @@ WHERE EXISTS (SELECT 1 FROM /* log */event_log
               WHERE /* record_id */record_id = json_extract(value, '$.id') AND /* status */status = 'N')
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, answers = excluded.answers,
-    finished_at = excluded.finished_at, next_attempt = NULL;
+    finished_at = excluded.finished_at;
 
 -- count_by_status: how many rows carry each status
 SELECT /* status */status, count(*) FROM /* log */event_log GROUP BY 1;

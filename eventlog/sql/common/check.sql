@@ -17,7 +17,7 @@ UPDATE /* log */event_log SET /* status */status = /* status */status WHERE 1 = 
 DELETE FROM /* log */event_log WHERE 1 = 0;
 
 -- attempt_outcome: writes the books about rows
-INSERT INTO /* outcomes */event_log_outcome (record_id, held) SELECT record_id, held FROM /* outcomes */event_log_outcome WHERE 1 = 0;
+INSERT INTO /* outcomes */event_log_outcome (record_id, status) SELECT record_id, status FROM /* outcomes */event_log_outcome WHERE 1 = 0;
 UPDATE /* outcomes */event_log_outcome SET note = note WHERE 1 = 0;
 
 -- attempt_mark_write: writes what survives a crash

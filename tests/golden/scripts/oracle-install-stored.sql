@@ -239,10 +239,7 @@ BEGIN
     status CHAR(1), 
     reason VARCHAR2(40 CHAR), 
     note CLOB, 
-    attempts INTEGER DEFAULT 0 NOT NULL, 
-    next_attempt TIMESTAMP, 
     answers CLOB, 
-    held INTEGER DEFAULT 0 NOT NULL, 
     finished_at TIMESTAMP, 
     PRIMARY KEY (record_id) USING INDEX TABLESPACE log_data
 ) TABLESPACE log_data';

@@ -455,7 +455,7 @@ def left_in_journal(engine: Engine) -> Iterator[Finding]:
         records = text(
             "SELECT kept.record_id, kept.status, entry.status, kept.reason FROM event_log_outcome AS kept"
             " LEFT JOIN event_log AS entry ON entry.record_id = kept.record_id"
-            " WHERE entry.status IS NULL OR kept.status <> entry.status OR kept.next_attempt IS NOT NULL OR kept.held = 1"
+            " WHERE entry.status IS NULL OR kept.status <> entry.status"
         )
         for record, kept, letter, reason in connection.execute(records):
             yield Finding(what="a record says otherwise", record=record, letter=letter or "", why=f"{kept} {reason}")

@@ -31,7 +31,7 @@ _numbers = count(1)
 
 LOG_TABLES: Final = {
     "event_log.status": "What became of a row: the publisher's own work. `check` doubts letters that nobody knows.",
-    "event_log_outcome": "Reasons and attempts of rows, for people and for retries: text that is shown and not run.",
+    "event_log_outcome": "Reasons of rows, for people: text that is shown and not run.",
     "event_log_mark": "The state of the publisher's own work; MARKS below has each name that is read.",
     "event_log_batch": "The journal: numbers of rows in batches that the publisher sealed itself.",
     "event_log_output": "How far each output is, as the publisher itself left it.",
