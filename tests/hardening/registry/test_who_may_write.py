@@ -61,6 +61,7 @@ MARKS: Final = {
     "epoch": "A number that grows: the publisher alone gives it to outputs.",
     "resumed: ": "How far an output was behind: shown.",
     "try now: ": "Asks for an attempt.",
+    "looks refused": "Why looks fail, for people: a remark of `check`.",
 }
 """Names of marks that are read, or what these begin with."""
 
