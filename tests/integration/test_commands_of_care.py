@@ -78,12 +78,12 @@ def test_following_gives_a_line_a_row_until_it_is_interrupted(
 
     def sleep(seconds: float) -> None:
         if threading.current_thread() is not threading.main_thread():  # of somebody else in this process
-            return wait(seconds)
+            wait(seconds)
+            return
         try:
             next(looks)()
         except StopIteration:
             raise KeyboardInterrupt from None
-        return None
 
     monkeypatch.setattr("eventlog.care.log_commands.time.sleep", sleep)
     code, printed, _ = call("log", "--follow", "--json")
