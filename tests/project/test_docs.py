@@ -219,7 +219,7 @@ def test_every_exit_code_is_in_the_table() -> None:
 
 
 def test_decisions_are_few_and_each_is_listed_once() -> None:
-    assert len(DECISIONS) <= 17
+    assert len(DECISIONS) <= 18  # rules by the shape of a row came
     listed = (ROOT / "docs" / "decisions" / "index.md").read_text()
     assert [listed.count(f"({decision.name})") for decision in DECISIONS] == [1] * len(DECISIONS)
 

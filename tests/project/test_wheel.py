@@ -82,6 +82,7 @@ def _values(metadata: str, field: str) -> list[str]:
 
 OTHERS = {
     "eventlog": "somebody else",  # the package index's, said to warn of it
+    "pytest": "inbox_test.py",  # runs the suite for a sink of one's own
     "pip-audit": "SECURITY.md",  # what looks for known holes in packages
     "scim2-server": "scim.md",  # a receiver to try, which is not ours
 }
