@@ -147,7 +147,7 @@ def publisher(log: LogTable, url: str, batch_size: int = 2) -> Publisher:
 
 
 @pytest.mark.parametrize(
-    "level,letters,reasons",
+    "level,statuses,reasons",
     [
         (Level.SUCCESS, "SSS", set()),
         (Level.WARNING, "WWW", {"published"}),
@@ -180,7 +180,7 @@ def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
     with receiving(receiver), publisher(log, receiver.url, 1) as publishing:
         with monkeypatch.context() as crash:
             crash.setattr(
-                "eventlog.publisher.writing.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt())
+                "eventlog.publisher.writing.record_ends", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt())
             )
             with pytest.raises(KeyboardInterrupt):
                 publishing.run_once()
