@@ -184,7 +184,10 @@ class _Objects:
         """Find the key of an object with such a row, among those that are not left."""
         place = pc.index(codes, pa.scalar(code, codes.type)).as_py()
         if self.number[place].as_py() in self._left:
-            return None
+            places = pc.indices_nonzero(pc.and_not(pc.equal(codes, code), self.left))
+            if not len(places):
+                return None
+            place = places[0].as_py()
         key: str | None = rows.column("table_key")[place].as_py()
         return key
 

@@ -222,6 +222,7 @@ def test_usual_rows_never_become_events(monkeypatch: pytest.MonkeyPatch) -> None
     assert (outcomes.count("published"), outcomes.count("nothing")) == (45, 5)
 
 
+@pytest.mark.usefixtures("unlearned")
 @pytest.mark.parametrize(
     "change",
     [
