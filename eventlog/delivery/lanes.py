@@ -1,6 +1,6 @@
 """Sends documents side by side: a thread for each of a sink's lanes, for one batch.
 
-`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them, and
+`Turns` says which documents may be on their way at the same time, `deliver` carries them, and
 `haste` sets the interpreter for it, which several publishers in one process share.
 
 Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the
@@ -13,142 +13,110 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
-from heapq import heapify, heappop, heappush
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from types import TracebackType
-from typing import Final, Self
-
-from msgspec import Struct
+from typing import Final
 
 from eventlog.core.errors import MachineError
 from eventlog.core.model import Document, Outcome, RowId
 from eventlog.core.seams import Lane
 
+Tasks = SimpleQueue[tuple[Context, int, str, Document] | None]
+"""Documents to be carried, each with its number and plan in the sender's context; None ends a thread."""
 
-class LaneTask(Struct, frozen=True, kw_only=True):
-    """A document to be carried, and its plan, in the sender's context."""
-
-    number: int
-    document: Document
-    plan: str
-    context: Context
+Answers = SimpleQueue[tuple[int, Sequence[Outcome] | BaseException]]
+"""The answer to each document, or what kept it from its receiver."""
 
 
-class LaneAnswer(Struct, frozen=True, kw_only=True):
-    """The answer to the document with this number, or what kept it from its receiver."""
+def deliver(
+    lanes: Sequence[Lane],
+    documents: Sequence[Document],
+    plans: Sequence[str],
+    turns: Turns,
+    holds: Callable[[int], bool],
+    take: Callable[[int, Sequence[Outcome]], None],
+) -> None:
+    """Send each document, under its plan, when its turn has come, unless it is held; `take` gets the answers.
 
-    number: int
-    outcomes: Sequence[Outcome] = ()
-    failure: BaseException | None = None
-
-
-class LaneThreads:
-    """Threads that end with the block; an interruption breaks off what they carry."""
-
-    def __init__(self, lanes: Sequence[Lane]) -> None:
-        self._lanes = lanes
-        self._tasks: SimpleQueue[LaneTask | None] = SimpleQueue()
-        self._answers: SimpleQueue[LaneAnswer] = SimpleQueue()
-        self._threads = [
-            Thread(target=self._carry, args=(lane,), name=f"eventlog-lane-{number}")
-            for number, lane in enumerate(lanes)
-        ]
-        self._hurrying = ExitStack()
-
-    def __enter__(self) -> Self:
-        # A thread whose receiver has answered should not wait for its turn.
-        self._hurrying.enter_context(haste())
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        broken_off = kind is not None and not issubclass(kind, Exception)
-        if broken_off:
-            # Nobody begins anything, and what was begun ends soon.
-            while True:
-                try:
-                    self._tasks.get_nowait()
-                except Empty:
-                    break
-            for lane in self._lanes:
-                lane.break_off()
-        for _ in self._threads:
-            self._tasks.put(None)
-        for thread in self._threads:
-            thread.join()
-        if broken_off:
-            for lane in self._lanes:
-                # After the threads have ended, which use it until then.
-                lane.close()
-        self._hurrying.close()
-
-    def deliver(
-        self,
-        documents: Sequence[Document],
-        plans: Sequence[str],
-        turns: Turns,
-        holds: Callable[[int], bool],
-        take: Callable[[int, Sequence[Outcome]], None],
-    ) -> None:
-        """Sends each document, under its plan, when its turn has come, unless it is held; `take` gets the answers.
-
-        After a failure nothing more is sent, and what was on its way counts; then it is raised.
-        """
-        on_the_way = 0
-        failures: list[BaseException] = []
+    After a failure nothing more is sent, and what was on its way counts; then it is raised.
+    """
+    on_the_way = 0
+    failures: list[BaseException] = []
+    # A thread whose receiver has answered should not wait for its turn.
+    with haste(), _run_threads(lanes) as (tasks, answers):
         while True:
-            while on_the_way < len(self._threads) and not failures:
-                number = turns.next()
-                if number is None:
-                    break
+            while on_the_way < len(lanes) and not failures and (number := turns.next()) is not None:
                 if holds(number):
                     turns.note_answer(number)
                     continue
-                task = LaneTask(
-                    number=number,
-                    document=documents[number],
-                    plan=plans[number],
-                    # A copy each, for Python lets no two threads be in one context.
-                    context=copy_context(),
-                )
-                self._tasks.put(task)
+                # A copy each, for Python lets no two threads be in one context.
+                tasks.put((copy_context(), number, plans[number], documents[number]))
                 on_the_way += 1
             if not on_the_way:
                 break
-            answer = self._answers.get()
+            number, answer = answers.get()
             on_the_way -= 1
-            if answer.failure is not None:
-                failures.append(answer.failure)
+            if isinstance(answer, BaseException):
+                failures.append(answer)
             else:
-                take(answer.number, answer.outcomes)
-                turns.note_answer(answer.number)
-        if failures:
-            raise min(failures, key=_gravity)
+                take(number, answer)
+                turns.note_answer(number)
+    if failures:
+        raise min(failures, key=_gravity)
 
-    def _carry(self, lane: Lane) -> None:
-        """Carry documents in one thread until none are left."""
-        while (task := self._tasks.get()) is not None:
-            try:
-                outcomes = task.context.run(lane.commit, task.plan, [task.document])
-            except BaseException as failure:  # noqa: BLE001  # raised by the one who waits for it
-                self._answers.put(LaneAnswer(number=task.number, failure=failure))
-            else:
-                self._answers.put(LaneAnswer(number=task.number, outcomes=outcomes))
+
+@contextmanager
+def _run_threads(lanes: Sequence[Lane]) -> Iterator[tuple[Tasks, Answers]]:
+    """Run a thread for each lane while the block runs; an interruption breaks off what they carry."""
+    tasks, answers = Tasks(), Answers()
+    threads = [
+        Thread(target=_carry, args=(lane, tasks, answers), name=f"eventlog-lane-{number}")
+        for number, lane in enumerate(lanes)
+    ]
+    broken_off: Sequence[Lane] = ()
+    for thread in threads:
+        thread.start()
+    try:
+        yield tasks, answers
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            # Nobody begins anything, and what was begun ends soon.
+            with suppress(Empty):
+                while True:
+                    tasks.get_nowait()
+            broken_off = lanes
+            for lane in broken_off:
+                lane.break_off()
+        raise
+    finally:
+        for _ in threads:
+            tasks.put(None)
+        for thread in threads:
+            thread.join()
+        # After the threads have ended, which use them until then.
+        for lane in broken_off:
+            lane.close()
+
+
+def _carry(lane: Lane, tasks: Tasks, answers: Answers) -> None:
+    """Carry documents in one thread until none are left."""
+    while (task := tasks.get()) is not None:
+        context, number, plan, document = task
+        try:
+            answers.put((number, context.run(lane.commit, plan, [document])))
+        except BaseException as failure:  # noqa: BLE001  # raised by the one who waits for it
+            answers.put((number, failure))
 
 
 def _gravity(failure: BaseException) -> int:
     """Rank failures: unexpected ones first, then permanent ones."""
     if not isinstance(failure, MachineError):
         return 0
-    if not failure.may_pass:
-        return 1
-    return 2
+    return 2 if failure.may_pass else 1
 
 
 Objects = Collection[RowId] | Collection[str]
@@ -180,27 +148,19 @@ class Turns:
     """Whose turn it is among documents, by their numbers; the first that may go goes first."""
 
     def __init__(self, documents: Sequence[Objects]) -> None:
-        before = predecessors(documents)
-        self._missing = [len(numbers) for numbers in before]
-        self._after: list[list[int]] = [[] for _ in before]
-        for number, earlier in enumerate(before):
-            for former in earlier:
-                self._after[former].append(number)
-        self._ready = [number for number, missing in enumerate(self._missing) if not missing]
-        heapify(self._ready)
+        self._order = TopologicalSorter(dict(enumerate(predecessors(documents))))
+        self._order.prepare()
+        self._ready: list[int] = []
 
     def next(self) -> int | None:
         """Return the next document free to go; None while all others wait for answers."""
-        if not self._ready:
-            return None
-        return heappop(self._ready)
+        for number in self._order.get_ready():
+            heappush(self._ready, number)
+        return heappop(self._ready) if self._ready else None
 
     def note_answer(self, number: int) -> None:
         """Note a document's answer, which frees those behind it."""
-        for later in self._after[number]:
-            self._missing[later] -= 1
-            if not self._missing[later]:
-                heappush(self._ready, later)
+        self._order.done(number)
 
 
 TURN_SECONDS: Final = 0.0001
@@ -209,50 +169,45 @@ TURN_SECONDS: Final = 0.0001
 COLLECT_VALUES: Final = 500_000
 """New values, of a dozen batches, after which garbage is looked for."""
 
-
-class InterpreterPace(Struct, frozen=True, kw_only=True):
-    """How often threads take turns, and after how many new values garbage is looked for."""
-
-    turn: float
-    thresholds: tuple[int, int, int]
-
-    @classmethod
-    def now(cls) -> InterpreterPace:
-        return cls(turn=sys.getswitchinterval(), thresholds=gc.get_threshold())
-
-    def set(self) -> None:
-        sys.setswitchinterval(self.turn)
-        gc.set_threshold(*self.thresholds)
-
-    def hasten(self) -> InterpreterPace:
-        """Switch threads sooner after I/O, and collect garbage less often."""
-        # What a batch is made of refers to nothing in circles, and looking for them after every 700
-        # values takes a twentieth of the time. With 0 somebody has turned that off.
-        young, middle, old = self.thresholds
-        if young:
-            young = max(COLLECT_VALUES, young)
-        turn = min(TURN_SECONDS, self.turn)
-        return InterpreterPace(turn=turn, thresholds=(young, middle, old))
-
+Pace = tuple[float, tuple[int, int, int]]
+"""How often threads take turns, and after how many new values garbage is looked for."""
 
 _lock = Lock()
-_before: list[InterpreterPace] = []
-"""What each that hurries found. Only the first found how things were: it is kept to the end."""
+_hurrying: list[Pace] = []
+"""One for each that hurries, all of them the pace before the first."""
+
+
+def read_pace() -> Pace:
+    """Return the interpreter's pace now."""
+    return sys.getswitchinterval(), gc.get_threshold()
+
+
+def hasten(pace: Pace) -> Pace:
+    """Return a pace that switches threads sooner after I/O and collects garbage less often."""
+    turn, (young, middle, old) = pace
+    # What a batch is made of refers to nothing in circles, and looking for them after every 700
+    # values takes a twentieth of the time. With 0 somebody has turned that off.
+    if young:
+        young = max(COLLECT_VALUES, young)
+    return min(TURN_SECONDS, turn), (young, middle, old)
 
 
 @contextmanager
 def haste() -> Iterator[None]:
-    """Hurries until the block ends; the last to end leaves things as the first found them."""
+    """Hurry until the block ends; the last to end leaves things as the first found them."""
     with _lock:
-        _before.append(InterpreterPace.now())
-        # From how things were before anybody hurried, so that haste does not add up.
-        _before[0].hasten().set()
+        _hurrying.append(_hurrying[0] if _hurrying else read_pace())
+        _set_pace(hasten(_hurrying[0]))
     try:
         yield
     finally:
         with _lock:
-            first = _before[0]
-            # Whose entry goes does not matter: only the first one counts, and it goes last.
-            _before.pop()
-            if not _before:
-                first.set()
+            before = _hurrying.pop()
+            if not _hurrying:
+                _set_pace(before)
+
+
+def _set_pace(pace: Pace) -> None:
+    turn, thresholds = pace
+    sys.setswitchinterval(turn)
+    gc.set_threshold(*thresholds)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Reason, Status
 from eventlog.core.seams import Sink
-from eventlog.delivery.lanes import LaneThreads, Turns
+from eventlog.delivery.lanes import Turns, deliver
 from eventlog.publisher.new_rows import touch
 from eventlog.publisher.row_outcomes import POSITION, end_retries, worst_by
 from eventlog.publisher.selection import Unanswered
@@ -123,8 +123,8 @@ class HandOver:
             # One that speaks of a whole table goes alone, as one of which nobody knows the objects.
             objects = [frozenset(document.objects) for document in self._waiting]
             turns = Turns([frozenset[str]() if EVERY_ROW in names else names for names in objects])
-            with LaneThreads(lanes[: len(documents)]) as crew:
-                crew.deliver(documents, [document.plan for document in self._waiting], turns, self._holds, self._take)
+            plans = [document.plan for document in self._waiting]
+            deliver(lanes[: len(documents)], documents, plans, turns, self._holds, self._take)
             return
         for number, document in enumerate(documents):
             if not self._holds(number):
