@@ -23,7 +23,7 @@ from eventlog.core.model import Captured, Status
 from eventlog.core.proofs import LastProof
 from eventlog.core.secrets import make_readable
 from eventlog.core.times import moment
-from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
+from eventlog.delivery.output import OutputState, OutputStates, failing, read_output_states
 from eventlog.delivery.report import Report
 from eventlog.publisher.flow import read_flow
 from eventlog.publisher.reader import JournalReader
@@ -221,6 +221,15 @@ class PublisherHealth:
             figures={name: figures.get(name, OutputFigures()) for name in outputs},
         )
 
+    def restore(self, noted: OutputStates) -> None:
+        """Go on from the noted states of the outputs, where they are newer than what is known here."""
+        known = dict(self._reading.outputs)
+        for name, state in noted.items():
+            own = known.get(name, OutputState())
+            if name in self._reading.figures and state.latest > own.latest:
+                known[name] = replace(state, documents=own.documents)
+        self._change(outputs=known)
+
     def beat(self) -> None:
         self._change(heartbeats=self._reading.heartbeats + 1, last_document=time())
 
@@ -287,42 +296,41 @@ ENTRY_SECONDS: Final = 2.0
 class Ledger:
     """Enters in the log's marks how the outputs stand and how many rows were settled."""
 
-    def __init__(self, lock: LogLock) -> None:
+    def __init__(self, lock: LogLock, vitals: PublisherHealth, journal: JournalReader) -> None:
         self._lock = lock
+        self._vitals = vitals
+        self._journal = journal
         self.finished = 0
         """Rows since the last entry."""
-        self._journal: JournalReader | None = None
-        self._former: OutputStates = {}
         self._seen: OutputStates = {}
         self._pace: Pace = ()
         # Before every time, so that the first entry is due at once.
         self._entered = float("-inf")
 
-    def begin(self, connection: Connection, journal: JournalReader, outputs: Collection[str]) -> None:
-        """Read former entries; nobody else makes any while this publisher has the lock."""
+    def begin(self, connection: Connection) -> None:
+        """Go on from the former entries; nobody else makes any while this publisher has the lock."""
         marks = Marks(self._lock.log)
-        noted = read_output_states(marks.get(connection, OUTPUTS))
-        self._former = {name: noted[name] for name in noted if name in outputs}
+        self._vitals.restore(read_output_states(marks.get(connection, OUTPUTS)))
+        self._seen = self._vitals.reading().outputs
         self._pace = value_of(marks.get(connection, PACE), Pace) or ()
-        self._journal = journal
 
-    def enter(self, present: OutputStates, *, now: bool = False) -> None:
+    def enter(self, *, now: bool = False) -> None:
         """Enter news, if it is due or must be `now`."""
-        is_due = now or monotonic() - self._entered >= ENTRY_SECONDS
-        if not is_due or (present == self._seen and not self.finished):
+        if not now and monotonic() - self._entered < ENTRY_SECONDS:
+            return
+        states = self._vitals.reading().outputs
+        if states == self._seen and not self.finished:
             return
         pace = self._pace
         if self.finished:
-            assert self._journal is not None  # it settles the rows
             # By the database's clock, by which whoever reads it reckons too.
             pace = count_finished(pace, self.finished, self._journal.now() / 1000)
         with self._lock.log.transaction() as connection:
-            if present != self._seen:
-                states = as_text(newest(self._former, present))
-                self._lock.mark(connection, OUTPUTS, states, soon=True)
+            if states != self._seen:
+                self._lock.mark(connection, OUTPUTS, as_text(states), soon=True)
             if pace != self._pace:
                 self._lock.mark(connection, PACE, as_text(pace), soon=True)
-        self._seen, self._pace = present, pace
+        self._seen, self._pace = states, pace
         self.finished, self._entered = 0, monotonic()
 
 
@@ -356,7 +364,7 @@ class Gauge:
         with self._log.moment() as connection:
             # From there who stands by learns whether the publisher fails, or only does nothing.
             noted = read_output_states(Marks(self._log).get(connection, OUTPUTS))
-            is_failing = failing(newest(noted, known.outputs))
+            is_failing = failing({**noted, **known.outputs})
             flow = read_flow(connection, self._log, self._settings, failing=is_failing)
         tracked = None if known.triggers is None else any(known.triggers.values())
         vitals.note_flow(replace(adjust_own_flow(flow, known), tracked=tracked))

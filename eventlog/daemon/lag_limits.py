@@ -63,14 +63,18 @@ class MostBehindWatch:
         self._next_look = 0.0
         self._waited_for: str | None = None
 
-    def find_awaited_output(self, lines: Sequence[Line]) -> str | None:
-        """Find the output too far behind, so that the others wait; pause it here if configured."""
-        if not self._most or len(lines) == 1:
-            return None
-        if monotonic() < self._next_look:
-            return self._waited_for
-        self._next_look = monotonic() + LOOK_SECONDS
-        former, self._waited_for = self._waited_for, None
+    def hold_up(self, lines: Sequence[Line]) -> None:
+        """Let all others wait for an output that is too far behind, or pause that one if configured."""
+        if not self._most:
+            return
+        if monotonic() >= self._next_look:
+            self._next_look = monotonic() + LOOK_SECONDS
+            self._waited_for = self._find_awaited_output()
+        for line in lines:
+            line.held_up = self._waited_for is not None and line.name != self._waited_for
+
+    def _find_awaited_output(self) -> str | None:
+        awaited = None
         for name, lag in self._post.lags().items():
             most = self._most.get(name, MostBehind())
             if lag.paused:
@@ -83,7 +87,7 @@ class MostBehindWatch:
                 self._post.pause(name, f"it was {count_words(lag.rows, 'row')} behind.")
                 self._journal.error("output_paused", output=name, rows=lag.rows, seconds=lag.seconds)
             elif not most.pause:
-                if former != name:
+                if self._waited_for != name:
                     self._journal.error("others_wait_for_output", output=name, rows=lag.rows, seconds=lag.seconds)
-                self._waited_for = name
-        return self._waited_for
+                awaited = name
+        return awaited

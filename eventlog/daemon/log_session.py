@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
-from eventlog.config.settings import Config
+from eventlog.config.settings import LOG, Config
 from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorten
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
@@ -89,7 +89,7 @@ class Post:
         self.lock = LogLock(log, settings.lease, vitals.is_alive)
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(log, settings)
-        self._ledger = Ledger(self.lock)
+        self._ledger: Ledger | None = None
         self._tables = TableWatch(log, follow=settings.follow, looked=vitals.note_triggers, journal=records)
         self._next_look = self._next_sweep = 0.0
         self._looking = RLock()
@@ -139,29 +139,21 @@ class Post:
     def leave(self) -> None:
         """Enters the last figures and gives it to whoever waits."""
         try:
-            if self.lock.taken:
+            if self.lock.taken and self._ledger is not None:
                 # While it has the lock still: afterwards these marks are another publisher's.
-                self._ledger.enter(self._vitals.reading().outputs, now=True)
+                self._ledger.enter(now=True)
         finally:
-            self._close_wakeup()
             self.lock.leave()
 
     def drop(self) -> None:
         """Drop connections, perhaps broken, and with them the post."""
-        self.close()
-
-    def close(self) -> None:
-        """Release its resources."""
         # Where it could not be left: no thread renews the lease of who has ended.
         self.lock.drop()
-        self._end_traces()
-        self._close_wakeup()
-        self.engine.dispose()
-
-    def _end_traces(self) -> None:
         if self._traces is not None:
             self._traces.end()
-        self._traces = None
+        if self.wakeup is not None:
+            self.wakeup.close()
+        self.engine.dispose()
 
     def guard(self) -> AbstractContextManager[None]:
         """Convert errors inside to ours; transactions do so by themselves."""
@@ -169,30 +161,31 @@ class Post:
 
     def lines(self, outputs: Sequence[Output]) -> list[Line]:
         """Make the lines of work, with the tables as they look now; to be called with the lock."""
+        names = [output.name for output in outputs]
         with self.guard():
             self.lock.log.check()
             decider = self._new_decider()
-            self.journal = self._new_journal(decider)
-            self.journal.serve([(output.name, output.former_names) for output in outputs])
-            names = [output.name for output in outputs]
-            self._report_others(names)
+            self.journal = journal = self._new_journal(decider)
+            journal.serve([(output.name, output.former_names) for output in outputs])
+            self._decider = decider
+            self._report_others(journal, names)
             with self.lock.log.transaction() as connection:
                 for level, found, mend in find_losses(connection, self.lock.log.dialect):
                     if level == "failure":
                         self._records.warning("may_lose", why=found, hint=mend)
                 self.lock.mark(connection, SERVED, as_text(names))
                 self._keep_looks(connection, None)
-                self._ledger.begin(connection, self.journal, names)
+                ledger = Ledger(self.lock, self._vitals, journal)
+                ledger.begin(connection)
+            self._ledger = ledger
         if self.wakeup is not None:
-            self.wakeup.seen = self.journal
-        self._decider = decider
-        self._end_traces()
+            self.wakeup.seen = journal
         self._traces = BatchTraces() if tracing.is_on() else None
         settings = consumer_settings_of(self._config)
         self._lines = []
         for output in outputs:
             consumer = Consumer(
-                self.journal,
+                journal,
                 output,
                 decider,
                 settings,
@@ -221,9 +214,9 @@ class Post:
         elif marks.get(connection, LOOKS_REFUSED) is not None:
             marks.clear(connection, LOOKS_REFUSED)
 
-    def _report_others(self, names: Sequence[str]) -> None:
+    def _report_others(self, journal: Journal, names: Sequence[str]) -> None:
         """Log the places this publisher does not serve: conversions and paused outputs."""
-        with self._require_journal().reading() as view:
+        with journal.reading() as view:
             others = [row for row in view.memory.outputs.values() if row.name not in names]
         for row in others:
             if row.is_conversion:
@@ -258,7 +251,8 @@ class Post:
 
     def pause(self, name: str, why: str) -> None:
         """Lets nothing go to an output until somebody resumes it."""
-        self._require_journal().pause(name, write_pause(BY_PUBLISHER, why))
+        assert self.journal is not None
+        self.journal.pause(name, write_pause(BY_PUBLISHER, why))
 
     def list_wanted_now(self, names: Sequence[str]) -> Sequence[str]:
         """Return the outputs to be tried at once on request; each is reported once."""
@@ -277,21 +271,14 @@ class Post:
             self.lock.assure(connection)
             Marks(self.lock.log).clear(connection, f"{RESUMED}{name}")
 
-    def _require_journal(self) -> Journal:
-        assert self.journal is not None
-        return self.journal
-
-    def _require_decider(self) -> Decider:
-        assert self._decider is not None
-        return self._decider
-
     def _look_again(self, former: Decider) -> Decider:
         """Look at the tables again, unless another line has looked since."""
         with self._looking:
-            if self._require_decider() is former:
+            if self._decider is former:
                 self._see_history()
-                self._see_tables()
-            return self._require_decider()
+                self._decider = self._see_tables(former)
+            assert self._decider is not None
+            return self._decider
 
     def _new_journal(self, decider: Decider) -> Journal:
         return Journal(self.lock.log, self.lock, self._log_settings(), decider.round.catalog)
@@ -307,32 +294,35 @@ class Post:
         """Enter tables' present shapes in the history."""
         self._tables.look()
 
-    def _see_tables(self) -> None:
+    def _see_tables(self, former: Decider) -> Decider:
         self.lock.log.check()
-        self._decider = self._new_decider(self._require_decider().looks)
-        self._require_journal().look(self._decider.round.catalog)
+        decider = self._new_decider(former.looks)
+        assert self.journal is not None
+        self.journal.look(decider.round.catalog)
+        return decider
 
     def follow_tables(self) -> None:
         """Check once a poll if triggers fit their tables, and follow if allowed."""
         if monotonic() < self._next_look:
             return
         with self._looking:
-            if self._tables.look() and self.journal is not None:
+            if self._tables.look() and self._decider is not None:
                 try:
-                    self._see_tables()
+                    self._decider = self._see_tables(self._decider)
                 except EventlogError as error:
                     # It goes on with the tables as it knew them.
                     self._records.warning("tables_not_seen", error=str(error))
                 for line in self._lines:
-                    line.consumer.decider = self._require_decider()
+                    line.consumer.decider = self._decider
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
     def finish_turn(self, report: Report) -> None:
         """Finish a turn: enter figures and, where documents went out, run the post-poll statements."""
+        assert self._ledger is not None
         self._ledger.finished += report.finished
         if not report.documents:
             return
-        self._ledger.enter(self._vitals.reading().outputs)
+        self._ledger.enter()
         for statement in self._statements:
             try:
                 with self.lock.log.transaction() as connection:
@@ -341,13 +331,13 @@ class Post:
                 if error.may_pass:
                     raise
                 # It stops nobody: the rows are settled.
-                text = shorten(statement)
-                self._records.error("post_poll_failed", statement=text, error=str(error))
+                self._records.error("post_poll_failed", statement=shorten(statement), error=str(error))
 
     def idle(self) -> None:
         """Take figures, as nothing is waiting or can be delivered."""
+        assert self._ledger is not None
         self._gauge.measure(self._vitals)
-        self._ledger.enter(self._vitals.reading().outputs)
+        self._ledger.enter()
 
     def works(self) -> list[BackgroundWork]:
         """List the work to do beside publishing while this publisher has the lock."""
@@ -361,10 +351,6 @@ class Post:
         plugins = [load_offer(offer) for offer in offers("background")]
         return [plugin.build(order) for plugin in plugins if plugin.wanted(self._config)]
 
-    def _close_wakeup(self) -> None:
-        if self.wakeup is not None:
-            self.wakeup.close()
-
 
 def post_of(
     config: Config,
@@ -373,14 +359,10 @@ def post_of(
     engine: Engine | None,
 ) -> Post:
     """Make the post, without the lock; `engine` is a log's database where it is open already."""
-    if config.source.kind == "log":
-        return _open_log(config, vitals, records, engine)
-    post: Post = streams_plugin().post(config, vitals, records)
-    return post
-
-
-def _open_log(config: Config, vitals: PublisherHealth, records: BoundLogger, engine: Engine | None) -> Post:
     source, settings = config.source, config.publisher
+    if source.kind != LOG:
+        post: Post = streams_plugin().post(config, vitals, records)
+        return post
     if engine is None:
         if not source.url:
             raise ConfigError("source.url is missing; it names the database.")
@@ -388,11 +370,10 @@ def _open_log(config: Config, vitals: PublisherHealth, records: BoundLogger, eng
         limit_sessions(engine, source.statement_timeout, source.lock_timeout, settings.lease)
     try:
         with in_our_words(engine, f"The event log {source.log}"):
-            names = log_columns(engine, source.wanted_names, source.columns)
+            log = Log(engine, log_columns(engine, source.wanted_names, source.columns))
     except EventlogError:
         engine.dispose()
         raise
-    log = Log(engine, names)
     return Post(
         config,
         vitals,

@@ -25,8 +25,7 @@ from eventlog.daemon.lag_limits import MostBehindWatch, most_behind_of
 from eventlog.daemon.log_session import Post, post_of
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.scheduling import LOOK_SECONDS, CycleWait, Failures, Heartbeat
-from eventlog.daemon.side_by_side import SideBySide
-from eventlog.daemon.workers import Line
+from eventlog.daemon.workers import Line, SideBySide
 from eventlog.delivery.blame import Guarded
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report, join_reports
@@ -87,6 +86,7 @@ class Publisher:
         self._at_work = SideBySide(self.stopped, self.is_over)
         self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
         self._failures = Failures()
+        """Those of the log; a line has its own."""
         self._ask_at = 0.0
         """When it looks again whether somebody wants an output tried at once."""
         self._worked = self._has_published = False
@@ -116,7 +116,7 @@ class Publisher:
         with suppress(MachineError):
             self.post.leave()
         self._close_outputs()
-        self.post.close()
+        self.post.drop()
 
     def stop(self) -> None:
         """Ask for the end; turns in progress are finished first."""
@@ -129,18 +129,9 @@ class Publisher:
         if not self._take():
             raise self._make_occupied_error()
         self._begin()
-        reports, troubles = [], list[MachineError]()
-        for line in self._lines:
-            try:
-                reports.append(self._turn(line))
-            except OccupiedError:
-                raise
-            except MachineError as error:
-                line.trouble = error
-                troubles.append(error)
-        # After all had their turn, and first what does not pass by itself.
-        if troubles:
-            raise min(troubles, key=lambda error: error.may_pass)
+        reports = list(self._turn_each(self._lines))
+        if len(reports) < len(self._lines):
+            self._raise_trouble()
         return join_reports(reports)
 
     def once(self) -> Iterator[Report]:
@@ -160,26 +151,35 @@ class Publisher:
         if not self._has_waited_for_lock():
             return
         self._begin()
-        going: list[Line] = [*self._lines]
+        going = self._lines
         while going and not self.stopped.is_set():
-            for line in [*going]:
-                try:
-                    report = self._turn(line)
-                except OccupiedError:
-                    raise
-                except MachineError as error:
-                    line.trouble = error
-                    going.remove(line)
-                    continue
+            for report in self._turn_each(going):
                 yield report
                 if self.is_over(report):
                     return
-            moving = [line for line in going if not line.rests]
+            going = [line for line in going if line.trouble is None]
+            moving = any(not line.rests for line in going)
             if not (moving or self.post.sweep() or self.post.captures_on()):
                 break
-        for line in self._lines:
-            if line.trouble is not None:
-                raise line.trouble
+        self._raise_trouble()
+
+    def _turn_each(self, lines: Sequence[Line]) -> Iterator[Report]:
+        """Give each line a turn; what is wrong with one is noted, and the others have theirs."""
+        for line in lines:
+            try:
+                report = self._turn(line)
+            except OccupiedError:
+                raise
+            except MachineError as error:
+                line.trouble = error
+            else:
+                yield report
+
+    def _raise_trouble(self) -> None:
+        """Raise what is wrong with a line, first what does not pass by itself."""
+        troubles = [line.trouble for line in self._lines if line.trouble is not None]
+        if troubles:
+            raise min(troubles, key=lambda error: error.may_pass)
 
     def _has_waited_for_lock(self) -> bool:
         """Takes the lock, unless it is stopped; OccupiedError where somebody else keeps it."""
@@ -234,14 +234,7 @@ class Publisher:
             try:
                 had_lock = self.post.taken
                 if not self._take():
-                    if self.vitals.reading().state != "standby":
-                        self.journal.info("standing_by", post=self.post.name)
-                    self.vitals.now("standby")
-                    self.post.wait_for_lock()
-                    # Who is on standby has reached the database: nothing else is known to be wrong.
-                    if self._failures.count:
-                        self._log_recovery()
-                    self._rest.for_seconds(STANDBY_SECONDS)
+                    self._stand_by()
                     continue
                 if not had_lock:
                     self.journal.info("lock_taken", post=self.post.name)
@@ -259,6 +252,17 @@ class Publisher:
                 self._wait_out(error)
         self.vitals.now("stopping")
 
+    def _stand_by(self) -> None:
+        """Look what the one that has the lock does, and wait until the next look."""
+        if self.vitals.reading().state != "standby":
+            self.journal.info("standing_by", post=self.post.name)
+        self.vitals.now("standby")
+        self.post.wait_for_lock()
+        # Who is on standby has reached the database: nothing else is known to be wrong.
+        if self._failures.count:
+            self._log_recovery()
+        self._rest.for_seconds(STANDBY_SECONDS)
+
     def _all_turns(self) -> Iterator[Report]:
         """Run turns of all outputs until only those far behind still have work."""
         tenure = self.post.tenure
@@ -267,26 +271,23 @@ class Publisher:
         # One output needs no threads: its turns are taken here.
         if len(self._lines) == 1:
             [line] = self._lines
-            while not self.stopped.is_set():
+            while not self.stopped.is_set() and (line.trouble is None or line.may_go()):
                 try:
                     report = self._turn(line)
-                except OutputError as error:
-                    self._pause(line, error)
-                    return
                 except SinkError as error:
-                    line.trouble = error
-                    raise
+                    self._fail(line, error)
+                    return
                 yield report
                 # Who looks whether rows wait does so at once: another turn would do the same, and more.
                 if not report.moved or (line.took_all and self._rest.looks):
                     break
             return
-        self._hold_up()
+        self._behind.hold_up(self._lines)
         self._at_work.begin(self._lines, tenure)
         while (finished := self._at_work.next(self._lines, tenure)) is not None:
             line, outcome = finished
             self.vitals.note_alive()
-            self._hold_up()
+            self._behind.hold_up(self._lines)
             if self._is_asked_now():
                 self._at_work.begin(self._lines, tenure)
             if isinstance(outcome, MachineError):
@@ -298,16 +299,8 @@ class Publisher:
             if outcome.events > 0:
                 self._at_work.begin(self._lines, tenure)
 
-    def _hold_up(self) -> None:
-        """Lets all others wait where an output is further behind than it may be."""
-        waited_for = self._behind.find_awaited_output(self._lines)
-        for line in self._lines:
-            line.held_up = waited_for is not None and line.name != waited_for
-
     def _fail(self, line: Line, error: MachineError) -> None:
-        """Note the failure of one of several outputs: it is tried again after a while, and the others go on
-        meanwhile.
-        """
+        """Note the failure of an output: it is tried again after a while, and the others go on meanwhile."""
         if not isinstance(error, SinkError):
             raise error
         if isinstance(error, OutputError):
@@ -315,11 +308,10 @@ class Publisher:
             return
         line.trouble = error
         troubles = [other.trouble for other in self._lines if other.trouble is not None]
-        others_go_on = len(troubles) < len(self._lines)
-        # Nobody is left who could go on, now or later.
-        if not others_go_on and not any(trouble.may_pass for trouble in troubles):
-            raise error
-        if not others_go_on:
+        if len(troubles) == len(self._lines):
+            # Nobody is left who could go on, now or later.
+            if not any(trouble.may_pass for trouble in troubles):
+                raise error
             line.again_at = monotonic() + line.failures.report(error, self.vitals, self.journal)
             return
         seconds = line.failures.another()
@@ -342,13 +334,13 @@ class Publisher:
             raise error
         self.vitals.note_failure(error)
         self.post.pause(line.name, str(error))
-        line.trouble, line.is_paused, line.is_behind = None, True, True
+        line.trouble, line.is_paused, line.is_behind = None, True, len(self._lines) > 1
         self.journal.error("output_paused", output=line.name, why=str(error))
 
     def _finish(self, line: Line, report: Report) -> None:
         """Finish a turn: enter it, and run the statements of an active one."""
-        if self._failures.count:
-            self._log_recovery()
+        if self._failures.count or (line.failures.count and not line.is_behind):
+            self._log_recovery(line.failures)
         line.trouble, line.failures.count, line.has_worked = None, 0, True
         if len(self._lines) > 1:
             # It is logged when an output is no longer with the others, and when it is again.
@@ -361,29 +353,30 @@ class Publisher:
         self.vitals.note_cycle(report)
         if report.events or report.documents:
             self._worked = True
-            facts: dict[str, object] = {}
-            if len(self._lines) > 1:
-                facts["output"] = line.name
-            facts |= {
-                "rows": report.events,
-                "changes": report.changes,
-                "documents": report.documents,
-                "statuses": {status.value: count for status, count in report.statuses.items()},
-            }
-            if report.loopback:
-                facts["loopback"] = report.loopback
-            self.journal.info("published", **facts, seconds=round(report.seconds, 4))
-            # Where nothing comes out because of that the reason is logged, once.
-            is_all_loopback = report.events > 0 and report.loopback == report.events
-            if is_all_loopback and not self._warned_loopback:
-                self.journal.warning("nothing_published", why=ALL_LOOPBACK)
-            self._warned_loopback = is_all_loopback
+            self._log_published(line, report)
         for table, why in report.unread.items():
             self.journal.warning("table_unread", table=table, reason=why.reason.value, error=why.note)
         for table in report.readable:
             self.journal.info("table_read", table=table)
         self._has_published = self._has_published or report.documents > 0
         self.post.finish_turn(report)
+
+    def _log_published(self, line: Line, report: Report) -> None:
+        facts: dict[str, object] = {"output": line.name} if len(self._lines) > 1 else {}
+        facts |= {
+            "rows": report.events,
+            "changes": report.changes,
+            "documents": report.documents,
+            "statuses": {status.value: count for status, count in report.statuses.items()},
+        }
+        if report.loopback:
+            facts["loopback"] = report.loopback
+        self.journal.info("published", **facts, seconds=round(report.seconds, 4))
+        # Where nothing comes out because of that the reason is logged, once.
+        is_all_loopback = report.events > 0 and report.loopback == report.events
+        if is_all_loopback and not self._warned_loopback:
+            self.journal.warning("nothing_published", why=ALL_LOOPBACK)
+        self._warned_loopback = is_all_loopback
 
     def _idle(self) -> None:
         """Waits for the next turn, and lets the heart beat meanwhile."""
@@ -395,39 +388,32 @@ class Publisher:
         self.post.idle()
         if self.post.sweep() or self.post.more:
             return
-        now = monotonic()
-        times = [line.later_at for line in self._lines if line.later_at is not None]
-        times += [line.again_at for line in self._lines if line.trouble is not None]
-        if not times:
+        failing = [line.again_at for line in self._lines if line.trouble is not None]
+        retrying = [line.later_at for line in self._lines if line.trouble is None and line.later_at is not None]
+        if not (failing or retrying):
             self._rest.until_next(self._beat)
             return
         # Where all of them wait for a time, new rows need not be looked for before it.
-        all_held = self.config.publisher.on_retry == "stop" and len(self._lines) == len(times)
-        self._rest.until_next(self._beat, later=max(0.0, min(times) - now), all_held=all_held)
+        waiting = [*failing, *retrying] if self.config.publisher.on_retry == "stop" else failing
+        later = max(0.0, min([*failing, *retrying]) - monotonic())
+        self._rest.until_next(self._beat, later=later, all_held=len(waiting) == len(self._lines))
 
     def _beat(self) -> bool:
         """Send a heartbeat; return True if the wait is to end, because a turn has."""
         lines = {line.name: line for line in self._lines}
-
-        def note_failure(name: str, error: SinkError) -> None:
-            if len(lines) == 1 and not isinstance(error, OutputError):
-                raise error
-            self._fail(lines[name], error)
-
         busy = {
             name
             for name, line in lines.items()
             if line.trouble is not None or line.is_paused or self._at_work.has(line)
         }
-        if lines and self._heartbeat.beat(self.post.confirm, note_failure, busy):
+        if lines and self._heartbeat.beat(self.post.confirm, lambda name, error: self._fail(lines[name], error), busy):
             self.vitals.beat()
             self.journal.info("heartbeat")
         return self._at_work.anything_finished or self._is_asked_now()
 
     def _is_asked_now(self) -> bool:
         """Return True if somebody wants a waiting output tried at once."""
-        lines = self._lines
-        waiting = [line for line in lines if line.trouble is not None or line.later_at is not None]
+        waiting = [line for line in self._lines if line.trouble is not None or line.later_at is not None]
         if not waiting or monotonic() < self._ask_at:
             return False
         self._ask_at = monotonic() + LOOK_SECONDS
@@ -441,8 +427,9 @@ class Publisher:
                 self.journal.info("output_tried", output=line.name)
         return bool(wanted)
 
-    def _log_recovery(self) -> None:
-        self.journal.info("recovered", after=self._failures.count)
+    def _log_recovery(self, failures: Failures | None = None) -> None:
+        """Log how many failures of the log are over, or else those of a line."""
+        self.journal.info("recovered", after=self._failures.count or (failures and failures.count))
         self._failures.count = 0
 
     def _wait_out(self, error: MachineError) -> None:
@@ -455,14 +442,8 @@ class Publisher:
             self.vitals.note_failure(error)
             raise error
         seconds = self._failures.report(error, self.vitals, self.journal)
-        # The target is at fault, and the log's connections are as good as before.
-        if isinstance(error, SinkError):
-            # What is wrong with the log as well is noticed when it is read again.
-            with suppress(MachineError):
-                self.post.idle()
-        else:
-            self._let_go()
-        self._rest.for_seconds(seconds, self._is_asked_now)
+        self._let_go()
+        self._rest.for_seconds(seconds)
 
     def _let_go(self) -> None:
         """Forget all state of connections that may be broken."""

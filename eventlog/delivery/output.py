@@ -49,6 +49,11 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.failed_at is not None and self.failed_at > (self.at or 0.0)
 
     @property
+    def latest(self) -> float:
+        """Return the time at which something became of a document last."""
+        return max(self.at or 0.0, self.failed_at or 0.0)
+
+    @property
     def began_to_fail(self) -> float | None:
         """Return the time of the first failure; None if it does not fail."""
         return self.failing_since if self.is_failing else None
@@ -63,31 +68,6 @@ def failing(states: OutputStates) -> bool:
     return any(state.is_failing for state in states.values())
 
 
-def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState]:
-    """Return their present states; an output unseen since keeps its former one."""
-    states = dict(former)
-    for name, state in present.items():
-        states[name] = _over(former.get(name, OutputState()), state)
-    return states
-
-
 def read_output_states(text: str | None) -> dict[str, OutputState]:
     """Read noted states; empty if unreadable."""
     return value_of(text, dict[str, OutputState]) or {}
-
-
-def _over(former: OutputState, present: OutputState) -> OutputState:
-    document = former if present.at is None else present
-    failure = former if present.failed_at is None else present
-    since = failure.failing_since
-    if present.at is None and failure is present:  # a publisher that has begun anew goes on failing
-        since = former.began_to_fail or since
-    return OutputState(
-        document=document.document,
-        position=document.position,
-        at=document.at,
-        error=failure.error,
-        failed_at=failure.failed_at,
-        documents=document.documents,
-        failing_since=since,
-    )

@@ -7,6 +7,7 @@ import re
 import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -142,21 +143,6 @@ def value_of(text: str | None, kind: type[T]) -> T | None:
         return None
 
 
-def runs(numbers: Iterable[int]) -> list[Run]:
-    """Join consecutive numbers to runs, in the given order."""
-    numbers = list(numbers)
-    if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-        # By far the most common, and seen without a look at each.
-        return [(numbers[0], numbers[-1])]
-    joined: list[Run] = []
-    for number in numbers:
-        if joined and number == joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], number)
-        else:
-            joined.append((number, number))
-    return joined
-
-
 _first, _last = itemgetter(0), itemgetter(1)
 
 
@@ -191,9 +177,15 @@ class RowRanges:
     @classmethod
     def of(cls, numbers: Iterable[int]) -> RowRanges:
         """Make a set of these numbers."""
+        found = sorted(set(numbers))
         made = cls.__new__(cls)
-        # What `runs` finds of ascending numbers does not touch: there is nothing to join.
-        made.parts = tuple(runs(sorted(set(numbers))))
+        made.parts = ()
+        if found and found[-1] - found[0] < len(found):
+            # Without a gap, by far the most common, and seen without a look at each.
+            made.parts = ((found[0], found[-1]),)
+        elif found:
+            gaps = [pair for pair in pairwise(found) if pair[1] - pair[0] > 1]
+            made.parts = tuple(zip([found[0], *map(_last, gaps)], [*map(_first, gaps), found[-1]], strict=True))
         return made
 
     @classmethod

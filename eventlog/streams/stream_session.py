@@ -106,10 +106,6 @@ class StreamPost(Post):
         self._kept = None
         self._keeper.drop()
 
-    def close(self) -> None:
-        self._end_capture()
-        super().close()
-
     def lines(self, outputs: Sequence[Output]) -> list[Line]:
         self._end_capture()
         with self.guard():
@@ -193,9 +189,11 @@ class StreamPost(Post):
     def _new_decider(self, looks: Looks | None = None) -> Decider:
         return decider_of_stream(self.lock.log, self._config, looks)
 
-    def _see_tables(self) -> None:
-        super()._see_tables()
-        self._read_fresh(self._require_journal(), self._require_decider())
+    def _see_tables(self, former: Decider) -> Decider:
+        decider = super()._see_tables(former)
+        assert self.journal is not None
+        self._read_fresh(self.journal, decider)
+        return decider
 
     def _see_history(self) -> None:
         """Do nothing: descriptions are entered as they are captured."""

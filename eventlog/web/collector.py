@@ -32,7 +32,7 @@ from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import load_offer, offers
 from eventlog.core.secrets import bare_address, mask_secrets
 from eventlog.daemon.health import adjust_own_flow
-from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
+from eventlog.delivery.output import OutputState, OutputStates, failing, read_output_states
 from eventlog.durable_files import write_file
 from eventlog.explain.masking import Mask, mask_of
 from eventlog.explain.states import OutputPlace, read_places
@@ -257,9 +257,7 @@ class Collector:
         vitals = self._vitals.reading()
         flow = None if reading.flow is None else adjust_own_flow(reading.flow, vitals)
         # An output that has failed since is not shown as it was.
-        noted = {view.noted: view.state for view in reading.places}
-        now = newest(noted, {name: state for name, state in vitals.outputs.items() if name in noted})
-        places = tuple(replace(view, state=now[view.noted]) for view in reading.places)
+        places = tuple(replace(view, state=vitals.outputs.get(view.noted, view.state)) for view in reading.places)
         return replace(reading, flow=flow, loop=vitals, places=places)
 
     @property
@@ -352,7 +350,7 @@ class Collector:
         with self.log.moment() as connection:
             # As the publisher here sees them, else as whoever published last has left word.
             present = {} if self._vitals is None else self._vitals.reading().outputs
-            states = newest(read_output_states(Marks(self.log).get(connection, OUTPUTS)), present)
+            states = {**read_output_states(Marks(self.log).get(connection, OUTPUTS)), **present}
             places = read_places(connection, self.log)
             flow = read_flow(connection, self.log, self._settings, failing=failing(states))
             held = None if flow.first_held is None else note_of_hold(connection, self.log, flow.first_held)

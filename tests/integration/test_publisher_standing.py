@@ -18,7 +18,7 @@ from eventlog.care.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_TRY_AGAIN, OK, ConfigError, SinkError
-from eventlog.daemon.health import Ledger
+from eventlog.daemon.health import Ledger, PublisherHealth
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import OutputState
 from eventlog.publisher.reader import JournalReader
@@ -130,7 +130,10 @@ def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, caps
     log = Log(sqlite, site(sqlite).names)
     lock = LogLock(log, 60.0)
     assert lock.take()
-    Ledger(lock).enter({"out": OutputState(error="no\x1b[2Jthing", failed_at=1.0)})
+    vitals = PublisherHealth()
+    vitals.serves(["out"])
+    vitals.restore({"out": OutputState(error="no\x1b[2Jthing", failed_at=1.0)})
+    Ledger(lock, vitals, JournalReader(log, LogSettings())).enter()
     assert exit_code(["status", "--database", str(sqlite.url)]) == OK
     said = capsys.readouterr().out
     assert "\x1b" not in said
@@ -140,14 +143,14 @@ def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, caps
 def test_who_takes_the_lock_again_goes_on_with_the_rate_of_who_had_it_meanwhile(sqlite: Engine) -> None:
     log = Log(sqlite, site(sqlite).names)
     locks = [LogLock(log, 60.0), LogLock(log, 60.0)]
-    ledgers = [Ledger(lock) for lock in locks]
+    ledgers = [Ledger(lock, PublisherHealth(), JournalReader(log, LogSettings())) for lock in locks]
     for turn, rows in enumerate((5, 7, 1)):
         lock, ledger = locks[turn % 2], ledgers[turn % 2]
         assert lock.take()
         with log.transaction() as connection:
-            ledger.begin(connection, JournalReader(log, LogSettings()), [])
+            ledger.begin(connection)
         ledger.finished += rows
-        ledger.enter({}, now=True)
+        ledger.enter(now=True)
         lock.leave()
     assert facts(sqlite, log.names).rate.rows == 13
 

@@ -15,8 +15,8 @@ from eventlog.capture.installed import TriggerCondition
 from eventlog.capture.track import track
 from eventlog.care.status import Publishing
 from eventlog.core.model import Status
-from eventlog.daemon.health import VitalsReading, stands
-from eventlog.delivery.output import OutputState, newest
+from eventlog.daemon.health import PublisherHealth, VitalsReading, stands
+from eventlog.delivery.output import OutputState
 from eventlog.publisher.flow import shares_of
 from eventlog.publisher.turn_report import Turn
 from eventlog.sources.log.flow import STATES as FLOW_STATES
@@ -122,11 +122,16 @@ def test_an_output_that_took_documents_and_then_failed_fails() -> None:
 
 
 def test_a_publisher_that_begins_anew_goes_on_failing_since_then() -> None:
-    fails = OutputState(document="1", at=5.0, error="no route", failed_at=20.0, failing_since=10.0)
-    anew = OutputState(error="still none", failed_at=40.0, failing_since=40.0)
-    assert newest({"a": fails}, {"a": anew})["a"].began_to_fail == 10.0
-    assert newest({"a": fails}, {"a": replace(anew, at=30.0)})["a"].began_to_fail == 40.0
-    assert newest({"a": fails}, {"a": OutputState()})["a"] == replace(fails, documents=0)
+    fails = OutputState(document="1", at=5.0, error="no route", failed_at=20.0, failing_since=10.0, documents=7)
+    vitals = PublisherHealth()
+    vitals.serves(["a"])
+    vitals.restore({"a": fails, "gone": fails})
+    assert vitals.reading().outputs == {"a": replace(fails, documents=0)}
+    vitals.note_turn("a", Turn(complaint="still none"), failed=True)
+    assert vitals.reading().outputs["a"].began_to_fail == 10.0
+    newer = vitals.reading().outputs
+    vitals.restore({"a": fails})
+    assert vitals.reading().outputs == newer, "what is known here is newer"
 
 
 def test_the_page_of_a_table_has_the_banner_of_its_missing_right(sqlite: Engine) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from threading import Event as Flag
+from time import monotonic
 from typing import cast
 
 import pytest
@@ -16,7 +17,8 @@ from eventlog.care.outputs import pause
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Status
-from eventlog.daemon import scheduling
+from eventlog.daemon import publisher as turns
+from eventlog.daemon import scheduling, workers
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.scheduling import CycleWait, Heartbeat, Wakeup
 from eventlog.delivery.output import Output
@@ -38,14 +40,18 @@ class Waits:
         self.publisher: Publisher | None = None
         self.most = most
         self.meanwhile: Callable[[int], None] = lambda _number: None
+        self.now = monotonic()
 
         def wait(_rest: CycleWait, seconds: float, *_each: object, **_alert: object) -> None:
             self.seconds.append(seconds)
+            self.now += seconds
             self.meanwhile(len(self.seconds))
             if len(self.seconds) >= self.most and self.publisher is not None:
                 self.publisher.stop()
 
         patch.setattr(CycleWait, "for_seconds", wait)
+        for module in (turns, workers):
+            patch.setattr(module, "monotonic", lambda: self.now)
 
     def of(self, publisher: Publisher) -> list[float]:
         """The waits of this publisher until it ends."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.model import Position
 from eventlog.daemon.health import stands
-from eventlog.delivery.output import OutputState, failing, newest, read_output_states
+from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.publisher.turn_report import Turn
 from eventlog.sources.marks import as_text
 
@@ -45,19 +45,6 @@ def test_what_is_written_is_read(found: dict[str, OutputState]) -> None:
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"a": 1}'])
 def test_what_cannot_be_read_is_forgotten(text: str | None) -> None:
     assert read_output_states(text) == {}
-
-
-def test_of_what_happened_the_newest_counts() -> None:
-    former = {
-        "a": OutputState(document="1", position=(1,), at=1.0, error="then", failed_at=1.0),
-        "b": OutputState(document="2", position=(2,), at=2.0),
-    }
-    present = {"a": OutputState(document="3", position=(3,), at=3.0), "c": OutputState(error="now", failed_at=4.0)}
-    assert newest(former, present) == {
-        "a": OutputState(document="3", position=(3,), at=3.0, error="then", failed_at=1.0),
-        "b": former["b"],
-        "c": OutputState(error="now", failed_at=4.0),
-    }
 
 
 @pytest.mark.parametrize(
