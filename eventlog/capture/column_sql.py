@@ -213,7 +213,7 @@ class Row(Struct, frozen=True, kw_only=True):
         parts: list[str] = []
         for name, column in zip(names or [column.name for column in held], held, strict=True):
             separator = "+" if parts else ""
-            text = self.text(column)
+            text = value_text(self.dialect, column, self.value(column), in_key=True)
             type_names = {bare_type(column.type), column.category.value}
             # A type that somebody made may be called like a number and still have a text with
             # special characters.

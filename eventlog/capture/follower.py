@@ -179,7 +179,7 @@ _SECOND: Final = "eventlog\x02"
 
 def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
     """Write the templates of a function's parts, each a text for format()."""
-    kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
+    kinds = ("string", "octet", "state", "money", "char", "date", "timestamp", "zoned")
     forms = {f"{kind}_text": statement(dialect, f"text_of_{kind}", value=_FIRST) for kind in kinds}
     forms["made_text"] = statement(dialect, "made_type", value=_FIRST)
     forms["domain_text"] = statement(dialect, "made_domain", value=_FIRST, type=_SECOND)

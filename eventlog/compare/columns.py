@@ -10,12 +10,15 @@ from eventlog.compare.sides import Compared
 from eventlog.compare.tables import Selection
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Column, Table
+from eventlog.core.sql_types import PADDED_TYPES, Category, bare_type
 from eventlog.qlik.values import TableValues
 
 
-def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[TableValues, list[Column], Compared]:
+def columns_of(
+    table: Table, there: frozenset[str] | None = None, padded: frozenset[str] = frozenset()
+) -> tuple[TableValues, list[Column], Compared]:
     """List the columns to compare, of which the target has those that are `there`, in small letters; None
-    means all.
+    means all. It keeps no blanks at the end of `padded` ones.
     """
     values = TableValues(table)
     others = [index for index in range(len(values.names)) if index not in values.key]
@@ -26,14 +29,29 @@ def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[Table
     compared = Compared(
         key=tuple([column.name for column in columns[:width]]),
         names=tuple([column.name for column in columns[width:]]),
-        types=tuple([column.type for column in columns]),
+        types=tuple(
+            [
+                _compared_type(column, number < width and not table.untyped, padded)
+                for number, column in enumerate(columns)
+            ]
+        ),
     )
     return values, columns, compared
+
+
+def _compared_type(column: Column, is_typed_key: bool, padded: frozenset[str]) -> str:
+    """Find the type as which values are compared: CHAR where blanks at their end do not count."""
+    if column.category is Category.STRING and column.name.casefold() in padded:
+        return "char"
+    if bare_type(column.type) in PADDED_TYPES and not is_typed_key:
+        return "varchar"
+    return column.type
 
 
 def selection_of(
     table: Table,
     there: frozenset[str] | None = None,
+    padded: frozenset[str] = frozenset(),
     when: Sequence[str] = (),
     query: str | None = None,
 ) -> tuple[Selection, Compared]:
@@ -41,7 +59,7 @@ def selection_of(
     if not table.key:
         problem = f"{table.whole} has no key, so nobody can say which of its rows differ."
         raise DataError(problem, hint="Give it a primary key or a unique index.")
-    values, columns, compared = columns_of(table, there)
+    values, columns, compared = columns_of(table, there, padded)
     natives = {name: native for native, name in values.natives.items()}
     stored = {column.name: column for column in table.columns}
     own_columns = tuple([stored[natives[column.name]] for column in columns])

@@ -13,9 +13,9 @@ from eventlog.compare.texts import (
     is_string,
     plain_text,
     read_cell,
+    reader_of,
     row_text,
 )
-from eventlog.qlik.readings import reading_of
 
 
 class KeptRow(NamedTuple):
@@ -38,7 +38,7 @@ class RowTexts:
     def __init__(self, compared: Compared) -> None:
         self.width = len(compared.key)
         self._strings = [is_string(sql_type) for sql_type in compared.types]
-        self._reads = [reading_of(sql_type) for sql_type in compared.types]
+        self._reads = [reader_of(sql_type) for sql_type in compared.types]
 
     def key(self, values: Sequence[Any]) -> Key:
         """Write the texts of a key by which its row is found on both sides."""

@@ -20,11 +20,13 @@ from eventlog.compare.texts import (
     HALF_BITS,
     LONG_CHARACTERS,
     NULL,
+    are_blanks_equal,
     canonical,
     hash_of,
     kind_of,
     plain_text,
     read_cell,
+    reader_of,
     same,
     string_text,
 )
@@ -76,7 +78,7 @@ class TableSide:
         self._selection = selection
         self._compared = compared
         self._width = len(compared.key)
-        self._reads = [reading_of(sql_type) for sql_type in compared.types]
+        self._reads = [reader_of(sql_type) for sql_type in compared.types]
         self._sql = _Statements(self._dialect, selection, compared)
 
     @property
@@ -322,7 +324,7 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
     kind = kind_of(wanted)
     value = name
     if kind == "string":
-        value = string_sql(dialect, name, column)
+        value = _comparable_sql(dialect, name, column, wanted)
         # Without the hash of a long text, which costs time for each row.
         if _is_short(dialect, column):
             kind = "short"
@@ -385,11 +387,17 @@ def string_sql(dialect: Dialect, name: str, column: Column) -> str:
     return value_text(dialect, column, name)
 
 
+def _comparable_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
+    """Write SQL for a value as text, without blanks at its end where they do not count."""
+    value = string_sql(dialect, name, column)
+    return statement(dialect, "canonical_padded", value=value) if are_blanks_equal(wanted) else value
+
+
 def _key_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
     """Write SQL for a part of the key by which its row is found again, the same on both sides."""
     kind = kind_of(wanted)
     if kind in ("string", "octet"):
-        return string_sql(dialect, name, column)
+        return _comparable_sql(dialect, name, column, wanted)
     return canonical_sql(dialect, name, column, wanted)
 
 

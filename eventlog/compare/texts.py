@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.sql_types import Category, category, is_zoned
+from eventlog.core.sql_types import PADDED_TYPES, Category, bare_type, category, is_zoned
 from eventlog.qlik.readings import is_float, reading_of
 
 NULL: Final = "~"
@@ -59,6 +59,25 @@ def kind_of(sql_type: str) -> str:
     return str(kind)
 
 
+def are_blanks_equal(sql_type: str) -> bool:
+    """Return True if blanks at the end of the type's texts do not count."""
+    return bare_type(sql_type) in PADDED_TYPES
+
+
+def reader_of(sql_type: str) -> Callable[[Any], Any]:
+    """Make a reader of a type's values, of which all that counts is left."""
+    if are_blanks_equal(sql_type):
+        return _read_padded
+    return reading_of(sql_type)
+
+
+def _read_padded(cell: Any) -> Any:
+    return _read_string(cell).rstrip(" ")  # type: ignore[union-attr]  # it is a text
+
+
+_read_string: Final = reading_of("varchar")
+
+
 def string_text(value: str) -> str:
     """Put a text's length before it, so that two texts side by side are never taken for others."""
     length = len(value)
@@ -92,7 +111,7 @@ def plain_text(value: Any) -> str | None:
 
 def canonical(sql_type: str) -> Callable[[Any], str | None]:
     """Make a writer of the canonical text of a type's values, from any driver's form."""
-    read, string = reading_of(sql_type), is_string(sql_type)
+    read, string = reader_of(sql_type), is_string(sql_type)
 
     def text(cell: Any) -> str | None:
         value = read_cell(read, cell)

@@ -19,7 +19,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from eventlog.core.schema import Column, Made, Table
-from eventlog.core.sql_types import EXACT_TYPES, Category, bare_type, fraction_digits, is_zoned, truth_of
+from eventlog.core.sql_types import EXACT_TYPES, PADDED_TYPES, Category, bare_type, fraction_digits, is_zoned, truth_of
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.core.times import in_iso_form, read_moment
 
@@ -27,7 +27,6 @@ MOST_DIGITS: Final = 1000
 """A longer number is left as it is: nobody has such keys, and reading one could take minutes."""
 ANY: Final = r"""[^,;'+"=\\<> ]+"""
 """Texts that stand in a key as they are, where the column has no form of its own."""
-_PADDED: Final = frozenset({"char", "character", "bpchar", "nchar", "national character", "native character"})
 _exponent = re.compile(r"[^eE]*[eE][+-]?\d{1,3}", re.ASCII).fullmatch
 
 
@@ -60,14 +59,14 @@ def form_of(column: Column, *, untyped: bool = False) -> KeySpelling | None:
         return KeySpelling(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", _spell_date)
     if category is Category.TIMESTAMP:
         return KeySpelling(r"(?!)", _spell_moment if is_zoned(column.type) else _spell_time)
-    if name in _PADDED:
+    if name in PADDED_TYPES:
         return KeySpelling(ANY, lambda text: text.rstrip(" "))
     return KeySpelling(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", _spell_uuid) if name == "uuid" else None
 
 
 def folding_of(column: Column) -> KeySpelling | None:
     """Find the form under which texts of a key column count as one, by its collation; None where each is one."""
-    case, blanks = "case" in column.alike, "blanks" in column.alike or bare_type(column.type) in _PADDED
+    case, blanks = "case" in column.alike, "blanks" in column.alike or bare_type(column.type) in PADDED_TYPES
     if not case:
         # What stands in a key without quotes has no blanks at its end.
         return KeySpelling(ANY, _without_blanks) if "blanks" in column.alike else None

@@ -76,6 +76,9 @@ def fraction_digits(sql_type: str) -> int | None:
     return int(scale) if scale.strip().isdigit() else None
 
 
+PADDED_TYPES: Final = frozenset({"char", "character", "bpchar", "nchar", "national character", "native character"})
+"""Names of texts that a database fills up with blanks, which count in no comparison of theirs."""
+
 EXACT_TYPES: Final = frozenset({"numeric", "decimal", "dec", "number"})
 """Names of exact numbers with as many digits as are stated, or any."""
 

@@ -83,6 +83,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """A column says of what type its values are, and how long."""
     type_texts: Mapping[str, str] = {}
     """Types whose text is written by a fragment of their own."""
+    key_texts: Mapping[str, str] = {}
+    """Those of them whose text in a key is another one."""
     reserved: frozenset[str] = frozenset()
     """Words that need quotes in the language of triggers, besides those of SQL."""
     upper_case: bool = False

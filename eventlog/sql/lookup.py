@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from eventlog.core.schema import Column
+from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category, bare_type, is_zoned
 from eventlog.sql.dialect import Dialect, statement
 
@@ -32,12 +32,16 @@ _FRAGMENTS = {
 }
 
 
-def value_text(dialect: Dialect, column: Column, value: str) -> str:
-    """Write SQL for the logged text of a column's value; `value` is SQL for the value."""
+def value_text(dialect: Dialect, column: Column, value: str, *, in_key: bool = False) -> str:
+    """Write SQL for the logged text of a column's value, alone or in a key; `value` is SQL for the value."""
     usual = _FRAGMENTS[column.category]
     if is_moment(dialect, column):
         usual = ZONED
-    fragment = dialect.type_texts.get(bare_type(column.type), usual)
+    # A type that somebody made may be called like one of the database's.
+    name = "" if column.made is Made.TYPE else bare_type(column.type)
+    fragment = dialect.type_texts.get(name, usual)
+    if in_key or column.key is not None:
+        fragment = dialect.key_texts.get(name, fragment)
     return statement(dialect, fragment, value=value)
 
 

@@ -9,12 +9,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from eventlog.core.sql_types import bare_type
+from eventlog.core.sql_types import PADDED_TYPES, bare_type
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
-
-PADDED: Final = frozenset({"char", "character", "nchar", "bpchar"})
-"""Types of source columns whose values have no blanks at their end."""
 
 
 def find_loose_key(
@@ -31,7 +28,7 @@ def find_loose_key(
     folded = {key.casefold() for key in keys}
     for column, collation, only_blanks, _ in _loose_columns(connection, name, schema):
         # Values of CHAR come without blanks at their end, so none is lost where only they do not count.
-        never_padded = bare_type(types.get(column.casefold(), "")) in PADDED
+        never_padded = bare_type(types.get(column.casefold(), "")) in PADDED_TYPES
         if column.casefold() in folded and not (only_blanks and never_padded):
             return str(column), str(collation)
     return None

@@ -10,12 +10,12 @@ from sqlalchemy import Connection, Engine, inspect
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.key_forms import form_of
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Column, Table
-from eventlog.core.sql_types import Category, bare_type
+from eventlog.core.sql_types import PADDED_TYPES, Category, bare_type
 from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.core.table_names import read_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.loose_keys import PADDED, find_alike
+from eventlog.sql.loose_keys import find_alike
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
 
 
@@ -264,7 +264,7 @@ class Classes:
 def _is_loose(column: Column, alike: Mapping[str, tuple[str, ...]]) -> bool:
     """Return True if several texts of a column are one value, beside the blanks that a CHAR never has."""
     rules = alike.get(column.name, ())
-    return bool(rules) and not (rules == ("blanks",) and bare_type(column.type) in PADDED)
+    return bool(rules) and not (rules == ("blanks",) and bare_type(column.type) in PADDED_TYPES)
 
 
 def _column(shape: TableShape, name: str) -> str:

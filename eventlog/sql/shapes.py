@@ -273,7 +273,7 @@ class Schema:
     def _type(self, table: str, column: str, type_: Any) -> str:
         """Name a type, in the database's own words where SQLAlchemy does not know all of it."""
         spelled = self._spelled.get((table, column))
-        if spelled is not None and _base(type_) is not type_:
+        if spelled is not None and (_base(type_) is not type_ or spelled == "bpchar"):
             return spelled
         try:
             return str(_base(type_).compile(dialect=self._connection.dialect))

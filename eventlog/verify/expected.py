@@ -81,10 +81,15 @@ class Expected(Struct, frozen=True, kw_only=True):
     keyed: Callable[[Key], tuple[str, ...]]
 
 
-def plain(engine: Engine, source: VerifiedTable, there: frozenset[str] | None = None) -> Expected:
+def plain(
+    engine: Engine,
+    source: VerifiedTable,
+    there: frozenset[str] | None = None,
+    padded: frozenset[str] = frozenset(),
+) -> Expected:
     """Expect the rows of a table as they are; the database hashes those that are no query's."""
     table = source.table
-    selection, compared = selection_of(table, there, source.when, source.query)
+    selection, compared = selection_of(table, there, padded, source.when, source.query)
     rows = TableSide(engine, selection, compared)
     side: ComparedSide = rows
     if source.query is not None:
@@ -141,8 +146,9 @@ class ObjectSide(StreamedSide):
         reader: RowReader,
         there: frozenset[str],
         several: Sequence[Attribute],
+        padded: frozenset[str],
     ) -> None:
-        self._values, columns, compared = columns_of(changed, there)
+        self._values, columns, compared = columns_of(changed, there, padded)
         super().__init__(_with_several(compared, several), self._transform_rows)
         self._table = table
         self._source = source.table
@@ -292,10 +298,11 @@ def read_objects(
     reader: RowReader,
     there: frozenset[str],
     several: Sequence[Attribute] = (),
+    padded: frozenset[str] = frozenset(),
 ) -> Expected:
     """Expect a table's objects as a policy, if there is one, changes them: it makes the table `changed`."""
-    table = TableSide(engine, *selection_of(source.table, None, source.when, source.query))
-    side = ObjectSide(table, source, changed, policy, reader, there, several)
+    table = TableSide(engine, *selection_of(source.table, when=source.when, query=source.query))
+    side = ObjectSide(table, source, changed, policy, reader, there, several, padded)
     usual = KeyWriter(source.table)
 
     def map_key(key: Key) -> tuple[str, ...]:

@@ -54,6 +54,9 @@ class ScimTarget:
         values = self._list_values(table)
         return frozenset(name for name, value in values.items() if value.attribute.child is not None)
 
+    def padded(self, table: Table) -> frozenset[str]:
+        return frozenset()
+
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         """Read the server's rows of a table."""
         scratch = ScratchSide(compared)

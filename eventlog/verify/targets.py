@@ -17,6 +17,7 @@ from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, ComparedSide, Key
 from eventlog.compare.streamed import StreamedSide
 from eventlog.compare.tables import Selection, TableSide
+from eventlog.compare.texts import are_blanks_equal
 from eventlog.core.errors import DataError, KeySyntaxError, SourceError
 from eventlog.core.schema import Table
 from eventlog.core.tablekey import parse
@@ -45,6 +46,9 @@ class Target(Protocol):
     def several(self, table: Table) -> frozenset[str]:
         """Name the attributes from child tables that it has, in small letters."""
 
+    def padded(self, table: Table) -> frozenset[str]:
+        """Name its columns that keep no blanks at the end of a text, in small letters."""
+
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         """Open its rows of a table."""
 
@@ -58,6 +62,9 @@ class PlainTarget:
     selects = False
 
     def several(self, table: Table) -> frozenset[str]:
+        return frozenset()
+
+    def padded(self, table: Table) -> frozenset[str]:
         return frozenset()
 
 
@@ -74,6 +81,10 @@ class NamedTables(PlainTarget):
         if target is None:
             return None
         return frozenset(column.name.casefold() for column in target.columns)
+
+    def padded(self, table: Table) -> frozenset[str]:
+        columns = self._find(table).columns
+        return frozenset(column.name.casefold() for column in columns if are_blanks_equal(str(column.type)))
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
         return frozenset()
@@ -96,6 +107,10 @@ class NamedTables(PlainTarget):
 
 class TableTarget(NamedTables):
     """Tables of a database that eventlog knows."""
+
+    def padded(self, table: Table) -> frozenset[str]:
+        # Where a column does not say what its values are, it keeps any.
+        return super().padded(table) if dialect_of(self._engine).typed_columns else frozenset()
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         target, columns = self._find_compared(table, compared)
@@ -207,14 +222,7 @@ class StreamedTarget(NamedTables):
 
     def _find(self, table: Table) -> sa.Table | None:
         try:
-            metadata = sa.MetaData(schema=self._schema)
-            dialect = dialect_of(self._engine)
-
-            def name_column(_inspector: Any, _table: Any, column: Any) -> None:
-                column["name"] = dialect.column_name(column["name"])
-
-            listeners = [("column_reflect", name_column)]
-            return sa.Table(self.name(table), metadata, autoload_with=self._engine, listeners=listeners)
+            return sa.Table(self.name(table), sa.MetaData(schema=self._schema), autoload_with=self._engine)
         except sa.exc.NoSuchTableError:
             return None
         except sa.exc.SQLAlchemyError as error:

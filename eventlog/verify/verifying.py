@@ -196,6 +196,7 @@ class Verifier:
         several = [attribute for attribute in of_children if attribute.name.casefold() in held]
         if several:
             missing += [attribute.name for attribute in of_children if attribute not in several]
+        padded = self._target.padded(table)
         notes = []
         if missing:
             names = ", ".join(missing)
@@ -203,8 +204,8 @@ class Verifier:
         if of_children and not several:
             notes.append("Child tables are not compared.")
         if shape is None and not several:
-            return plain(self._reading, source, there), tuple(notes)
-        expected = read_objects(self._reading, source, table, self._policy, self._reader, there, several)
+            return plain(self._reading, source, there, padded), tuple(notes)
+        expected = read_objects(self._reading, source, table, self._policy, self._reader, there, several, padded)
         return expected, tuple(notes)
 
 

@@ -259,7 +259,8 @@ def _shown(name: str, column: str, kind: str, *, mirror: bool) -> str:
     if name == "sqlite":
         return f"CAST({column} AS BLOB)" if kind == "BLOB" else column
     if name == "postgresql":
-        if kind == "INET" and not mirror:  # as the type writes it, which its cast does not
+        # As the type writes it, which its cast does not; in a key, blanks at the end do not count.
+        if (kind == "INET" or (kind == "CHAR(5)" and column != "k0")) and not mirror:
             return f"CASE WHEN {column} IS NOT NULL THEN concat({column}) END"
         return f"{column}::numeric::text" if kind == "MONEY" else f"{column}::text"
     if kind == "POINT" and not mirror:

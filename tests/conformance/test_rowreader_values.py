@@ -43,7 +43,7 @@ POSTGRESQL: list[tuple[str, str, Any]] = [
     ("BOOLEAN", "false", False),
     ("BYTEA", "'\\xaaaa'", b"\xaa\xaa"),
     ("TEXT", "''", ""),
-    ("CHAR(5)", "'ab'", "ab"),
+    ("CHAR(5)", "'ab'", "ab   "),
     ("DATE", "'2025-03-23'", "2025-03-23"),
     ("DATE", "'infinity'", "infinity"),
     ("DATE", "'0044-03-15 BC'", "0044-03-15 BC"),

@@ -27,7 +27,7 @@ WITH RECURSIVE chain (table_name, name, type, modifier, of_domain) AS (
 SELECT table_name, name, CASE WHEN type < 16384 THEN format_type(type, modifier)
   ELSE regexp_replace(typname, '^_(.*)$', '\1[]') END AS type
 FROM chain JOIN pg_type ON pg_type.oid = type
-WHERE typtype <> 'd' AND typtype <> 'e' AND (of_domain OR typcategory IN ('G', 'U', 'A', 'R', 'C'));
+WHERE typtype <> 'd' AND typtype <> 'e' AND (of_domain OR typcategory IN ('G', 'U', 'A', 'R', 'C') OR type = 'bpchar'::regtype AND modifier < 0);
 
 -- primary_keys: the columns of every table's key in their order; without a schema, of the tables that are seen without one
 SELECT relname AS table_name, attname AS column_name

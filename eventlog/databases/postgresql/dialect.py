@@ -44,7 +44,12 @@ POSTGRESQL = Dialect(
     backslash=("E'", r"\\"),
     plain_types=_EXACT | {"bytea", "time", "money"},
     unquoted_types=_EXACT | {"money"},
-    type_texts={"money": "text_of_money", "inet": "text_of_output"},
+    type_texts={
+        "money": "text_of_money",
+        "inet": "text_of_output",
+        **dict.fromkeys(("char", "character", "bpchar"), "text_of_char"),
+    },
+    key_texts=dict.fromkeys(("char", "character", "bpchar"), "text_of_string"),
     driver=DatabaseDriver(
         other_names=frozenset({"postgres"}),
         jdbc_addresses=((r"jdbc:postgresql://([^?]+)", r"postgresql+psycopg://\1"),),

@@ -38,6 +38,9 @@ replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 -- text_of_output: a value as its type writes it, where a cast to text does it otherwise
 CASE WHEN /* value */n.place IS NOT NULL THEN concat(/* value */n.place) END;
 
+-- text_of_char: a text with the blanks that fill its column, which a cast to text leaves out
+pg_catalog.textin(pg_catalog.bpcharout(/* value */n.abbr));
+
 -- text_of_date: a date; JSON has others too, in ISO's form whatever the session has: far ones, to which no time can be
 -- added, those before Christ, infinite ones
 CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < '10000-01-01'
@@ -510,6 +513,7 @@ LOOP
     SELECT known.number, known.name::text, key_place, watched, atttypid AS type, bare, entered, base.type AS base_type,
       base.typmod AS base_modifier, format(CASE WHEN base.type >= 16384 THEN /* made_text */'%1$s' WHEN base.type = 17 THEN /* octet_text */'%1$s'
         WHEN base.type = 790 THEN /* money_text */'%1$s'
+        WHEN base.type = 1042 AND key_place IS NULL THEN /* char_text */'%1$s'
         WHEN base.type = 16 OR (base.type = 1560 AND base.typmod = 1) THEN /* state_text */'%1$s'
         WHEN base.type = 1082 THEN /* date_text */'%1$s' WHEN base.type = 1114 THEN /* timestamp_text */'%1$s'
         WHEN base.type = 1184 THEN /* zoned_text */'%1$s' ELSE /* string_text */'%1$s' END,

@@ -44,6 +44,9 @@ SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
   FROM /* log */event_log WHERE /* record_id */record_id IN :records AND /* each_half */(1 = 1)
 ) AS log LEFT JOIN /* outcomes */event_log_outcome AS outcome ON outcome.record_id = log.record_id;
 
+-- canonical_padded: a text without the blanks at its end, where they do not count
+RTRIM(/* value */fname);
+
 -- canonical_state: a truth value as 1 or 0
 CAST(/* value */active AS text);
 
