@@ -72,7 +72,7 @@ def reader_of(sql_type: str) -> Callable[[Any], Any]:
 
 
 def _read_padded(cell: Any) -> Any:
-    return _read_string(cell).rstrip(" ")  # type: ignore[union-attr]  # it is a text
+    return str(_read_string(cell)).rstrip(" ")
 
 
 _read_string: Final = reading_of("varchar")
