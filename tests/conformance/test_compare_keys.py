@@ -78,6 +78,7 @@ def taken(source: Capturing) -> list[str]:
     return [str(image.op) for image in images]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("start", ["everything", "future-only"])
 def test_rows_are_found_by_their_keys_of_any_type(engine: Engine, tmp_path: Path, start: str) -> None:
     for number, (type_, values) in enumerate([*COMMON.items(), *OWN[dialect_of(engine).name].items()]):

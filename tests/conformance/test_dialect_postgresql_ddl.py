@@ -192,6 +192,7 @@ KEYS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("column", KEYS)
 def test_a_key_is_written_as_before_when_its_table_is_altered(postgresql: Engine, column: str, rows: bool) -> None:

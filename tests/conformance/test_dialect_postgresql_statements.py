@@ -272,6 +272,7 @@ def usr(postgresql: Engine) -> Engine:
     return installed_usr(postgresql)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_left(postgresql: Engine, case: str, rows: bool) -> None:

@@ -112,6 +112,7 @@ def publish_rows(engine: Engine, folder: Path, rows: list[tuple[int, str, str | 
     return "".join(bare(file.read_text()) for file in files)
 
 
+@pytest.mark.in_turn
 def test_texts_that_a_collation_takes_for_one_are_one_object_called_as_its_row_is(
     engine: Engine, tmp_path: Path
 ) -> None:

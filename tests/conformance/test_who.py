@@ -220,6 +220,7 @@ def test_a_conversion_says_it_as_the_publisher_does(usr: Engine, tmp_path: Path,
     assert any("dave" in one for one in converted)
 
 
+@pytest.mark.in_turn
 def test_headers_of_a_converted_message_say_it(usr: Engine, tmp_path: Path) -> None:
     track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     change(usr, "alice", "INSERT INTO usr VALUES (1, 'a', 'b', 3)")

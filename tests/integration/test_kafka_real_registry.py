@@ -55,6 +55,7 @@ def sink(real_registry: RealRegistry, mock_cluster: str) -> Iterator[KafkaSink]:
         yield made
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "subject, logical, expected",
     [

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import random
 from functools import cache
+from zlib import crc32
 
 import pytest
 
 from tests.oracle.generated import installation, loads, queries, statements, triggers
 from tests.oracle.grammar import Grammar
 from tests.oracle.mutants import mutants
+from tests.support.daily import of_today
 
 pytestmark = pytest.mark.xdist_group("oracle-syntax")  # one Java process, not one for each worker
 SOURCES = {"installation": installation, "queries": queries, "triggers": triggers, "loads": loads}
@@ -29,7 +31,8 @@ def everything(kind: str) -> dict[str, str]:
 @pytest.mark.parametrize("kind", SOURCES)
 def test_what_is_generated_is_what_oracle_reads(grammar: Grammar, kind: str) -> None:
     assert len(everything(kind)) > 10
-    complaints = [(name, grammar.complaint(text), text) for text, name in everything(kind).items()]
+    texts = {crc32(text.encode()): (name, text) for text, name in everything(kind).items()}
+    complaints = [(name, grammar.complaint(text), text) for name, text in map(texts.__getitem__, of_today([*texts]))]
     assert [complaint for complaint in complaints if complaint[1]] == []
 
 

@@ -25,8 +25,8 @@ from tests.publisher.world import World
 from tests.support.daily import of_today
 from tests.support.servers import EMPTY_TEXT
 
-HISTORIES = {"sqlite": 284, "postgresql": 20, "mysql": 20}
-LONG_TIMES = 67
+HISTORIES = {"sqlite": 142, "postgresql": 10, "mysql": 10}
+LONG_TIMES = 134
 """So many times as many make 20,000 with `--long`."""
 GROUPS = 4
 CALM_SEED, REAL_SEED, UNDOING_SEED = 1, 11, 297

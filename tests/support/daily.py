@@ -5,7 +5,8 @@ also with `--today`, as `./dev test` asks for all.
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
 
 A test that is marked `in_turn` is asked every fifth day; of one with parameters it is every fifth one of them.
-So is what MySQL is asked with the same values as MariaDB, which is asked every day. With `--fifth` a fifth of all tests is asked.
+So is what MySQL is asked with the same values as MariaDB, and a store with the same as a folder, which are asked every day.
+With `--fifth` a fifth of all tests is asked.
 Of the random histories of the publisher a day asks a fifth (`of_today`).
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -27,6 +29,8 @@ from tests.support.levels import words_of
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 SEED: Final = "EVENTLOG_DAY"
+IN_A_STORE: Final = re.compile(r" in (S3|a store)|@s3$")
+"""What a kind of target in an object store is called beside the same kind in a folder."""
 TURN_DAYS: Final = 5
 """After so many days each of the dearest tests was asked, and with `--fifth` every test."""
 
@@ -58,7 +62,9 @@ def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_fif
     asked = {(item.path, item.name) for item in items}
     alike: dict[tuple[str, bool], list[pytest.Item]] = {}
     for item in items:
-        repeats = not wants_mysql and "mysql" in words_of(item) and _on_mariadb(item) in asked
+        repeats = (not wants_mysql and "mysql" in words_of(item) and _on_mariadb(item) in asked) or (
+            IN_A_STORE.search(item.name) is not None and (item.path, IN_A_STORE.sub("", item.name)) in asked
+        )
         if a_fifth or repeats or item.get_closest_marker("in_turn"):
             alike.setdefault((f"{item.path.name}::{item.name.partition('[')[0]}", repeats), []).append(item)
     return {

@@ -228,6 +228,7 @@ def test_the_login_lets_in(log: LogTable, context: BrowserContext) -> None:
         assert page.url == f"{server.url}login"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("scheme, rules", [("light", ""), ("dark", "{runOnly: ['color-contrast']}")])
 def test_no_serious_fault_of_accessibility_and_nothing_cut_off(
     server: PageServer, browser: Browser, axe: str, scheme: Literal["light", "dark"], rules: str
@@ -272,6 +273,7 @@ def drawn(page: str) -> str:
     return page.replace("<style></style>", f"<style>{style}</style>", 1)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_any_of_the_eight_states(
     browser: Browser, axe: str, scheme: Literal["light", "dark"]

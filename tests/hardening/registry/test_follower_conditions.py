@@ -63,6 +63,7 @@ def changes(engine: Engine, a: str, b: str) -> list[list[Logged]]:
     return [sorted(map(unnumbered, left_by(engine, statement)), key=str) for statement in statements]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("style", Style)
 def test_the_condition_counts_as_it_did(postgresql: Engine, style: Style, *, rows: bool) -> None:

@@ -57,6 +57,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
     return called
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "part, place",
     [
@@ -77,6 +78,7 @@ def test_a_refresh_runs_nothing_of_a_strangers(site: People, command: Command, p
     assert site.statuses() == "NN"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "part, place", [("admin", "nowhere"), ("admin", "temporary"), ("publisher", "nowhere"), ("publisher", "own schema")]
 )
@@ -141,6 +143,7 @@ FORGED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "what, place", [*((what, "temporary") for what in FORGED), ("no options", "nowhere"), ("another key", "own schema")]
 )
@@ -178,6 +181,7 @@ def test_a_marker_of_a_table_that_nobody_tracks_makes_it_nobodys_business(
     assert "app.private" not in said
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "what, place", [("no options", "nowhere"), ("no options", "temporary"), ("another key", "own schema")]
 )

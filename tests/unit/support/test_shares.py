@@ -131,10 +131,15 @@ def asked_on(items: list[Any], day: dt.date, **wanted: bool) -> set[str]:
 
 
 def test_what_takes_turns_is_asked_once_in_so_many_days_also_where_a_month_ends() -> None:
-    """Of MySQL it is what MariaDB is asked too; what only MySQL is asked is asked each day."""
+    """Of MySQL it is what MariaDB is asked too, of a store what a folder is; what only they are asked is asked each day."""
     dear = {"test_dear", *(f"test_dear_each[{value}]" for value in "abcd")}
-    turns = dear | {f"test_any[mysql-{value}]" for value in "12"}
+    turns = (
+        dear
+        | {f"test_any[mysql-{value}]" for value in "12"}
+        | {"test_sink[files in S3-1]@s3", "test_sink[files in a store-2]"}
+    )
     always = {"test_cheap", "test_any[mariadb-1]", "test_any[mariadb-2]", "test_any[mysql-3]", "test_alone[mysql]"}
+    always |= {"test_sink[files-1]", "test_sink[files-2]", "test_sink[files in S3-3]@s3"}
     items: list[Any] = [_Asked(name, dear=name in dear) for name in sorted(turns | always)]
     for first in (dt.date(2026, 11, 26), dt.date(2026, 11, 29), dt.date(2026, 12, 30)):
         days = [asked_on(items, first + dt.timedelta(days=place)) for place in range(TURN_DAYS)]
