@@ -18,9 +18,11 @@ from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from eventlog.capture.install import install
+from eventlog.capture.track import track
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import library_journal
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TriggerOptions
 from eventlog.web.open_page import open_page
 from eventlog.web.server import PageServer
 
@@ -44,14 +46,18 @@ PATHS = {
     "list": "/rows",
     "errors": "/rows?status=E",
     "search": "/rows?text=nowhere",
-    "timeline": "/rows?table=usr&key=idu%3D7",
-    "timeline of an old row": "/rows?table=usr&key=idu%3D7&near=7",
+    "timeline": "/rows?table=person&key=idu%3D7",
+    "timeline of an old row": "/rows?table=person&key=idu%3D7&near=7",
     "a row": "/rows/{row}",
 }
 FILL = (
     "INSERT INTO {log} (table_key, status, event_type, perpetrator, table_name, column_name, old_value, new_value)"
     " SELECT 'idu=' || n % 100000, CASE WHEN n % 1000 = 0 THEN 'E' WHEN n > :count - 2000 THEN 'N' ELSE 'S' END,"
-    " 2, 'app', 'usr', 'fname', 'Jack', 'John' FROM generate_series(1, :count) AS n"
+    " 2, 'app', 'person', 'fname', 'Jack', 'John' FROM generate_series(1, :count) AS n"
+)
+TABLE = (
+    "CREATE TABLE person (idu integer PRIMARY KEY, fname text)",
+    "INSERT INTO person SELECT n, 'John' FROM generate_series(1, 100000) AS n",
 )
 NOTED = (
     "INSERT INTO {log}_outcome (record_id, status, reason, note)"
@@ -127,7 +133,12 @@ class _Looking:
 def _page(name: str, count: int) -> PageServer:
     """A page on a log with so many rows."""
     engine = closed_at_the_end(create_engine(url()))
-    install(engine, LogNames(table=name))
+    log = LogNames(table=name)
+    install(engine, log)
+    with engine.begin() as connection:
+        for statement in TABLE:
+            connection.execute(text(statement))
+    track(engine, ["person"], TriggerOptions(), log)
     with engine.begin() as connection:
         connection.execute(text(FILL.format(log=name)), {"count": count})
         connection.execute(text(NOTED.format(log=name)))
@@ -229,7 +240,7 @@ def _targets(timings: Timings, *, size: int, count: int) -> list[Target]:
     first = timings.get(PAINT) or timings["overview"]
     empty = timings.get(EMPTY)
     cost = timings[SEEN].median / timings[ALONE].median - 1
-    slowest = max((timings[name] for name in PATHS if name != "a row"), key=lambda timing: timing.each)
+    slowest = max((timings[name] for name in PATHS), key=lambda timing: timing.each)
     return [
         Target(
             promise=f"the first page painted in less than {SOONEST} s, with {count:,} rows in the log",
@@ -239,7 +250,7 @@ def _targets(timings: Timings, *, size: int, count: int) -> list[Target]:
         ),
         Target(promise="in less than 100 kB", measured=f"{size / 1000:.1f} kB", reached=size < LARGEST),
         Target(
-            promise=f"every list in less than {SOONEST} s",
+            promise=f"every list, and a row, in less than {SOONEST} s",
             measured=f"{slowest.each:.3f} s ({slowest.name})",
             reached=slowest.each < SOONEST,
         ),

@@ -50,7 +50,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         log = with_schema(connection, names)
         classes = number_tables(connection, log, list_tracked(connection, log))
-        catalog = reflect(connection, source.tables or None, schema)
+        catalog = reflect(connection, source.tables or None, schema, without=names.own)
     if source.tables:
         asked = {(table.schema, table.name) for table in catalog}
         classes = [table for table in classes if (table.schema, table.name) in asked]

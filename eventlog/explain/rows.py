@@ -37,8 +37,11 @@ from eventlog.streams.deciding import decider_of_stream
 from eventlog.xds.plugin import xds_format
 from eventlog.xds.write import XdsFormat
 
-AROUND_ROWS = 10_000
-"""How many record_ids before and after the row are looked through for rows of its object."""
+AROUND_WAITING_ROWS = 10_000
+"""How many record_ids before and after a waiting row are looked through for rows of its object."""
+
+AROUND_ENDED_ROWS = 2_000
+"""The same of a row that has ended: those far from it were hardly decided with it."""
 
 ASKED_ROWS = 500
 """How many rows are asked for by their numbers at once."""
@@ -215,7 +218,8 @@ def _read(
     numbers = [record_id]
     # Where its table or key cannot be read, nobody knows what belongs to it.
     if object_ is not None:
-        row_range = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": waiting}
+        around = AROUND_WAITING_ROWS if waiting else AROUND_ENDED_ROWS
+        row_range = {"first": record_id - around, "last": record_id + around, "waiting": waiting}
         keys = log.rows(connection, log.query("keys_between"), row_range)
         numbers = [int(number) for number, *of in keys if number is not None and identities.row_id(*of) == object_]
     events: list[Event] = []

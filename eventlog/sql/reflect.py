@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, inspect
@@ -24,18 +24,20 @@ def reflect(
     names: Sequence[str] | None = None,
     schema: str | None = None,
     children: Sequence[str] = (),
+    *,
+    without: Collection[str] = (),
 ) -> Catalog:
     """Describe the classes with these names, `usr` or `indirect.usr`; without names, every one of the
-    schema.
+    schema but those `without`.
 
     A table without a primary key that refers to a class is its child; `children` names more, which
     may have keys.
     """
     if isinstance(where, Engine):
         with where.connect() as connection:
-            return reflect(connection, names, schema, children)
+            return reflect(connection, names, schema, children, without=without)
     reader = Classes(where, schema)
-    tables = reader.everything() if names is None else reader.find_named(names, children)
+    tables = reader.everything(without) if names is None else reader.find_named(names, children)
     return Catalog(tables, case_sensitive=dialect_of(where).case_sensitive)
 
 
@@ -59,10 +61,10 @@ class Classes:
         self._alike: dict[str, tuple[str, ...]] = {}
         self.default = schema
 
-    def everything(self) -> list[Table]:
+    def everything(self, without: Collection[str] = ()) -> list[Table]:
         schema = self.schema(self.default)
         # A partition's rows are rows of the whole.
-        names = [name for name in (*schema.tables, *schema.views) if name not in schema.parts]
+        names = [name for name in (*schema.tables, *schema.views) if name not in schema.parts and name not in without]
         schema.read(names)
         shapes = [schema.shape(name) for name in names]
         tables = []

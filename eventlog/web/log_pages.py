@@ -17,7 +17,7 @@ from eventlog.core.model import LARGEST_NUMBER, Reason, Status
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.table_names import write_name
 from eventlog.explain.masking import without
-from eventlog.explain.rows import Explanation, explain, rules_of
+from eventlog.explain.rows import Explanation, explain
 from eventlog.explain.states import RowStage, stages_of
 from eventlog.sources.marks import RowRanges
 from eventlog.sql.findlog import locate_log
@@ -41,6 +41,7 @@ from eventlog.web.collector import Collector
 from eventlog.web.differences import DocumentDifference, compare_documents
 from eventlog.web.drawing import Viewer
 from eventlog.web.finding import Sought, read_sought
+from eventlog.web.kept_rules import KeptRules
 from eventlog.web.life_line import LifeStep, life_line
 from eventlog.web.loading import Loading, LoadView, write_log_name
 from eventlog.web.pages import (
@@ -98,6 +99,7 @@ class LogPages:
         self._config = config
         self.loading = Loading(engine, names, config.source.reader, collector.note_change)
         self._numbered = has_number_index(engine, names)
+        self._rules = KeptRules(engine, names, config)
 
     def rows(self, query: Query, look: Viewer, done: str = "") -> str:
         """Draw a page of the list."""
@@ -167,7 +169,7 @@ class LogPages:
             )
         mask = self.collector.mask()
         row = whole if mask is None else mask.row(whole)
-        rules = rules_of(self._engine, self._names, self._config)
+        rules = self._rules.read()
         explained = explain(self._engine, self._names, self._config, number, asked=rules)
         return draw_row(
             row,
@@ -220,7 +222,7 @@ class LogPages:
         """Draw the document that a row is part of, and what each output gets of it; DataError when there is no such
         row.
         """
-        rules = rules_of(self._engine, self._names, self._config)
+        rules = self._rules.read()
         explained = explain(self._engine, self._names, self._config, number, asked=rules)
         row = one_row(self.collector.log, number, width=1)
         difference = None if row is None else self._difference(row, explained, rules)
