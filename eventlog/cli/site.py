@@ -165,7 +165,7 @@ def config_option(help_text: str) -> Callable[[Command], Command]:
         "-c",
         metavar="FILE",
         envvar="EVENTLOG_CONFIG",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path),
         help=help_text,
     )
 

@@ -349,7 +349,7 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(f"The configuration file {path} is not UTF-8 in line {line}; save it as UTF-8.") from None
     except OSError as error:
-        raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
+        raise ConfigError(f"The configuration file {path} cannot be read: {error.strerror}.") from None
     except ValueError as error:  # no TOML, or more digits than a number may have
         from eventlog.config.toml_mistakes import explain_mistake
 

@@ -168,7 +168,7 @@ def convert() -> None:
 @to_what
 @overwrite_option
 @schema_option
-@click.option("--database", metavar="URL", help="The database that answers query-backs.")
+@click.option("--database", "-d", metavar="URL", help="The database that answers query-backs.")
 @click.option("--snapshot", metavar="DIR", help="Files that answer query-backs.")
 @engine_option
 @on_spark

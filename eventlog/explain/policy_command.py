@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--schema",
     metavar="FILE",
@@ -54,7 +54,7 @@ def test(site: Site, file: Path, schema: Path | None, as_json: bool) -> None:
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--name",
     metavar="NAME",

@@ -71,7 +71,7 @@ from eventlog.init.first import (
 @click.option(
     "--driver",
     metavar="XML",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="The exported configuration (XML) of a commercial JDBC driver, to continue with its log.",
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")

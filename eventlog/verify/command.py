@@ -50,7 +50,7 @@ _DIFFERS: Final = 1
 @click.option("--suffix", metavar="TEXT", help="The ending of their names (mirrors: __mirror).")
 @click.option(
     "--associations",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Compare with a vault's associations, one in each line.",
 )

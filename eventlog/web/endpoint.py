@@ -117,7 +117,9 @@ def _ends_head(head: bytes) -> bool:
 def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
     """Explain why an address is unavailable, with a correction."""
     hint = "End what listens there, or choose another address with --http HOST:PORT."
-    return ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.", hint=hint)
+    # Python's socket.create_server adds the address once more.
+    why = str(error.strerror).partition(" (while")[0]
+    return ConfigError(f"Nothing can listen on {host}:{port}: {why}.", hint=hint)
 
 
 def _handler_of(vitals: PublisherHealth) -> type[BaseHTTPRequestHandler]:

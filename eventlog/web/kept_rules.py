@@ -29,7 +29,7 @@ KEPT_SECONDS: Final = 30.0
 """Seconds for which what no stamp tells is believed to be as it was: a table that somebody else's triggers log."""
 
 
-class _Kept(Struct, frozen=True, kw_only=True):
+class _StampedRules(Struct, frozen=True, kw_only=True):
     """Rules, when they were made, and the stamps of that moment."""
 
     rules: Round
@@ -46,7 +46,7 @@ class KeptRules:
         self._engine = engine
         self._names = names
         self._config = config
-        self._kept: _Kept | None = None
+        self._kept: _StampedRules | None = None
 
     def read(self) -> Round:
         """Return the rules with the tables as they look now."""
@@ -60,7 +60,7 @@ class KeptRules:
         rules = rules_of(self._engine, self._names, self._config)
         catalog = rules.catalog or Catalog()
         columns = column_stamps(self._engine, catalog)
-        self._kept = _Kept(rules=rules, at=at, stamps=stamps, catalog=catalog, columns=columns)
+        self._kept = _StampedRules(rules=rules, at=at, stamps=stamps, catalog=catalog, columns=columns)
         return rules
 
     def _read_stamps(self) -> tuple[Any, ...] | None:

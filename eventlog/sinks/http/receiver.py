@@ -96,8 +96,9 @@ class Receiver:
             self._server = _ReceiverServer((host, port), self)
         except (OSError, OverflowError) as error:
             hint = "End what listens there, or choose another port."
+            why = getattr(error, "strerror", None) or error
             # As for the page: where it listens is a setting.
-            raise ConfigError(f"Nothing can listen on {host}:{port}: {error}.", hint=hint) from error
+            raise ConfigError(f"Nothing can listen on {host}:{port}: {why}.", hint=hint) from error
         # An IPv6 address has colons, which would be taken for that of the port.
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"

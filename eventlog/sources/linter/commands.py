@@ -83,7 +83,10 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
 @click.command("linter")
 @click.argument("operations", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--database", metavar="URL", help="Write the rows there (SQLAlchemy URL); default: JSON lines on standard output."
+    "--database",
+    "-d",
+    metavar="URL",
+    help="Write the rows there (SQLAlchemy URL); default: JSON lines on standard output.",
 )
 @click.option(
     "--table", metavar="NAME", default="DISPATCH_QUEUE", show_default=True, help="The table, made if it is not there."

@@ -113,7 +113,7 @@ TOML = {
     ),
     "one bracket": in_file(SOURCE + '[output]\nsink = "files"\npath = "o"\n', 78, "output is written as [[output]]."),
     "no file": Mistake(78, "The configuration file nope.toml does not exist.", ("status", "--config", "nope.toml")),
-    "a folder as file": Mistake(64, "File '.' is a directory.", ("status", "--config", ".")),
+    "a folder as file": Mistake(78, "file . cannot be read: Is a directory.", ("status", "--config", ".")),
 }
 KEYS = {
     "file for files": in_file(SOURCE + '[[output]]\nsink = "file"\npath = "o"\n', 78, "Did you mean files?"),
@@ -259,6 +259,9 @@ FILES = {
     "an operation that is none": Mistake(65, "'x' is no operation; there are delete, insert", ("emulate", "linter", "a.jsonl"), {"a.jsonl": '{"op": "x"}\n'}),
     "no stream": Mistake(65, "nope.bin cannot be read: No such file or directory.", ("decode", "gbase", "nope.bin")),
     "no stream to convert": Mistake(65, "There is no file at nope.bin", ("convert", "gbase", "nope.bin", "--out", "x", "--key", "usr=idu")),
+    "a folder as another driver's file": Mistake(
+        65, "drivers cannot be read: Is a directory.", ("init", "--driver", "drivers"), {"drivers/x.xml": ""}
+    ),
     "no file of another driver": Mistake(65, "nope.xml cannot be read: No such file", ("init", "--driver", "nope.xml")),
     "no row that can be read": csv(HEADER + ROW.replace("idu=1", "idu"), "1 row", "--engine", "local[1]"),
     "no row that can be read, which is allowed": csv(
