@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from eventlog.core.model import EVERY_ROW, Outcome, Reason, Status
-from eventlog.publisher.flow import lacking
 from eventlog.publisher.journal import PIECE_ROWS, Journal
-from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.journal_view import View
+from eventlog.publisher.memory import read_memory
 from eventlog.publisher.plans import Done
-from eventlog.publisher.reader import JournalReader
-from eventlog.publisher.tables import EVER, LAST_NUMBER, JournalRow, OnTheWay, Parked, read_ranges
+from eventlog.publisher.tables import EVER, LAST_NUMBER, JournalRow, Parked, read_ranges, runs_of
+from eventlog.publisher.writing import JournalTransaction
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import RowRanges, Run, note_change
 from eventlog.sql.log import Log, id_list
@@ -51,9 +51,9 @@ def hold(connection: Connection, log: Log, runs: Sequence[Run], note: str) -> tu
         if read_ranges(records, f"records of plan {plan}") & meant
     }
     if any(JournalRow.read(row).is_conversion for row in log.rows(connection, log.query("outputs_read"))):
-        memory = read_memory(connection, log, "", seen=False)
+        memory = read_memory(connection, log)
         converting = [row.name for row in memory.outputs.values() if row.is_conversion]
-        late.update(name for name in converting if lacking(memory, name) & meant)
+        late.update(name for name in converting if memory.lacking(name) & meant)
     return held, late
 
 
@@ -82,32 +82,58 @@ def pieces(log: Log, query: str, run: Run, values: Mapping[str, Any] | None = No
         first = numbers[-1] + 1
 
 
+class CareTransaction(JournalTransaction, frozen=True):
+    """A transaction of somebody who does not know the tables."""
+
+    def objects(self, numbers: Iterable[int]) -> Mapping[int, str]:
+        """Find rows still waiting. They block all rows behind them until a publisher has taken them."""
+        return dict.fromkeys(super().objects(numbers), EVERY_ROW)
+
+    def take_out(self, numbers: Collection[int]) -> None:
+        """Takes rows out of everything, holds as well: they are gone, or wait again as new ones.
+
+        Of objects whose first row has left so, the publisher lets the next one go when it sweeps.
+        """
+        rows = RowRanges.of(numbers)
+        if not rows:
+            return
+        memory, ids = self.memory, id_list([*rows])
+        self.execute("hold_drop", runs_of(self.numbers("held_among", ids=ids)))
+        known = rows & memory.taken
+        if memory.any_parked:
+            known |= self.numbers("parked_elsewhere", output=NOBODY, ids=ids)
+        if memory.any_answers:
+            known = rows  # few are ever said of, and those that are belong to rows of the journal
+        if known:
+            self.leave(known)
+        self.drop_passed()
+
+
 class CaredJournal(Journal):
     """The journal for somebody who has not the lock of the log, and changes it between two transactions of a publisher."""
 
     def __init__(self, log: Log, settings: LogSettings | None = None) -> None:
-        JournalReader.__init__(self, log, settings or LogSettings())
-
-    def name_objects(self, connection: Connection, rows: Sequence[int]) -> Mapping[int, str]:
-        """Find rows still waiting, with objects if the tables are known.
-
-        Unknown ones block all rows behind them until a publisher has taken them.
-        """
-        return dict.fromkeys(super().name_objects(connection, rows), EVERY_ROW)
+        super().__init__(log, None, settings or LogSettings())
 
     @contextmanager
-    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
+    def reading(self) -> Iterator[View]:
+        """Read the tables as they are now, whatever was read before."""
+        with self.log.transaction() as connection:
+            yield View(self.log, self.settings, self.rows, connection, read_memory(connection, self.log))
+
+    @contextmanager
+    def transaction(self, *, soon: bool = False) -> Iterator[CareTransaction]:
         """Open a transaction; read the tables in it, for a publisher may have written since the last one."""
         with self.one_at_a_time, self.log.transaction() as connection:
             self.log.make_durable(connection)
-            yield connection, self.join_transaction(connection)
+            yield self.join_transaction(connection)
 
-    def join_transaction(self, connection: Connection) -> Memory:
+    def join_transaction(self, connection: Connection) -> CareTransaction:
         """Join the caller's transaction, as its first step; no publisher writes these tables
         meanwhile.
         """
         note_change(connection, self.log)
-        return read_memory(connection, self.log, "", seen=False)
+        return CareTransaction(self.log, self.settings, self.rows, connection, read_memory(connection, self.log))
 
     # --- rows -------------------------------------------------------------------------------------
 
@@ -117,48 +143,23 @@ class CaredJournal(Journal):
         Their records go; a status somebody else gave them is noticed by a publisher later.
         """
         bounds = {"first": run[0], "last": run[1], **choice}
-        with self.transaction() as (connection, memory):
-            rows = self.ask(connection, "requeue_numbers", **bounds, limit=PIECE_ROWS)
-            self.leave(connection, memory, [int(number) for (number,) in rows])
-            count = int(connection.execute(self.log.query("requeue_run"), bounds).rowcount)
-            connection.execute(self.log.query("forget_run"), bounds)
+        with self.transaction() as journal:
+            journal.take_out([*journal.numbers("requeue_numbers", **bounds, limit=PIECE_ROWS)])
+            count = int(journal.connection.execute(self.log.query("requeue_run"), bounds).rowcount)
+            journal.execute("forget_run", [bounds])
             return count
-
-    def leave(self, connection: Connection, memory: Memory, numbers: Collection[int]) -> None:
-        """Takes rows out of everything, holds as well: they are gone, or wait again as new ones.
-
-        Of objects whose first row has left so, the publisher lets the next one go when it sweeps.
-        """
-        rows = RowRanges.of(numbers)
-        if not rows:
-            return
-        ids = id_list([*rows])
-        kept = {int(number) for (number,) in self.ask(connection, "held_among", ids=ids)}
-        for first, last in RowRanges.of(kept).parts:
-            self._execute(connection, "hold_drop", [{"first": first, "last": last}])
-        known = rows & memory.taken
-        if memory.any_parked:
-            parked = self.ask(connection, "parked_elsewhere", output=NOBODY, ids=ids)
-            known |= RowRanges.of(int(number) for (number,) in parked)
-        if memory.any_answers:
-            known = rows  # few are ever said of, and those that are belong to rows of the journal
-        if known:
-            self._leave(connection, memory, known)
-        self._drop_passed(connection, memory)
 
     # --- outputs ----------------------------------------------------------------------------------
 
     def find_kept_for(self, name: str) -> RowRanges | None:
         """Find rows an output lacks and may still give up; None for an unknown output."""
-        with self.log.transaction() as connection:
-            memory = read_memory(connection, self.log, "", seen=False)
-            if name not in memory.outputs:
+        with self.reading() as view:
+            row = view.memory.outputs.get(name)
+            if row is None:
                 return None
-            position = memory.outputs[name].position
-            ahead = [batch.records for number, batch in memory.batches.items() if number > position]
-            alone = [document.records for document in self._documents(connection, name, alone=True)]
-            parked = self.numbers(connection, "parked_of_output", output=name)
-            return RowRanges.union([*ahead, *alone, parked])
+            ahead = [batch.records for batch in view.memory.ahead(row).values()]
+            alone = [document.records for document in view.list_planned(name) if document.body is not None]
+            return RowRanges.union([*ahead, *alone, view.numbers("parked_of_output", output=name)])
 
     def give_up(self, name: str, numbers: RowRanges | None, note: str, why: Reason = Reason.SKIPPED) -> int:
         """Give up rows an output lacks, or all of them; return how many.
@@ -169,8 +170,10 @@ class CaredJournal(Journal):
         Documents perhaps on their way are skipped only if a receiver would get them again
         unchanged, and only whole.
         """
-        with self.log.transaction() as connection:
-            documents = self._documents(connection, name, alone=why is Reason.SKIPPED)
+        with self.reading() as view:
+            documents = view.list_planned(name)
+        if why is Reason.SKIPPED:
+            documents = [sent for sent in documents if sent.body is not None]
         meant = [sent for sent in documents if numbers is None or not sent.records - numbers]
         records = RowRanges.union([sent.records for sent in meant])
         end = partial(warn_of_given_up, why=why, note=note)
@@ -190,80 +193,70 @@ class CaredJournal(Journal):
 
     def free_conversion(self, name: str) -> int:
         """Gives the rows of a conversion back: they wait for whoever publishes next. How many."""
-        with self.transaction() as (connection, memory):
-            rows = len(lacking(memory, name))
-            self.free(connection, memory, memory.outputs[name])
+        with self.transaction() as journal:
+            rows = len(journal.memory.lacking(name))
+            journal.free(journal.memory.outputs[name])
             return rows
 
     def is_alone(self, name: str) -> bool:
         """Return True if the log has no other output."""
-        with self.log.transaction() as connection:
-            return all(JournalRow.read(row).name == name for row in self.ask(connection, "outputs_read"))
-
-    def add(self, connection: Connection, memory: Memory, name: str) -> JournalRow:
-        """Makes an output known before a publisher has it: from now on rows are kept for it."""
-        self._add(connection, memory, name)
-        return memory.outputs[name]
-
-    def _documents(self, connection: Connection, name: str, *, alone: bool) -> list[OnTheWay]:
-        documents = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
-        return [document for document in documents if document.body is not None or not alone]
+        with self.reading() as view:
+            return view.memory.outputs.keys() <= {name}
 
     def forget(self, name: str, note: str) -> None:
         """End the place of an output, with the rows it lacks.
 
         The rows of the last one wait for whoever publishes next.
         """
-        with self.transaction() as (connection, memory):
+        with self.transaction() as journal:
+            memory = journal.memory
             row = memory.output(name)
-            lacking_rows = lacking(memory, name) | self.numbers(connection, "parked_of_output", output=name)
+            lacking_rows = memory.lacking(name) | journal.numbers("parked_of_output", output=name)
             # Others may have got rows while this one still had them ahead.
             over = RowRanges.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])
             memory.planned.pop(name, None)
             for query in ("planned_forget", "parked_forget", "answer_forget", "association_forget"):
-                self._execute(connection, query, [{"output": name}])
+                journal.execute(query, [{"output": name}])
             if len(memory.outputs) > 1:
                 # It counts among the outputs until its rows are settled.
                 memory.outputs[name] = replace(row, position=memory.last_batch)
-                self._finish_rows(
-                    connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note)
-                )
-                self._execute(connection, "answer_forget", [{"output": name}])
-            self._execute(connection, "output_forget", [{"name": name}])
+                journal.finish_rows(name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note))
+                journal.execute("answer_forget", [{"output": name}])
+            journal.execute("output_forget", [{"name": name}])
             del memory.outputs[name]
-            self._drop_passed(connection, memory)
+            journal.drop_passed()
 
     def _give_up_batch(self, name: str, numbers: RowRanges | None, end: End, there: RowRanges) -> int | None:
         """Passes the next batch, if rows of it or of one behind it are given up; else None.
 
         Only batches with rows that were `there` are.
         """
-        with self.transaction() as (connection, memory):
-            row = memory.outputs[name]
-            ahead = [number for number in sorted(memory.batches) if number > row.position]
+        with self.transaction() as journal:
+            row = journal.memory.outputs[name]
+            ahead = journal.memory.ahead(row)
             asked = there if numbers is None else there & numbers
-            if not any(memory.batches[number].records.meets(asked) for number in ahead):
+            if not any(batch.records.meets(asked) for batch in ahead.values()):
                 return None
-            records = memory.batches[ahead[0]].records
+            first = min(ahead)
+            records = ahead[first].records
             over = records if numbers is None else records & numbers
-            self._park_new(connection, memory, name, records - over)
-            self._move(connection, memory, replace(row, position=ahead[0]))
-            self._finish_rows(connection, memory, name, over, end(over))
-            self._drop_passed(connection, memory)
+            journal.park_new(name, records - over)
+            journal.move(replace(row, position=first))
+            journal.finish_rows(name, over, end(over))
+            journal.drop_passed()
             return len(over)
 
     def _give_up_parked(self, name: str, run: Run, end: End) -> list[int]:
         """Give up the last parked rows of a run; the first go last, because others wait for them."""
-        with self.transaction() as (connection, memory):
-            bounds = {"first": run[0], "last": run[1], "limit": PIECE_ROWS}
-            rows = self.ask(connection, "parked_last", output=name, **bounds)
+        with self.transaction() as journal:
+            rows = journal.ask("parked_last", output=name, first=run[0], last=run[1], limit=PIECE_ROWS)
             parked = [Parked.read(name, row) for row in rows]
             if not parked:
                 return []
             records = sorted(parked_row.record for parked_row in parked)
-            self._unpark(connection, memory, parked)
-            self._lead(connection, name, [parked_row.object for parked_row in parked if parked_row.leads])
-            self._finish_rows(connection, memory, name, RowRanges.of(records), end(records))
+            journal.unpark(parked)
+            journal.lead(name, [parked_row.object for parked_row in parked if parked_row.leads])
+            journal.finish_rows(name, RowRanges.of(records), end(records))
             return records
 
 

@@ -16,7 +16,7 @@ from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.model import Reason, format_position
 from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
-from eventlog.publisher.flow import JournalLook, lacking, read_flow
+from eventlog.publisher.flow import JournalLook, read_flow
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import write_pause
@@ -61,10 +61,10 @@ def list_outputs(log: Log, settings: Polling, configured: Sequence[str]) -> list
     with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow = read_flow(connection, log, settings)
-        memory = read_memory(connection, log, "", seen=False)
+        memory = read_memory(connection, log)
         places = memory.outputs
         unread = _unread(connection, log) if flow.parts.suspended else {}
-    converting = {row.name: len(lacking(memory, row.name)) for row in places.values() if row.is_conversion}
+    converting = {row.name: len(memory.lacking(row.name)) for row in places.values() if row.is_conversion}
     others = [name for name in places if name not in configured and name not in converting]
     listed = []
     for name in (*configured, *others):
@@ -113,21 +113,21 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
     One with a place in the log is paused even if the configuration lacks it.
     """
     journal = CaredJournal(log)
-    with journal.transaction() as (connection, memory):
-        row = memory.outputs.get(name)
+    with journal.transaction() as writing:
+        row = writing.memory.outputs.get(name)
         if row is None or row.is_conversion:
             refuse_unknown(name, configured)
         if row is None:
             # One of those may be this one, under its former name.
-            if memory.outputs.keys() - set(configured):
+            if writing.memory.outputs.keys() - set(configured):
                 message = f"No publisher has worked with the output {name} yet."
                 raise UsageError(
                     message,
                     hint="Start it once with this configuration, and pause the output then.",
                 )
-            row = journal.add(connection, memory, name)
+            row = writing.add_output(name)
         if row.paused is None:
-            connection.execute(log.query("output_pause"), {"name": name, "paused": write_pause(f"by {by}", why)})
+            writing.execute("output_pause", [{"name": name, "paused": write_pause(f"by {by}", why)}])
     return row.paused is None
 
 
@@ -135,23 +135,23 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
     """Resume an output however far behind; return True if it was paused or held by a restore."""
     marks, journal = Marks(log), CaredJournal(log)
     # Nobody settles meanwhile: it is as far behind as we say.
-    with journal.transaction() as (connection, memory):
-        row = memory.outputs.get(name)
+    with journal.transaction() as writing:
+        row = writing.memory.outputs.get(name)
         # Without it in the configuration no publisher could take the lock any more.
         refuse_unknown(name, configured)
         if row is None:
             return False
         if row.paused is None and row.restored is None and row.warning is None:
             return False
-        lag = JournalLook(connection, log, settings).lags.get(name, OutputLag())
+        lag = JournalLook(writing.connection, log, settings).lags.get(name, OutputLag())
         # The mark lets it go on although it is further behind than its bound, until it was inside
         # that once.
         if lag.rows:
             resumed = Resumed(rows=lag.rows, seconds=lag.seconds or 0.0)
-            marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
-        connection.execute(log.query("output_pause"), {"name": name, "paused": None})
-        connection.execute(log.query("output_move"), replace(row, restored=None, warning=None).to_columns())
-        connection.execute(log.query("parked_resumed"), {"output": name})
+            marks.set(writing.connection, f"{RESUMED}{name}", as_text(resumed))
+        writing.execute("output_pause", [{"name": name, "paused": None}])
+        writing.move(replace(row, restored=None, warning=None))
+        writing.execute("parked_resumed", [{"output": name}])
     return True
 
 
@@ -162,8 +162,8 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
     """
     refuse_unknown(name, configured)
     marks, journal = Marks(log), CaredJournal(log)
-    with journal.transaction() as (connection, memory):
-        row = memory.outputs.get(name)
+    with journal.transaction() as writing:
+        row = writing.memory.outputs.get(name)
         if row is None:
             raise UsageError(
                 f"No publisher has worked with the output {name} yet.",
@@ -172,10 +172,10 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
         if row.paused is not None:
             raise UsageError(f"The output {name} is paused.", hint="Resume it: then it is tried.")
         for query in ("parked_try_now", "planned_try_now"):
-            connection.execute(log.query(query), {"output": name})
+            writing.execute(query, [{"output": name}])
         # A publisher that sleeps after a failure sleeps in its own memory, and only a mark reaches
         # that.
-        marks.set(connection, f"{TRY_NOW}{name}", secrets.token_hex(8))
+        marks.set(writing.connection, f"{TRY_NOW}{name}", secrets.token_hex(8))
 
 
 def find_kept_for(log: Log, name: str) -> RowRanges:
@@ -242,7 +242,7 @@ def forget(
 def is_conversion(log: Log, name: str) -> bool:
     """Return True for an unfinished conversion."""
     with log.moment() as connection:
-        row = read_memory(connection, log, "", seen=False).outputs.get(name)
+        row = read_memory(connection, log).outputs.get(name)
         return row is not None and row.is_conversion
 
 

@@ -246,10 +246,8 @@ def leave_before_deletion(connection: Connection, log: Log, numbers: Sequence[in
 
     Rows with a status are in no table of the journal, so deleting only those needs no call.
     """
-    journal = CaredJournal(log)
-    memory = journal.join_transaction(connection)
-    waiting = log.rows(connection, log.query("still_waiting"), {"ids": id_list(numbers)})
-    journal.leave(connection, memory, [int(number) for (number,) in waiting])
+    journal = CaredJournal(log).join_transaction(connection)
+    journal.take_out([*journal.numbers("still_waiting", ids=id_list(numbers))])
 
 
 @retry_in_transaction

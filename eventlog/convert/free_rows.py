@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from eventlog.convert.taken import ALL, ConvertedRows
 from eventlog.core.model import EVERY_ROW
 from eventlog.core.rules.screen import identities_of
-from eventlog.publisher.flow import lacking
+from eventlog.publisher.journal_view import View
 from eventlog.publisher.memory import Memory, read_memory
-from eventlog.publisher.new_rows import name_of
-from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.new_rows import UnsealedRows, name_of
 from eventlog.publisher.tables import EVER
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import RowRanges, as_text
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.log import ALL as WITHOUT_LIMIT
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from eventlog.core.schema import Catalog
     from eventlog.publisher.tables import JournalRow
     from eventlog.sql.log import Log
@@ -34,19 +31,7 @@ if TYPE_CHECKING:
 PAGE_ROWS: Final = 10_000
 """Rows that are looked at together: a batch of the journal, and a transaction of statuses."""
 
-HOLDS_ALONE: Final = Memory(
-    stamp="",
-    tracked=None,
-    batches={},
-    outputs={},
-    planned={},
-    seen=RowRanges(),
-    last_parked=EVER,
-    last_noted=EVER,
-    any_parked=False,
-    any_answers=False,
-    any_held=True,
-)
+HOLDS_ALONE: Final = Memory(any_held=True)
 """What is known of a journal by who marks nothing: that rows are held."""
 
 HELD: Final = "held"
@@ -57,12 +42,8 @@ BEHIND: Final = "behind"
 
 def gets_all(memory: Memory, row: JournalRow) -> bool:
     """Return True if an output gets converted rows as well: it is paused, or has such rows ahead."""
-    if row.paused is not None:
-        return True
-    # It was paused, and has not caught up yet.
-    reserved = memory.reserved_above
-    ahead = [number for number in memory.batches if number > row.position]
-    return any(number in memory.converted or (reserved is not None and number > reserved) for number in ahead)
+    # Or it was paused, and has not caught up yet.
+    return row.paused is not None or bool(memory.converted_ahead(row))
 
 
 def join_taken(memory: Memory) -> RowRanges:
@@ -77,13 +58,14 @@ def join_taken(memory: Memory) -> RowRanges:
 
 def read_free_rows(log: Log, catalog: Catalog | None, *, marks: bool) -> ConvertedRows:
     """Read the rows that may be taken, and take none; if it `marks`, none an output lacks."""
-    walk, free = FreeRows(JournalReader(log, LogSettings(), catalog), catalog, marks=marks), list[RowRanges]()
+    walk, free, settings = FreeRows(catalog, marks=marks), list[RowRanges](), LogSettings()
+    rows = UnsealedRows(log, settings, catalog)
     with log.transaction(lone=True) as connection:
         if not (marks or log.rows(connection, log.query("hold_any"))[0][0] is not None):
             return ALL
-        memory = read_memory(connection, log, "", seen=False) if marks else HOLDS_ALONE
+        memory = read_memory(connection, log) if marks else HOLDS_ALONE
         while walk.first is not None:
-            free.append(walk.next_page(connection, memory))
+            free.append(walk.next_page(View(log, settings, rows, connection, memory)))
     return ConvertedRows(RowRanges.union(free), dict(sorted(walk.left.items())))
 
 
@@ -92,13 +74,10 @@ class FreeRows:
     are looked for, where others are nobody's business.
     """
 
-    def __init__(
-        self, journal: JournalReader, catalog: Catalog | None, *, marks: bool, within: RowRanges | None = None
-    ) -> None:
+    def __init__(self, catalog: Catalog | None, *, marks: bool, within: RowRanges | None = None) -> None:
         self.first: int | None = EVER + 1
         """Where the next page begins; None at the end."""
         self.left = Counter[str]()
-        self._journal = journal
         self._marks = marks
         self._within = within
         self._identities = identities_of(catalog)
@@ -108,18 +87,18 @@ class FreeRows:
         self._lacked: tuple[RowRanges, set[str]] = RowRanges(), set()
         """Rows that outputs lack, with their objects, as of the last page."""
 
-    def next_page(self, connection: Connection, memory: Memory) -> RowRanges:
+    def next_page(self, view: View) -> RowRanges:
         """Find the rows of the next page that may be taken."""
+        memory = view.memory
         if self._last is None:
-            last = self._journal.ask(connection, "waiting_last")[0][0]
+            last = view.ask("waiting_last")[0][0]
             self._last = EVER if last is None else int(last)
         others = [row for row in memory.outputs.values() if not row.is_conversion and not gets_all(memory, row)]
-        lacked = RowRanges.union([*memory.planned.values(), *[lacking(memory, row.name) for row in others]])
+        lacked = RowRanges.union([*memory.planned.values(), *[memory.lacking(row.name) for row in others]])
         span = {"first": self.first, "last": self._last, "limit": PAGE_ROWS}
         if not (self._blocked or memory.any_held or (self._marks and (memory.any_parked or lacked))):
-            return self._free_numbers(self._end_page(self._journal.ask(connection, "waiting_numbers", **span)), memory)
-        rows = self._end_page(self._journal.ask(connection, "objects_between", **span))
-        return self._divide(connection, memory, rows, lacked)
+            return self._free_numbers(self._end_page(view.ask("waiting_numbers", **span)), memory)
+        return self._divide(view, self._end_page(view.ask("objects_between", **span)), lacked)
 
     def _end_page(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
         """Leave the last number of a full page to the next one: more rows may have it."""
@@ -145,10 +124,9 @@ class FreeRows:
         if rows:
             self.left[reason] += rows
 
-    def _divide(
-        self, connection: Connection, memory: Memory, rows: Sequence[tuple[Any, ...]], lacked: RowRanges
-    ) -> RowRanges:
+    def _divide(self, view: View, rows: Sequence[tuple[Any, ...]], lacked: RowRanges) -> RowRanges:
         """Divide rows where some are held, or lacked by outputs."""
+        memory = view.memory
         names: dict[int, set[str]] = {}
         for number, _, table, key in rows:
             names.setdefault(int(number), set()).add(self._name_object(int(number), table, key))
@@ -157,12 +135,14 @@ class FreeRows:
         held, waiting, passed = RowRanges(), set[str](), RowRanges()
         if memory.any_held:
             span = {"first": min(names), "last": max(names), "limit": WITHOUT_LIMIT}
-            held = self._journal.numbers(connection, "hold_numbers", **span)
+            held = view.numbers("hold_numbers", **span)
         if self._marks:
-            waiting = self._find_waiting(connection, memory, {name for several in names.values() for name in several})
-            waiting |= self._name_lacked(connection, lacked)
+            asked = {EVERY_ROW}.union(*names.values())
+            for output in memory.outputs:
+                waiting |= view.waiting_objects(output, asked)
+            waiting |= self._name_lacked(view, lacked)
             if memory.any_parked:
-                lacked |= self._journal.numbers(connection, "parked_among", ids=id_list(list(names)))
+                lacked |= view.numbers("parked_among", ids=id_list(list(names)))
             passed = join_taken(memory) - lacked
         if EVERY_ROW in waiting:
             self._blocked.add(EVERY_ROW)
@@ -191,19 +171,9 @@ class FreeRows:
             return any_waits or bool(self._blocked)
         return not (waiting.isdisjoint(objects) and self._blocked.isdisjoint(objects))
 
-    def _find_waiting(self, connection: Connection, memory: Memory, names: Collection[str]) -> set[str]:
-        """Find the objects with rows parked for any output, among these and those of every row."""
-        waiting = set[str]()
-        if memory.any_parked:
-            asked = as_text(sorted({*names, EVERY_ROW}))
-            for output in memory.outputs:
-                found = self._journal.ask(connection, "parked_objects", output=output, objects=asked)
-                waiting.update(str(name) for (name,) in found)
-        return waiting
-
-    def _name_lacked(self, connection: Connection, lacked: RowRanges) -> set[str]:
+    def _name_lacked(self, view: View, lacked: RowRanges) -> set[str]:
         if lacked != self._lacked[0]:
-            self._lacked = lacked, set(self._journal.rows.objects(connection, [*lacked]).values())
+            self._lacked = lacked, set(view.objects(lacked).values())
         return self._lacked[1]
 
     def _name_object(self, number: int, table: str | None, key: str | None) -> str:

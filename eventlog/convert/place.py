@@ -21,15 +21,14 @@ from eventlog.convert.taken import ConvertedRows
 from eventlog.core.errors import SourceError, UsageError
 from eventlog.core.model import Outcome
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.memory import Sealed
 from eventlog.publisher.tables import CONVERSION_PLAN, PLANNED, JournalRow
+from eventlog.publisher.writing import JournalTransaction
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import CONVERTED, Marks, RowRanges, as_text
+from eventlog.sources.marks import CONVERTED, Marks, RowRanges
 from eventlog.sql.names import NAME_CHARACTERS
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from eventlog.core.schema import Catalog
     from eventlog.sources.log.lock import LogLock
     from eventlog.sql.log import Log
@@ -88,10 +87,10 @@ class ConversionPlace(Journal):
 
     def give_back(self) -> None:
         """Give back the rows sealed for this folder: no output of them has appeared."""
-        with self.transaction() as (connection, memory):
-            row = memory.outputs.get(self.name)
+        with self.transaction() as journal:
+            row = journal.memory.outputs.get(self.name)
             if row is not None and row.is_conversion:
-                self.free(connection, memory, row)
+                journal.free(row)
 
     def seal(self, within: RowRanges | None = None) -> ConvertedRows:
         """Seal the free rows, or those of them `within`; the caller converts no others."""
@@ -99,38 +98,28 @@ class ConversionPlace(Journal):
         # Batch by batch: a transaction that parked a million rows would outlast the lock.
         moved = True
         while moved:
-            with self.transaction() as (connection, memory):
-                self.free_unplanned(connection, memory)
-                moved = self._park_some(connection, memory)
-        walk = FreeRows(self, self._catalog, marks=True, within=within)
+            with self.transaction() as journal:
+                journal.free_unplanned()
+                moved = _park_some(journal)
+        walk = FreeRows(self._catalog, marks=True, within=within)
         sealed: list[RowRanges] = []
         while walk.first is not None:
-            with self.transaction() as (connection, memory):
+            with self.transaction() as journal:
                 for _ in range(SEAL_PIECES):
                     if walk.first is not None:
-                        sealed.append(self._seal_page(connection, memory, walk, is_first=not any(sealed)))
+                        sealed.append(self._seal_page(journal, walk, is_first=not any(sealed)))
         numbers = RowRanges.union(sealed)
         self._is_empty = not numbers
         return ConvertedRows(numbers, dict(sorted(walk.left.items())))
 
-    def _park_some(self, connection: Connection, memory: Memory) -> bool:
-        """Park the next batch an unpaused output lacks, to pass it; return True if one did."""
-        for row in list(memory.outputs.values()):
-            ahead = [number for number in sorted(memory.batches) if number > row.position]
-            if ahead and not row.is_conversion and not gets_all(memory, row):
-                self._park_new(connection, memory, row.name, memory.batches[ahead[0]].records)
-                self._move(connection, memory, replace(row, position=ahead[0]))
-                self._drop_passed(connection, memory)
-                return True
-        return False
-
-    def _seal_page(self, connection: Connection, memory: Memory, walk: FreeRows, *, is_first: bool) -> RowRanges:
+    def _seal_page(self, journal: JournalTransaction, walk: FreeRows, *, is_first: bool) -> RowRanges:
         # Somebody may have resumed an output that was paused.
-        while self._park_some(connection, memory):
+        while _park_some(journal):
             pass
-        numbers = walk.next_page(connection, memory)
+        numbers = walk.next_page(journal)
         if not numbers:
             return numbers
+        memory = journal.memory
         last = memory.last_batch
         own = memory.outputs.get(self.name)
         if own is None:
@@ -138,15 +127,13 @@ class ConversionPlace(Journal):
                 raise self._explain_given_back()
             own = JournalRow(name=self.name, position=last, plan=self._plan)
             # There may be the row of a former conversion of that name, which is over.
-            self._execute(connection, "output_forget", [{"name": self.name}])
-            self._execute(connection, "output_make", [own.to_columns()])
+            journal.execute("output_forget", [{"name": self.name}])
+            journal.execute("output_make", [own.to_columns()])
         others = [row for row in memory.outputs.values() if row.name != self.name and not gets_all(memory, row)]
-        values = {"id": last + 1, "records": as_text(numbers.parts), "weight": len(numbers) * USUAL_BYTES}
-        self._execute(connection, "batch_make", [values])
-        memory.batches[last + 1] = Sealed(numbers, len(numbers) * USUAL_BYTES)
-        self._move(connection, memory, replace(own, plans=last + 1))
+        journal.make_batch(last + 1, Sealed(numbers, len(numbers) * USUAL_BYTES))
+        journal.move(replace(own, plans=last + 1))
         for row in others:
-            self._move(connection, memory, replace(row, position=last + 1))
+            journal.move(replace(row, position=last + 1))
         return numbers
 
     def let_appear(self) -> None:
@@ -154,12 +141,12 @@ class ConversionPlace(Journal):
         # Without rows nothing is sealed, and nothing can have been given back.
         if self._is_empty:
             return
-        with self.transaction() as (connection, memory):
-            row = memory.outputs.get(self.name)
+        with self.transaction() as journal:
+            row = journal.memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
                 raise self._explain_given_back()
             if not row.is_planned:
-                self._move(connection, memory, replace(row, target_plan=PLANNED))
+                journal.move(replace(row, target_plan=PLANNED))
 
     def _explain_given_back(self) -> UsageError:
         message = f"The rows of this conversion were given back: {self.name} was forgotten."
@@ -170,11 +157,10 @@ class ConversionPlace(Journal):
     def list_sealed(self) -> Mapping[int, RowRanges]:
         """Return the batches still to be marked, in order."""
         with self.reading() as view:
-            memory, row = view.memory, view.memory.outputs.get(self.name)
+            row = view.memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
                 return {}
-            ahead = [number for number in sorted(memory.batches) if number > row.position]
-            return {number: memory.batches[number].records for number in ahead}
+            return {number: batch.records for number, batch in view.memory.ahead(row).items()}
 
     def mark(self, number: int, known: RowRanges, outcomes: Mapping[int, Outcome]) -> int:
         """Set the statuses of a batch's rows; return how many.
@@ -182,7 +168,8 @@ class ConversionPlace(Journal):
         `outcomes` are those other than published, among the rows `known` to the conversion. Rows a
         paused output lacks stay N, and their outcomes are kept.
         """
-        with self.transaction() as (connection, memory):
+        with self.transaction() as journal:
+            memory = journal.memory
             own = memory.outputs.get(self.name)
             if own is None:
                 raise SourceError(
@@ -193,31 +180,43 @@ class ConversionPlace(Journal):
             records = RowRanges()
             if number in memory.batches:
                 records = memory.batches[number].records & known
-            self._move(connection, memory, replace(own, position=number))
+            journal.move(replace(own, position=number))
             others = [row for row in memory.outputs.values() if row.name != self.name]
             if any(row.position < number for row in others):
                 earlier = [batch for batch in memory.converted if batch in memory.batches]
                 memory.converted = RowRanges.of([number, *earlier])
-                Marks(self.log).set(connection, CONVERTED, memory.converted.text())
+                Marks(self.log).set(journal.connection, CONVERTED, memory.converted.text())
             # As if those had said it for which the rows are over: their status is the worst of that.
             passed = [row.name for row in others if row.position >= number]
             ended = {row: outcome for row, outcome in outcomes.items() if row in records}
-            finished = self._finish_rows(
-                connection, memory, self.name, records, ended, speaks_for=passed or [self.name]
-            )
-            self._drop_passed(connection, memory)
+            finished = journal.finish_rows(self.name, records, ended, speaks_for=passed or [self.name])
+            journal.drop_passed()
             # With its last statuses: an output that is left would lack what comes next.
             if number == own.plans:
-                self.free(connection, memory, memory.outputs[self.name])
+                journal.free(memory.outputs[self.name])
             return len(finished.records)
 
     def leave(self) -> tuple[list[str], list[str]]:
         """End the place in the journal; return the outputs still waiting, and the others."""
-        with self.transaction() as (connection, memory):
+        with self.transaction() as journal:
+            memory = journal.memory
             row = memory.outputs.get(self.name)
             if row is not None:
-                self.free(connection, memory, row)
+                journal.free(row)
             converted = [number for number in memory.batches if number in memory.converted]
             last = max(converted, default=None)
             kept = [output.name for output in memory.outputs.values() if last is not None and output.position < last]
             return kept, sorted(memory.outputs.keys() - set(kept))
+
+
+def _park_some(journal: JournalTransaction) -> bool:
+    """Park the next batch an unpaused output lacks, to pass it; return True if one did."""
+    for row in list(journal.memory.outputs.values()):
+        ahead = journal.memory.ahead(row)
+        if ahead and not row.is_conversion and not gets_all(journal.memory, row):
+            first = min(ahead)
+            journal.park_new(row.name, ahead[first].records)
+            journal.move(replace(row, position=first))
+            journal.drop_passed()
+            return True
+    return False

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.health import PublisherHealth, Standby, due_after
+from eventlog.publisher.journal_view import View
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.sources.log.lock import Holder, LogLock, write_moment
@@ -32,7 +33,8 @@ class HolderWatch:
 
     def __init__(self, lock: LogLock, *, due: bool = False) -> None:
         self._lock = lock
-        self._rows = UnsealedRows(lock.log, LogSettings(handle_future_events=due), None)
+        self._settings = LogSettings(handle_future_events=due)
+        self._rows = UnsealedRows(lock.log, self._settings, None)
         self._patience = lock.lease * PATIENCE_LEASES
         self.forget()
 
@@ -80,8 +82,8 @@ class HolderWatch:
         The lag of an output, or its wait, is no fault of the publisher.
         """
         log = self._lock.log
-        memory = read_memory(connection, log, "")
-        numbers = self._rows.first_numbers(connection, memory, COUNTED_ROWS)
+        memory = read_memory(connection, log, seen=True)
+        numbers = self._rows.first_numbers(View(log, self._settings, self._rows, connection, memory), COUNTED_ROWS)
         first = max((output.position for output in memory.outputs.values()), default=0)
         foremost = [output.name for output in memory.outputs.values() if output.position == first]
         delivered = min((len(memory.planned.get(name, ())) for name in foremost), default=0)

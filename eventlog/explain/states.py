@@ -57,7 +57,7 @@ class OutputPlace(Struct, frozen=True, kw_only=True):
 
 def read_places(connection: Connection, log: Log) -> dict[str, OutputPlace]:
     """Read the place of every output. One pass over the parked rows, and one read of each other table."""
-    memory = read_memory(connection, log, "", seen=False)
+    memory = read_memory(connection, log)
     waits: dict[str, list[WaitingFor]] = {}
     for output, reason, rows, first, due in log.rows(connection, log.query("parked_reasons")):
         soonest = None if due is None else int(due)
@@ -65,8 +65,7 @@ def read_places(connection: Connection, log: Log) -> dict[str, OutputPlace]:
         waits.setdefault(str(output), []).append(waiting)
     places: dict[str, OutputPlace] = {}
     for name, row in memory.outputs.items():
-        batches = memory.batches.items()
-        ahead = [batch.records for number, batch in batches if number > row.position]
+        ahead = [batch.records for batch in memory.ahead(row).values()]
         places[name] = OutputPlace(
             name=name,
             position=row.position,
@@ -138,7 +137,7 @@ class RowStage(Struct, frozen=True, kw_only=True):
 
 def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
     """Find the stage of a waiting row for each output: one read of each table."""
-    memory = read_memory(connection, log, "", seen=False)
+    memory = read_memory(connection, log)
     parked = _read_parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
     run = {"first": record, "last": record}
     answers: dict[str, tuple[str, str, str | None]] = {}
@@ -148,8 +147,7 @@ def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
     stages: list[RowStage] = []
     for name, row in memory.outputs.items():
         paused = row.paused is not None
-        batches = memory.batches.items()
-        ahead = [batch.records for number, batch in batches if number > row.position]
+        ahead = [batch.records for batch in memory.ahead(row).values()]
         if name in parked:
             stages.append(parked[name])
         elif record in memory.planned.get(name, ()):

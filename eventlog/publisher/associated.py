@@ -44,18 +44,3 @@ class KeptAssociations(AssociationTable):
         log = self._log
         with log.transaction(lone=True) as connection:
             return log.rows(connection, log.query(query), {"output": self._output, **values})
-
-
-def write_associations(
-    output: str, associations: Mapping[str, Association]
-) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Write a receiver's associations: the queries, each with the values of its rows."""
-    keys = [{"output": output, "object": name} for name in associations]
-    yield "association_drop", [*keys]
-    kept: list[Mapping[str, Any]] = []
-    for name, association in associations.items():
-        if not association.is_empty:
-            waiting = as_text(association.awaiting) if association.awaiting else None
-            row = {"output": output, "object": name, "association": association.id, "awaiting": waiting}
-            kept.append(row | {"is_over": int(association.over)})
-    yield "association_make", kept

@@ -6,25 +6,19 @@ Law: no output has a batch ahead then, where earlier rows of the same object mig
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from eventlog.core.model import EVERY_ROW
 from eventlog.core.rules.screen import Identities
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.memory import see
+from eventlog.publisher.journal_view import View
 from eventlog.publisher.new_rows import Spelling, name_of
 from eventlog.publisher.selection import BEHIND
 from eventlog.publisher.tables import Parked
 from eventlog.sources.log.reading import OBJECT, find_torn_places
 from eventlog.sources.log.row_events import Rows
-from eventlog.sources.marks import RowRanges, as_text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.publisher.memory import Memory
+from eventlog.sources.marks import RowRanges
 
 UNREAD_ROWS: Final = 20_000
 """So many rows are looked at in one transaction."""
@@ -33,16 +27,16 @@ UNREAD_ROWS: Final = 20_000
 def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
     """Park those of the next rows waiting for every output; return True if they were the majority."""
     # In one transaction: an object that waits still does so when its rows are parked.
-    with journal.transaction(soon=True) as (connection, memory):
+    with journal.transaction(soon=True) as view:
+        memory = view.memory
         if memory.batches or memory.reserved_above is not None:
             return False
-        values = {"objects": as_text([EVERY_ROW])}
-        if any(journal.ask(connection, "parked_objects", output=output, **values) for output in memory.outputs):
+        if any(view.waiting_objects(output, [EVERY_ROW]) for output in memory.outputs):
             return False
-        unread = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
-        if not decider.knows_tables(memory, partial(journal.ask, connection)):
+        unread = journal.rows.unread(view, UNREAD_ROWS, limit)
+        if not decider.knows_tables(memory, view.ask):
             return False
-        waiting = _waiting(journal, connection, memory, decider.identities, unread)
+        waiting = _find_waiting(view, decider.identities, unread)
         # Rows between them are taken one time after the other, by their numbers: they must not
         # become too many. Where it counts which rows of a transaction come last, none is passed.
         room = 0 if journal.settings.ends else limit
@@ -66,26 +60,17 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
             for output in memory.outputs
             for number, name in behind.items()
         ]
-        if rows:
-            journal.park(connection, memory, rows)
-            see(connection, journal.log, memory, RowRanges.of(behind))
+        view.park(rows)
+        view.see(RowRanges.of(behind))
         return len(behind) > passed
 
 
-def _waiting(
-    journal: Journal,
-    connection: Connection,
-    memory: Memory,
-    identities: Identities,
-    unread: Rows,
-) -> dict[Spelling, str]:
+def _find_waiting(view: View, identities: Identities, unread: Rows) -> dict[Spelling, str]:
     """Map spellings in rows to objects with rows waiting for every output."""
     spellings = {row[OBJECT] for row in unread if row[OBJECT][1] != EVERY_ROW}
     rows = {spelling: identities.row_id(*spelling) for spelling in spellings}
     names = {spelling: name_of(row) for spelling, row in rows.items() if row is not None}
     waiting = set(names.values())
-    for output in memory.outputs:
-        if waiting:
-            values = {"output": output, "objects": as_text(sorted(waiting))}
-            waiting = {str(object_name) for (object_name,) in journal.ask(connection, "parked_objects", **values)}
+    for output in view.memory.outputs:
+        waiting = view.waiting_objects(output, waiting)
     return {spelling: name for spelling, name in names.items() if name in waiting}

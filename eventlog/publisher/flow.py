@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.times import moment
-from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.memory import read_memory
 from eventlog.publisher.new_rows import fewer
 from eventlog.publisher.tables import EVER, JournalRow
 from eventlog.sources.log.flow import (
@@ -88,11 +88,11 @@ def read_flow(
     lag: float | None = 0.0
     ready_lag: float | None = 0.0
     if parts.nobody_wants:
-        oldest, lag = look.oldest_unheld()
+        oldest, lag = look.oldest(RowRanges(), READY, RETRYING, SUSPENDED)
     if parts.ready and parts.ready == parts.nobody_wants:
         ready_lag = lag  # they are the same rows, and the look at them is saved
     elif parts.ready:
-        _, ready_lag = look.oldest_ready()
+        _, ready_lag = look.oldest(look.behind, READY)
     holder = look.marks.get(PUBLISHER)
     unread = read_unread_tables(connection, log) if parts.suspended else {}
     return Flow(
@@ -125,13 +125,6 @@ def read_unread_tables(connection: Connection, log: Log) -> dict[str, WaitingTab
     return unread
 
 
-def lacking(memory: Memory, name: str) -> RowRanges:
-    """Find the rows ahead of an output, or perhaps on their way to it."""
-    position = memory.outputs[name].position
-    ahead = [batch.records for number, batch in memory.batches.items() if number > position]
-    return RowRanges.union([*ahead, memory.planned.get(name, RowRanges())])
-
-
 def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:
     """Cut the counts to fit into the total; return also the rest of it."""
     shares: list[int] = []
@@ -148,37 +141,35 @@ class JournalLook:
         self._connection, self._log, self._settings = connection, log, settings
         self.now = log.now(connection)
         self.now_seconds = self.now.replace(tzinfo=dt.UTC).timestamp()
-        memory = read_memory(connection, log, "", seen=False)
+        memory = read_memory(connection, log)
         # After the outputs: who finds one resumed must find the mark of that, or pauses it again.
         self.marks = Marks(log).all(connection)
-        outputs = memory.outputs
-        foremost = max(outputs.values(), key=lambda row: row.position, default=None)
-        self._foremost = foremost
-        self._lacking = {name: lacking(memory, name) for name in outputs}
+        first = self._ask("hold_first")[0][0]
+        self.first_held = None if first is None else int(first)
+        unparked = [] if first is None else self._ask("hold_unparked")
+        self._held_unparked = RowRanges.of(int(number) for (number,) in unparked)
         now = int(self.now_seconds * 1000)
         self._clock = {"now": now, "late": now - int(patience(settings) * 1000)}
-        self.first_held = None
-        self._held_unparked = RowRanges()
-        first = self._ask("hold_first")[0][0]
-        if first is not None:
-            self.first_held = int(first)
-            unparked = self._ask("hold_unparked")
-            self._held_unparked = RowRanges.of(int(number) for (number,) in unparked)
-        self._parked = self._each_output()
-        self._once = self._each_once()
-        self._behind: RowRanges = RowRanges()
+        self._parked = self._count_each_output()
+        self._once = self._count_once()
+        self.behind = RowRanges()
         """Rows that the foremost output has, and that those lack which lag."""
-        self.distances = dict(self._read_distances(outputs))
+        self.distances: dict[str, OutputLag] = {}
         """How far each output is behind the others, also by a row that came just now."""
         self.lags: dict[str, OutputLag] = {}
         """The same of those that lag or are paused."""
-        for name, lag in self.distances.items():
+        foremost = max(memory.outputs.values(), key=lambda row: row.position, default=None)
+        self._foremost = "" if foremost is None else foremost.name
+        for name, row in sorted(memory.outputs.items()):
+            # The rows that it lacks and the foremost one has, except held ones.
+            behind = memory.lacking(name) - memory.lacking(self._foremost) - self._held_unparked
+            lag = self.distances[name] = self._measure(row, behind)
             # Outputs are never all at one place: a moment behind the others is no lag.
             is_late = lag.seconds is None or lag.seconds >= LAG_SECONDS
             if lag.paused or (lag.rows > 0 and is_late):
                 self.lags[name] = lag
                 if lag.rows:
-                    self._behind |= self._behind_of(name)
+                    self.behind |= behind
 
     def parts(self) -> WaitingParts:
         """Count waiting rows by cause, each once: together all rows with the status N."""
@@ -187,14 +178,13 @@ class JournalLook:
         held = counts.get(HELD, 0) + len(self._held_unparked)
         not_due = counts.get(NOT_DUE, 0)
         if self._settings.handle_future_events and total:
-            not_due = total - int(self._ask("count_part", self._fragments("kept_any"))[0][0])
+            due = self._ask("count_part", {"among": "among_due", "kept": "kept_any"})
+            not_due = total - int(due[0][0])
         kept = (held, counts.get(SUSPENDED, 0), counts.get(RETRYING, 0), not_due)
         # The journal may still keep rows that somebody has taken out of the log, and that wait for
         # nothing. So no count is more than what is left of the total.
         (held, suspended, retrying, not_due), rest = shares_of(total, kept)
-        lagging = 0
-        if self._behind:
-            lagging = min(rest, len(self._behind) - self._count_parked_within(self._behind))
+        lagging = min(rest, len(self.behind) - self._count_parked_within(self.behind))
         return WaitingParts(
             ready=rest - lagging,
             held=held,
@@ -204,94 +194,78 @@ class JournalLook:
             not_due=not_due,
         )
 
-    def oldest_unheld(self) -> tuple[int | None, float | None]:
-        """Find the longest waiting row of those due and not held, and its wait."""
-        return self._older(self._free(RowRanges()), READY, RETRYING, SUSPENDED)
-
-    def oldest_ready(self) -> tuple[int | None, float | None]:
-        """Find the longest waiting row of those ready for outputs without a lag, and its wait."""
-        return self._older(self._free(self._behind), READY)
+    def oldest(self, passed: RowRanges, *kinds: int) -> tuple[int | None, float | None]:
+        """Find the longest waiting row, and its wait: of free ones that are not `passed`, and of those parked so."""
+        numbers = [self._once[kind].first for kind in kinds if kind in self._once]
+        # Rows that committed late between many parked ones are not looked for: that costs too much.
+        beyond = self._beyond_many_parked()
+        for _ in range(MOST_LOOKS):
+            free = self._first_waiting("kept_unparked", beyond)
+            if free is None:
+                break
+            if free[0] not in passed:
+                numbers.append(free[0])
+                break
+            beyond = next(last for first, last in passed.parts if first <= free[0] <= last)
+        if not numbers:
+            return None, 0.0
+        return min(numbers), self._age_of(min(numbers))
 
     # --- outputs ----------------------------------------------------------------------------------
 
-    def _read_distances(self, outputs: Mapping[str, JournalRow]) -> Iterator[tuple[str, OutputLag]]:
-        """Measure how far each output is behind the foremost one."""
-        for name, row in sorted(outputs.items()):
-            behind = self._behind_of(name)
-            rows = max(0, len(behind) - self._count_parked_within(behind))
-            first = seconds = None
-            if rows:
-                first = behind.parts[0][0]
-                seconds = self._age_of(first)
-            lag = OutputLag(
-                rows=rows,
-                first=first,
-                seconds=seconds,
-                paused=row.paused is not None,
-                resumed=value_of(self.marks.get(f"{RESUMED}{name}"), Resumed),
-                pause=row.paused,
-                overdue=self._is_overdue(row, rows),
-            )
-            yield name, lag
-
-    def _is_overdue(self, row: JournalRow, rows: int) -> bool:
-        """Return True if an output has been paused for too long, or keeps too many rows meanwhile."""
-        if row.paused is None:
-            return False
-        seconds = self.now_seconds - (row.paused_at or self.now_seconds)
-        longest, most = self._settings.max_paused_seconds, self._settings.max_paused_rows
-        return bool(longest and seconds > longest) or bool(most and rows > most)
-
-    def _behind_of(self, name: str) -> RowRanges:
-        """Find the rows an output lacks and the foremost one has, except held ones."""
-        assert self._foremost is not None
-        return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
+    def _measure(self, row: JournalRow, behind: RowRanges) -> OutputLag:
+        """Measure how far an output is behind the foremost one."""
+        rows = max(0, len(behind) - self._count_parked_within(behind))
+        first = behind.parts[0][0] if rows else None
+        is_overdue = False
+        if row.paused is not None:
+            # It has been paused for too long, or keeps too many rows meanwhile.
+            seconds = self.now_seconds - (row.paused_at or self.now_seconds)
+            longest, most = self._settings.max_paused_seconds, self._settings.max_paused_rows
+            is_overdue = bool(longest and seconds > longest) or bool(most and rows > most)
+        return OutputLag(
+            rows=rows,
+            first=first,
+            seconds=None if first is None else self._age_of(first),
+            paused=row.paused is not None,
+            resumed=value_of(self.marks.get(f"{RESUMED}{row.name}"), Resumed),
+            pause=row.paused,
+            overdue=is_overdue,
+        )
 
     def _count_parked_within(self, rows: RowRanges) -> int:
         """Count those of the rows waiting for the foremost output itself."""
-        if self._foremost is None or self._foremost.name not in self._parked or not rows:
+        if self._foremost not in self._parked or not rows:
             return 0
         waiting = 0
-        for first, last in fewer(list(rows.parts), MOST_LOOKS):
-            output = self._foremost.name
-            rows_parked = self._ask("parked_within", output=output, first=first, last=last)
-            waiting += int(rows_parked[0][0])
+        for first, last in fewer(rows.parts, MOST_LOOKS):
+            waiting += int(self._ask("parked_within", output=self._foremost, first=first, last=last)[0][0])
         return waiting
 
     # --- parked rows ------------------------------------------------------------------------------
 
-    def _each_output(self) -> dict[str, dict[int, ParkedRows]]:
+    def _count_each_output(self) -> dict[str, dict[int, ParkedRows]]:
         """Count parked rows by output and kind."""
         parked: dict[str, dict[int, ParkedRows]] = {}
         for output, kind, *numbers in self._ask("parked_by_kind", AHEAD, **self._clock):
             parked.setdefault(str(output), {})[int(kind)] = ParkedRows(*map(int, numbers))
-        if self.first_held is None:
-            return parked
         # A row that somebody holds is held, whatever it is behind.
-        for output, kind, *numbers in self._ask("parked_held", AHEAD, **self._clock):
-            kinds, held = parked[str(output)], ParkedRows(*map(int, numbers))
+        held = [] if self.first_held is None else self._ask("parked_held", AHEAD, **self._clock)
+        for output, kind, *numbers in held:
+            kinds, rows = parked[str(output)], ParkedRows(*map(int, numbers))
             others = kinds[int(kind)]
-            kinds[int(kind)] = ParkedRows(others.rows - held.rows, others.first, others.last)
-            former = kinds.get(HELD, ParkedRows(0, held.first, held.last))
-            kinds[HELD] = ParkedRows(
-                former.rows + held.rows,
-                min(former.first, held.first),
-                max(former.last, held.last),
-            )
+            kinds[int(kind)] = replace(others, rows=others.rows - rows.rows)
+            former = kinds.get(HELD, replace(rows, rows=0))
+            first, last = min(former.first, rows.first), max(former.last, rows.last)
+            kinds[HELD] = ParkedRows(former.rows + rows.rows, first, last)
         return parked
 
-    def _each_once(self) -> dict[int, ParkedRows]:
+    def _count_once(self) -> dict[int, ParkedRows]:
         """Count parked rows by kind, once for all outputs."""
         several = list(self._parked.values())
-        if not several:
-            return {}
-        if len(several) == 1:
-            return several[0]
-        if sum(parked.rows for kinds in several for parked in kinds.values()) <= MOST_COUNTED_ROWS:
-            once: dict[int, ParkedRows] = {}
-            for kind, count, first in self._ask("parked_once", AHEAD, **self._clock):
-                once[int(kind)] = ParkedRows(int(count), int(first), int(first))
-            return once
+        if len(several) > 1 and self._count_parked() <= MOST_COUNTED_ROWS:
+            once = self._ask("parked_once", AHEAD, **self._clock)
+            return {int(kind): ParkedRows(int(count), int(first), int(first)) for kind, count, first in once}
         most: dict[int, ParkedRows] = {}
         for kinds in several:
             for kind, parked in kinds.items():
@@ -299,58 +273,34 @@ class JournalLook:
                     most[kind] = parked
         return most
 
-    # --- the row that has waited longest ----------------------------------------------------------
+    def _count_parked(self) -> int:
+        return sum(parked.rows for kinds in self._parked.values() for parked in kinds.values())
 
-    def _free(self, passed: RowRanges) -> tuple[Any, ...] | None:
-        """Find the first free row outside these: its number, its time and its object."""
-        # Rows that committed late between many parked ones are not looked for: that costs too much.
-        beyond = self._beyond_many_parked()
-        for _ in range(MOST_LOOKS):
-            fragments = self._fragments("kept_unparked")
-            oldest = self._ask("oldest_waiting", fragments, beyond=beyond, limit=1)
-            if not oldest:
-                return None
-            number = int(oldest[0][0])
-            if number not in passed:
-                return oldest[0]
-            beyond = next(last for first, last in passed.parts if first <= number <= last)
-        return None
+    # --- the row that has waited longest ----------------------------------------------------------
 
     def _beyond_many_parked(self) -> int:
         """Find the last parked row, where many are parked and the first waiting row is among them."""
-        parked = [rows for kinds in self._parked.values() for rows in kinds.values()]
-        if sum(rows.rows for rows in parked) <= MOST_COUNTED_ROWS:
+        if self._count_parked() <= MOST_COUNTED_ROWS:
             return EVER
-        oldest = self._ask("oldest_waiting", self._fragments("kept_any"), beyond=EVER, limit=1)
-        if not oldest or int(oldest[0][0]) < min(rows.first for rows in parked):
+        parked = [rows for kinds in self._parked.values() for rows in kinds.values()]
+        oldest = self._first_waiting("kept_any", EVER)
+        if oldest is None or oldest[0] < min(rows.first for rows in parked):
             return EVER
         return max(rows.last for rows in parked)
 
-    def _older(self, free: tuple[Any, ...] | None, *kinds: int) -> tuple[int | None, float | None]:
-        """Choose the older one of a free row and of the parked ones of these kinds."""
-        numbers = [self._once[kind].first for kind in kinds if kind in self._once]
-        if free is not None:
-            numbers.append(int(free[0]))
-        if not numbers:
-            return None, 0.0
-        return min(numbers), self._age_of(min(numbers))
-
     def _age_of(self, number: int) -> float | None:
         """Return a row's waiting time in seconds; None where it is unknown."""
-        fragments = self._fragments("kept_any", "among_all")
-        oldest = self._ask("oldest_waiting", fragments, beyond=number - 1, limit=1)
+        oldest = self._first_waiting("kept_any", number - 1, among="among_all")
         # Somebody may have taken it away, or finished it, since its number was read.
-        if not oldest or int(oldest[0][0]) != number:
-            return None
-        time = self._log.utc(oldest[0][1])
+        time = None if oldest is None or oldest[0] != number else self._log.utc(oldest[1])
         since = moment(time) if time else None
-        if since is None:
-            return None
-        return max(0.0, (self.now - since).total_seconds())
+        return None if since is None else max(0.0, (self.now - since).total_seconds())
 
-    def _fragments(self, kept: str, among: str | None = None) -> dict[str, str]:
+    def _first_waiting(self, kept: str, beyond: int, among: str | None = None) -> tuple[int, Any] | None:
+        """Find the first waiting row behind a number, and its time; without `among` one that is due."""
         due = "among_due" if self._settings.handle_future_events else "among_all"
-        return {"among": among or due, "kept": kept}
+        rows = self._ask("oldest_waiting", {"among": among or due, "kept": kept}, beyond=beyond, limit=1)
+        return (int(rows[0][0]), rows[0][1]) if rows else None
 
     def _ask(self, query: str, fragments: Mapping[str, str] | None = None, **values: Any) -> list[tuple[Any, ...]]:
         return self._log.rows(self._connection, self._log.query(query, **(fragments or {})), values)

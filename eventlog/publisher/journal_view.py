@@ -43,35 +43,31 @@ class View(Struct, frozen=True):
     memory: Memory
 
     def ask(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Ask a query of the log's database."""
         return self.log.rows(self.connection, self.log.query(query), values)
+
+    def numbers(self, query: str, **values: Any) -> RowRanges:
+        """Ask a query for row numbers."""
+        return RowRanges.of(int(number) for (number,) in self.ask(query, **values))
 
     # --- what may go ------------------------------------------------------------------------------
 
     def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
         """Return the first batch ahead of an output, and more up to so many rows and bytes."""
-        position = self.memory.output(name).position
         # What is here must not be joined with a later batch before the plan of this output.
         batches = self.memory.in_take[name] = dict[int, Sealed]()
+        if not self.memory.batches:  # by far the most common
+            return batches
         rows, weight, reserved = 0, 0, self.memory.reserved_above
-        for number in sorted(self.memory.batches):
-            if number <= position:
-                continue
+        for number, batch in self.memory.ahead(self.memory.output(name)).items():
             if reserved is not None and number > reserved:
                 break
-            batch = self.memory.batches[number]
             rows, weight = rows + len(batch.records), weight + batch.weight
             # The first one goes however large it is: else nothing would.
             if batches and (rows > limit or weight > room):
                 break
             batches[number] = batch
         return batches
-
-    def new_rows(self, limit: int) -> Sealed | None:
-        """Read the next waiting rows outside any batch; the next plan seals them."""
-        # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
-        if self.memory.reserved_above is not None:
-            return None
-        return self.rows.next(self.connection, self.memory, limit)
 
     def due(self, name: str, now: int, limit: int, unanswered: Unanswered) -> tuple[list[Parked], Collection[str]]:
         """Find waiting rows of objects ready to go, and the objects freed by them.
@@ -98,7 +94,7 @@ class View(Struct, frozen=True):
         if is_full:
             # Nobody knows whether a change among the last rows of a full list goes on behind it.
             may_begin -= NEAR_ROWS
-        continuing = self.rows.continuing(self.connection, [row.record for row in rows])
+        continuing = self.rows.continuing(self, [row.record for row in rows])
         going = _first_changes(rows, continuing, limit=limit, beyond=beyond, most=may_begin)
         if is_full:
             return going, ()
@@ -150,20 +146,14 @@ class View(Struct, frozen=True):
         asked = sorted(set(objects))
         if not self.memory.any_parked or not asked:
             return set()
-        values = {"output": name, "objects": as_text(asked)}
-        return {str(waiting) for (waiting,) in self.ask("parked_objects", **values)}
+        waiting = self.ask("parked_objects", output=name, objects=as_text(asked))
+        return {str(object_name) for (object_name,) in waiting}
 
     def count_parked_below(self, name: str, record: int) -> int:
         """Count the rows before this one waiting for an output."""
         if not self.memory.any_parked:
             return 0
         return int(self.ask("parked_below", output=name, record_id=record)[0][0])
-
-    def list_held(self, numbers: Collection[int]) -> set[int]:
-        """Find the held rows among these."""
-        if not self.memory.any_held or not numbers:
-            return set()
-        return {int(number) for (number,) in self.ask("held_among", ids=id_list([*numbers]))}
 
     def events(self, batches: Iterable[Sealed], numbers: Iterable[int]) -> Sequence[Event]:
         """Read the events of these batches and rows, as far as they still wait."""
@@ -175,7 +165,7 @@ class View(Struct, frozen=True):
             else:
                 asked.extend(batch.records)
         if asked:
-            at_hand.extend(self.rows.events(self.connection, self.memory, sorted(set(asked))))
+            at_hand.extend(self.rows.events(self, sorted(set(asked))))
         return at_hand
 
     def _all_wait(self, records: RowRanges, rows: int) -> bool:
@@ -190,9 +180,9 @@ class View(Struct, frozen=True):
             waiting += int(self.ask("count_between", first=first, last=last)[0][0])
         return waiting == rows
 
-    def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
+    def objects(self, numbers: Iterable[int]) -> Mapping[int, str]:
         """Map these rows to their objects, as far as they still wait."""
-        return self.rows.objects(self.connection, sorted(set(numbers)))
+        return self.rows.objects(self, sorted(set(numbers)))
 
     def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
         """Find open transactions of a take: their other rows are ahead of the output, or wait for
@@ -201,35 +191,31 @@ class View(Struct, frozen=True):
         ends = self.rows.reader.ends_behind(self.connection, taken.events)
         if ends is None:
             return None
-        position = self.memory.output(name).position
         known = self.memory.taken
         if ends and self.memory.any_parked:
-            parked = self.ask("parked_among", ids=id_list([*ends.values()]))
-            known |= RowRanges.of(int(number) for (number,) in parked)
-        batches = self.memory.batches
-        ahead = [batch.records for number, batch in batches.items() if number > position]
+            known |= self.numbers("parked_among", ids=id_list([*ends.values()]))
+        ahead = self.memory.ahead(self.memory.output(name)).values()
         # That rows wait in the log is not enough: they may wait for other outputs only. Rows of a
         # transaction are taken in their order, but for those that are set aside: so where the
         # output has passed the last one, no other is ahead of it.
         soon = set[int]()
         for transaction, end in ends.items():
-            is_ahead = end not in known or any(end in records for records in ahead)
+            is_ahead = end not in known or any(end in batch.records for batch in ahead)
             if end not in taken.records and is_ahead:
                 soon.add(transaction)
         waiting = list(taken.set_aside)
         if taken.others_wait and self.memory.any_parked:
             numbers = [event.position[0] for event in taken.events]
-            known_transactions = [event.transaction for event in taken.events]
-            marks = {known.mark for known in known_transactions if known is not None}
-            values = {
-                "output": name,
-                "first": max(EVER, min(numbers) - NEAR_NUMBERS),
-                "last": min(LAST_NUMBER, max(numbers) + NEAR_NUMBERS),
-                "ids": id_list([row.record for row in taken.unparked]),
-                "transactions": id_list(sorted(marks)),
-            }
-            for mark, due in self.ask("parked_transactions", **values):
-                waiting.append((int(mark), None if due is None else int(due)))
+            marks = {event.transaction.mark for event in taken.events if event.transaction is not None}
+            parked = self.ask(
+                "parked_transactions",
+                output=name,
+                first=max(EVER, min(numbers) - NEAR_NUMBERS),
+                last=min(LAST_NUMBER, max(numbers) + NEAR_NUMBERS),
+                ids=id_list([row.record for row in taken.unparked]),
+                transactions=id_list(sorted(marks)),
+            )
+            waiting += [(int(mark), None if due is None else int(due)) for mark, due in parked]
         # The rest of a transaction does not wait for a row that may go much later only.
         soon.update(mark for mark, due in waiting if due is not None and due <= now)
         every = soon.union(mark for mark, _ in waiting)
@@ -261,7 +247,7 @@ class View(Struct, frozen=True):
             else:
                 first[str(waiting)] = int(record)
         # Behind one of every object a row waits under no name of its own, and so do rows of one number.
-        for own, record in self.rows.names(self.connection, nameless):
+        for own, record in self.rows.names(self, nameless):
             first[own] = min(record, first.get(own, record))
         return first
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
@@ -29,6 +29,9 @@ KEPT_BATCHES: Final = 2
 """So many of the newest batches have their events at hand."""
 
 
+NO_ROWS: Final = RowRanges()
+
+
 class Sealed(Struct, frozen=True):
     """A batch: its rows, and the bytes of their values. Some have their events at hand."""
 
@@ -48,30 +51,31 @@ class Sealed(Struct, frozen=True):
 class Memory(Struct, kw_only=True):
     """What the tables hold. `stamp` says which holds it knows of, and which doubts."""
 
-    stamp: str
-    tracked: str | None
+    stamp: str = ""
+    tracked: str | None = None
     """What changes each time that tables are tracked."""
-    batches: dict[int, Sealed]
-    outputs: dict[str, JournalRow]
-    planned: dict[str, RowRanges]
+    batches: dict[int, Sealed] = {}
+    """In the order of their numbers."""
+    outputs: dict[str, JournalRow] = {}
+    planned: dict[str, RowRanges] = {}
     """The rows that may be on their way to each output that has such documents."""
-    seen: RowRanges
+    seen: RowRanges = RowRanges()
     """Rows that somebody has taken: they wait, are on their way, or have got their status since.
 
     Known while rows wait. Elsewhere the log is asked, which leaves out what waits, too.
     """
-    last_parked: int
+    last_parked: int = EVER
     """The highest number of a row that waits, or that has waited while this was known."""
-    last_noted: int
+    last_noted: int = EVER
     """The highest number of a row whose outcome is in the companion table."""
     last_processed: int | None = None
     """The highest number of a row that has its status; None where no row is compared with it.
 
     Letters that somebody else gives by SQL are seen a moment later: see `JournalReader.memory_of`.
     """
-    any_parked: bool
-    any_answers: bool
-    any_held: bool
+    any_parked: bool = False
+    any_answers: bool = False
+    any_held: bool = False
     converted: RowRanges = RowRanges()
     """Batches that a conversion has done for every output but those that have them ahead."""
     leader_gone: bool = True
@@ -93,6 +97,25 @@ class Memory(Struct, kw_only=True):
             raise SourceError(message, hint=hint, may_pass=False)
         return self.outputs[name]
 
+    def ahead(self, row: JournalRow) -> dict[int, Sealed]:
+        """Return the batches ahead of an output."""
+        if not self.batches:  # by far the most common
+            return {}
+        return {number: batch for number, batch in self.batches.items() if number > row.position}
+
+    def lacking(self, name: str) -> RowRanges:
+        """Return the rows ahead of an output, or perhaps on their way to it."""
+        planned = self.planned.get(name, NO_ROWS)
+        if not self.batches:
+            return planned
+        return RowRanges.union([planned, *[batch.records for batch in self.ahead(self.outputs[name]).values()]])
+
+    def converted_ahead(self, row: JournalRow) -> list[int]:
+        """Return the batches ahead of an output whose rows a conversion has, or has done for the others."""
+        reserved = self.reserved_above
+        ahead = self.ahead(row)
+        return [number for number in ahead if number in self.converted or (reserved is not None and number > reserved)]
+
     @property
     def taken(self) -> RowRanges:
         """Return the rows ahead of an output, or perhaps on their way."""
@@ -112,6 +135,10 @@ class Memory(Struct, kw_only=True):
         """Return numbers nobody looks for."""
         several = [numbers for numbers in (self.taken, self.seen, self.proven.numbers) if numbers]
         return RowRanges.union(several) if several else RowRanges()
+
+    def find_edge(self, known: RowRanges) -> int:
+        """Find a number without taken or waiting rows above it; `known` are all known ones."""
+        return max(self.last_parked, known.parts[-1][1]) if known else self.last_parked
 
     @property
     def last_batch(self) -> int:
@@ -134,7 +161,7 @@ class Memory(Struct, kw_only=True):
     def keep_few_events(self) -> None:
         """Lets go of the events of all batches but the newest."""
         # Who is behind reads the older ones again: here they would be all that a slow output lacks.
-        for number in sorted(self.batches)[:-KEPT_BATCHES]:
+        for number in [*self.batches][:-KEPT_BATCHES]:
             batch = self.batches[number]
             if batch.events is not None:
                 self.batches[number] = Sealed(batch.records, batch.weight)
@@ -151,62 +178,58 @@ class Memory(Struct, kw_only=True):
         if any(row.reason == Reason.RETRY.value for row in rows):
             self.retried.clear()
 
-
-def see(connection: Connection, log: Log, memory: Memory, records: RowRanges) -> None:
-    """Note rows not to be looked for again: they are sealed, or were parked."""
-    seen = memory.seen | records
-    # Twice as many as are left of it then, so that it is cut seldom.
-    if len(seen.parts) > 2 * MOST_SEEN_RANGES:
-        seen = RowRanges(nlargest(MOST_SEEN_RANGES, seen.parts, key=lambda part: part[1] - part[0]))
-    memory.seen = seen
-    # Written down now and then: who begins again would look among all that wait, in each turn.
-    if abs(len(memory.seen) - memory.seen_kept) >= KEPT_NUMBERS:
-        Marks(log).set(connection, SEEN, memory.seen.text())
-        memory.seen_kept = len(memory.seen)
+    def see(self, records: RowRanges) -> bool:
+        """Note rows not to be looked for again: they are sealed, or were parked. True where that is to be kept anew."""
+        seen = self.seen | records
+        # Twice as many as are left of it then, so that it is cut seldom.
+        if len(seen.parts) > 2 * MOST_SEEN_RANGES:
+            seen = RowRanges(nlargest(MOST_SEEN_RANGES, seen.parts, key=lambda part: part[1] - part[0]))
+        self.seen = seen
+        return abs(len(seen) - self.seen_kept) >= KEPT_NUMBERS
 
 
-def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = True) -> Memory:
+def read_memory(connection: Connection, log: Log, stamp: str = "", *, seen: bool = False) -> Memory:
     """Read the tables; without `seen`, which needs a look at all waiting rows, nobody takes new
     rows.
     """
-    batches = log.rows(connection, log.query("batches_read"))
-    outputs = log.rows(connection, log.query("outputs_read"))
+
+    def ask(query: str, **values: Any) -> list[tuple[Any, ...]]:
+        return log.rows(connection, log.query(query), values)
+
+    sealed: dict[int, Sealed] = {}
+    for number, records, weight in ask("batches_read"):
+        rows = read_ranges(records, f"records of batch {number}")
+        sealed[int(number)] = Sealed(rows, whole(weight, f"weight of batch {number}"))
+    outputs: dict[str, JournalRow] = {}
+    for row in map(JournalRow.read, ask("outputs_read")):
+        # A conversion whose rows are all marked, or gone, is over.
+        if not row.is_conversion or any(row.position < number <= row.plans for number in sealed):
+            outputs[row.name] = row
     planned: dict[str, RowRanges] = {}
-    for output, plan, _, records in log.rows(connection, log.query("planned_records")):
-        records_planned = read_ranges(records, f"records of plan {plan}")
-        planned[str(output)] = planned.get(str(output), RowRanges()) | records_planned
+    for output, plan, _, records in ask("planned_records"):
+        rows = read_ranges(records, f"records of plan {plan}")
+        planned[str(output)] = planned.get(str(output), RowRanges()) | rows
     numbers = RowRanges()
-    last = log.rows(connection, log.query("parked_newest"))[0][0]
+    last = ask("parked_newest")[0][0]
     if seen and last is not None:
-        parked = log.rows(connection, log.query("parked_numbers"), {"limit": MOST_SEEN_RANGES + 1})
+        parked = ask("parked_numbers", limit=MOST_SEEN_RANGES + 1)
         numbers = RowRanges.of(int(number) for (number,) in parked)
         if len(parked) > MOST_SEEN_RANGES:
             # Those that somebody has set back since are found by the sweep, a piece each time.
             numbers = RowRanges.read(Marks(log).get(connection, SEEN) or "")
-    sealed: dict[int, Sealed] = {}
-    for number, records, weight in batches:
-        sealed[int(number)] = Sealed(
-            read_ranges(records, f"records of batch {number}"),
-            whole(weight, f"weight of batch {number}"),
-        )
-    noted = log.rows(connection, log.query("outcome_last"))[0][0]
-    rows: dict[str, JournalRow] = {}
-    for row in map(JournalRow.read, outputs):
-        # A conversion whose rows are all marked, or gone, is over.
-        if not row.is_conversion or any(row.position < number <= row.plans for number in sealed):
-            rows[row.name] = row
+    noted = ask("outcome_last")[0][0]
     return Memory(
         stamp=stamp,
         tracked=Marks(log).get(connection, TRACKED),
         converted=RowRanges.read(Marks(log).get(connection, CONVERTED) or ""),
         last_noted=EVER if noted is None else int(noted),
         batches=sealed,
-        outputs=rows,
+        outputs=outputs,
         planned=planned,
         seen=numbers,
         last_parked=EVER if last is None else int(last),
         seen_kept=len(numbers),
         any_parked=last is not None,
-        any_answers=log.rows(connection, log.query("answer_any"))[0][0] is not None,
-        any_held=log.rows(connection, log.query("hold_any"))[0][0] is not None,
+        any_answers=ask("answer_any")[0][0] is not None,
+        any_held=ask("hold_any")[0][0] is not None,
     )

@@ -43,7 +43,7 @@ from eventlog.sql.names import NAME_CHARACTERS
 from eventlog.sql.pooler import IS_POOLED
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from eventlog.publisher.journal_view import View
 
 MOST_GAPS: Final = 1_000
 """So many gaps are asked for one by one; of more, neighbouring ones as one."""
@@ -120,7 +120,7 @@ class Looked(Struct, frozen=True):
 
 
 class UnsealedRows:
-    """Reads the rows of a log."""
+    """Reads the rows of a log, each time as a look at its journal sees them."""
 
     def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None) -> None:
         self._log = log
@@ -130,53 +130,52 @@ class UnsealedRows:
         self._ahead: ReadAhead | None = None
         self._looked: Looked | None = None
 
-    def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
+    def next(self, view: View, limit: int) -> Sealed | None:
         """Read the next rows, so many or as many more as the last object has; None where none wait."""
         looked, self._looked = self._looked, None
-        if looked is not None and (sealed := looked.find_rows(memory, limit)) is not None:
+        if looked is not None and (sealed := looked.find_rows(view.memory, limit)) is not None:
             return sealed
-        sealed = self._next(connection, memory, limit)
-        if sealed is None and self._looks_whole(connection, memory):
-            return self._next(connection, memory, limit)
+        sealed = self._next(view, limit)
+        if sealed is None and self._looks_whole(view):
+            return self._next(view, limit)
         return sealed
 
-    def _next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
-        final = self._find_final_numbers(connection, memory)
+    def _next(self, view: View, limit: int) -> Sealed | None:
+        memory, final = view.memory, self._find_final_numbers(view)
         known, room = memory.known, self.reader.share
         # What was read ahead counts once, if it is this and nobody has changed anything since.
         ahead, self._ahead = self._ahead, None
         is_new = True
         if not known and not memory.any_parked:
-            request = Request(limit=limit, room=room)
-            portion = self.reader.next(connection, request)
+            portion = self.reader.next(view.connection, Request(limit=limit, room=room))
         elif self._settings.handle_future_events:
             # Times count here, not numbers: what is due may lie anywhere among what is known.
             among = "among_due_unparked"
             request = Request(limit=limit, room=room, among=among, known=memory.taken)
-            portion = self.reader.next(connection, request)
+            portion = self.reader.next(view.connection, request)
         else:
-            request = _above(_edge(memory, known), limit, room)
+            request = _above(memory.find_edge(known), limit, room)
             portion_ahead = None
             if ahead is not None:
                 portion_ahead = ahead.portion(request, memory)
                 is_new = portion_ahead is None or ahead.is_fresh
             if portion_ahead is not None:
                 final = RowRanges()  # it was read before anybody was asked who writes
-            portion = portion_ahead or self.reader.next(connection, request)
+            portion = portion_ahead or self.reader.next(view.connection, request)
             # Asked behind the others: a late row goes before what is above it.
-            if not _has_no_gap(memory, known) and self._late(connection, memory, known, 1):
+            if self._late(view, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
                 # are wanted, for the end may be among rows of one change.
-                numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
-                portion, is_new = self.reader.next(connection, _request_rows(numbers, limit, room)), True
+                numbers = self._late(view, known, limit + NEAR_ROWS, above=True)
+                portion, is_new = self.reader.next(view.connection, _request_rows(numbers, limit, room)), True
         rows = portion.rows
         memory.proven.look(final, [event.position[0] for event in rows[:1]])
         if not rows:
             return None
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
-            edge = max(_edge(memory, known), *[event.position[0] for event in rows])
+            edge = max(memory.find_edge(known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
-        rows = self._with_faults(connection, rows, memory)
+        rows = self._with_faults(view, rows)
         records = RowRanges.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new, portion.more)
 
@@ -186,53 +185,47 @@ class UnsealedRows:
         # count nobody knows yet what will be due.
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
 
-    def _with_faults(self, connection: Connection, events: Sequence[Event], memory: Memory) -> Sequence[Event]:
+    def _with_faults(self, view: View, events: Sequence[Event]) -> Sequence[Event]:
         """Mark events with a fault where the number cannot be the row's own.
 
         Of such a row nothing is published: its document would take another one's place.
         """
-        newest = memory.last_processed
+        newest = view.memory.last_processed
         if newest is None or not events:
             return events
         # A log that numbers its rows itself has one number twice only where somebody has given it.
         if not self._settings.handle_future_events and events[0].position[0] > newest:
             return events  # they come in the order of their numbers, and nearly always are all new
-        numbers = [event.position[0] for event in events]
-        low = [number for number in numbers if number <= newest]
-        faults: dict[int, str] = {}
-        if low:
-            query = self._log.query("processed_among")
-            for (number,) in self._log.rows(connection, query, {"ids": id_list(low)}):
-                faults[int(number)] = (
-                    f"Another row of the log has record_id {int(number)} already, and is processed; "
-                    "give this one a number of its own."
-                )
-        if not faults:
+        low = [event.position[0] for event in events if event.position[0] <= newest]
+        processed = view.numbers("processed_among", ids=id_list(low)) if low else RowRanges()
+        if not processed:
             return events
         checked: list[Event] = []
         for event in events:
-            fault = faults.get(event.position[0])
-            checked.append(event if fault is None else replace(event, fault=fault))
+            if (number := event.position[0]) in processed:
+                fault = f"Another row of the log has record_id {number} already, and is processed;"
+                checked.append(replace(event, fault=f"{fault} give this one a number of its own."))
+            else:
+                checked.append(event)
         return checked
 
-    def unread(self, connection: Connection, memory: Memory, limit: int, most_late: int) -> Rows:
+    def unread(self, view: View, limit: int, most_late: int) -> Rows:
         """Read the next rows without their values, about so many.
 
         Rows of a change that goes on behind them are left out. None come where others are to be
         taken first, or where two have one number.
         """
-        known = memory.known
+        memory, known = view.memory, view.memory.known
         if not (known or memory.any_parked) or self._settings.handle_future_events:
             return []
         asked = limit + NEAR_ROWS
-        request = _above(_edge(memory, known), asked, ALL)
-        rows = self.reader.unread(connection, request)
-        late = self._late(connection, memory, known, most_late)
+        rows = self.reader.unread(view.connection, _above(memory.find_edge(known), asked, ALL))
+        late = self._late(view, known, most_late)
         if len(late) >= most_late:
             return []
         if late:  # by one statement, as above
-            numbers = self._late(connection, memory, known, asked, above=True)
-            rows = self.reader.unread(connection, _request_rows(numbers))
+            numbers = self._late(view, known, asked, above=True)
+            rows = self.reader.unread(view.connection, _request_rows(numbers))
         if len({row[0] for row in rows}) < len(rows):
             return []
         end = len(rows)
@@ -241,112 +234,102 @@ class UnsealedRows:
         torn = find_torn_places(rows, end)
         return [row for index, row in enumerate(rows[:end]) if index not in torn]
 
-    def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
+    def first_numbers(self, view: View, limit: int) -> list[int]:
         """Find the first waiting rows not yet taken."""
-        taken, known = memory.taken, memory.known
-        by_time = self._settings.handle_future_events
-        if by_time or (not memory.any_parked and (not known or _has_no_gap(memory, known))):
-            among = "among_due_unparked" if by_time else "among_all"
-            # Where nothing is known, rows below those that once waited here may have been set back.
-            beyond = _edge(memory, known) if known and not by_time else EVER
-            query = self._log.query("oldest_waiting", among=among, kept="kept_any")
-            values = {"beyond": beyond, "limit": limit + len(taken)}
-            waiting = self._log.rows(connection, query, values)
-            return [int(row[0]) for row in waiting if int(row[0]) not in taken][:limit]
-        return self._late(connection, memory, known, limit, above=True)
+        memory, known = view.memory, view.memory.known
+        by_time, edge = self._settings.handle_future_events, memory.find_edge(known)
+        has_gap = known and known.parts != ((EVER + 1, edge),)
+        if not by_time and (memory.any_parked or has_gap):
+            return self._late(view, known, limit, above=True)
+        taken, among = memory.taken, "among_due_unparked" if by_time else "among_all"
+        # Where nothing is known, rows below those that once waited here may have been set back.
+        beyond = edge if known and not by_time else EVER
+        query = self._log.query("oldest_waiting", among=among, kept="kept_any")
+        values = {"beyond": beyond, "limit": limit + len(taken)}
+        waiting = self._log.rows(view.connection, query, values)
+        return [int(row[0]) for row in waiting if int(row[0]) not in taken][:limit]
 
-    def anything(self, connection: Connection, memory: Memory) -> bool:
+    def anything(self, view: View) -> bool:
         """Return True if untaken rows wait. Where they are few, the next turn has them by this."""
-        by_number = not (self._settings.handle_future_events or memory.any_parked)
+        by_number = not (self._settings.handle_future_events or view.memory.any_parked)
         # Behind a pooler values are written as reading needs them in a transaction only.
-        if by_number and IS_POOLED not in connection.info:
-            sealed = self.next(connection, memory, LOOKED_ROWS)
+        if by_number and IS_POOLED not in view.connection.info:
+            sealed = self.next(view, LOOKED_ROWS)
             if sealed is not None and not sealed.more:
-                self._looked = Looked(memory, sealed, monotonic())
+                self._looked = Looked(view.memory, sealed, monotonic())
             return sealed is not None
-        final = self._find_final_numbers(connection, memory)
-        numbers = self.first_numbers(connection, memory, 1)
-        memory.proven.look(final, numbers)
-        return bool(numbers) or self._looks_whole(connection, memory)
+        final = self._find_final_numbers(view)
+        numbers = self.first_numbers(view, 1)
+        view.memory.proven.look(final, numbers)
+        return bool(numbers) or self._looks_whole(view)
 
-    def _looks_whole(self, connection: Connection, memory: Memory) -> bool:
+    def _looks_whole(self, view: View) -> bool:
         """Look at everything where it is time; return True if rows wait that nobody would look for."""
+        memory = view.memory
         if not memory.proven.is_whole_look_due():
             return False
         kept, memory.proven.numbers = memory.proven.numbers, RowRanges()
-        began, numbers = monotonic(), self.first_numbers(connection, memory, 1)
+        began, numbers = monotonic(), self.first_numbers(view, 1)
         if numbers:  # somebody has set them back, or the numbers begin again
             memory.proven = Proven(unproven=0)
         else:
             memory.proven.look_whole(kept, began)
         return bool(numbers)
 
-    def _find_final_numbers(self, connection: Connection, memory: Memory) -> RowRanges:
+    def _find_final_numbers(self, view: View) -> RowRanges:
         """Find numbers for which the next look sees all rows that will ever come."""
         if self._settings.handle_future_events:  # rows of any number may be due any time
             return RowRanges()
-        return memory.proven.find_final_numbers(connection, self._log)
+        return view.memory.proven.find_final_numbers(view.connection, self._log)
 
-    def events(self, connection: Connection, memory: Memory, numbers: Sequence[int]) -> Sequence[Event]:
+    def events(self, view: View, numbers: Sequence[int]) -> Sequence[Event]:
         """Read the events of these rows, as far as they still wait."""
-        return self._with_faults(connection, self._read_noted(connection, numbers), memory)
+        return self._with_faults(view, self._read_noted(view, numbers))
 
-    def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    def objects(self, view: View, numbers: Sequence[int]) -> dict[int, str]:
         """Map these rows to their objects, as far as they still wait."""
-        return objects_of(self._identities, self._read_noted(connection, numbers))
+        return objects_of(self._identities, self._read_noted(view, numbers))
 
-    def names(self, connection: Connection, numbers: Sequence[int]) -> list[tuple[str, int]]:
+    def names(self, view: View, numbers: Sequence[int]) -> list[tuple[str, int]]:
         """List each object of each of these rows, with the number, as far as they still wait."""
-        events = self._read_noted(connection, numbers)
+        events = self._read_noted(view, numbers)
         return [(object_of(self._identities, event), event.position[0]) for event in events]
 
-    def _read_noted(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
+    def _read_noted(self, view: View, numbers: Sequence[int]) -> Sequence[Event]:
         if not numbers:
             return ()
-        return self.reader.next(connection, _request_rows(numbers)).rows
+        return self.reader.next(view.connection, _request_rows(numbers)).rows
 
-    def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
+    def continuing(self, view: View, numbers: Sequence[int]) -> set[int]:
         """Find rows that continue the change of the one before them of their object."""
-        return continuing(self.reader.unread(connection, _request_rows(numbers)))
+        return continuing(self.reader.unread(view.connection, _request_rows(numbers)))
 
-    def list_unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
+    def list_unsealed(self, view: View, run: Run, limit: int) -> list[int]:
         """List waiting rows of a run, neither parked by an output nor taken."""
         first, last = run
-        taken, unsealed = memory.taken, list[int]()
+        taken, unsealed = view.memory.taken, list[int]()
         while len(unsealed) < limit and first <= last:
-            values = {"first": first, "last": last, "limit": PAGE_ROWS}
-            query = self._log.query("unsealed_numbers")
-            page = [int(number) for (number,) in self._log.rows(connection, query, values)]
+            page = [int(number) for (number,) in view.ask("unsealed_numbers", first=first, last=last, limit=PAGE_ROWS)]
             unsealed += [number for number in page if number not in taken]
             if len(page) < PAGE_ROWS:
                 break
             first = page[-1] + 1
         return unsealed[:limit]
 
-    def _late(
-        self,
-        connection: Connection,
-        memory: Memory,
-        known: RowRanges,
-        limit: int,
-        *,
-        above: bool = False,
-    ) -> list[int]:
+    def _late(self, view: View, known: RowRanges, limit: int, *, above: bool = False) -> list[int]:
         """Find waiting rows not yet taken, among or `above` known numbers."""
-        taken = memory.taken
-        last = LAST_NUMBER if above else _edge(memory, known)
+        taken, last = view.memory.taken, LAST_NUMBER if above else view.memory.find_edge(known)
         ends = [(EVER, EVER), *known.parts, (last + 1, last + 1)]
         gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise(ends)]
         gaps = [(begin, end) for begin, end in gaps if begin <= end]
         most_gaps = SLOTS if self._log.dialect.constant_ranges else MOST_GAPS
         asked = fewer(gaps, most_gaps)
-        query = self._log.query("late_numbers")
         # A whole page even for one row: where gaps are asked for as one, most of it may be taken.
         most = max(limit, PAGE_ROWS)
         late: list[int] = []
         while asked and len(late) < limit:
-            values = {"limit": most, **gap_parameters(self._log, asked)}
-            page = [int(number) for (number,) in self._log.rows(connection, query, values)]
+            rows = view.ask("late_numbers", limit=most, **gap_parameters(self._log, asked))
+            page = [int(number) for (number,) in rows]
             late += [number for number in page if number not in taken]
             if len(page) < most:
                 break
@@ -362,16 +345,6 @@ def _above(number: int, limit: int, room: int) -> Request:
 def _request_rows(numbers: Sequence[int], limit: int = ALL, room: int = ALL) -> Request:
     """Request rows with these numbers."""
     return Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(numbers)})
-
-
-def _has_no_gap(memory: Memory, known: RowRanges) -> bool:
-    """Return True if all numbers up to the last one are known."""
-    return len(known.parts) == 1 and known.parts[0] == (EVER + 1, _edge(memory, known))
-
-
-def _edge(memory: Memory, known: RowRanges) -> int:
-    """Return a number without taken or waiting rows above it."""
-    return max([memory.last_parked, *(last for _, last in known.parts[-1:])])
 
 
 def object_of(identities: Identities, event: Event) -> str:

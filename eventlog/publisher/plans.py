@@ -8,12 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.associations import Association
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Count, Outcome, Status
 from eventlog.publisher.memory import Sealed
-from eventlog.publisher.tables import OnTheWay, Parked
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
 
 
@@ -124,6 +125,12 @@ def add_recent(recent: str, former: str, plan: str, rows: RowRanges) -> str:
         return recent
     cut = recent.find(" ", too_many - 1) + 1
     return recent[cut:] if cut else f"{_key(plan)}="
+
+
+def give_plan(row: JournalRow, plan: str, rows: RowRanges | None) -> JournalRow:
+    """Return the row of an output that is given a plan; `rows` are those of one that can be asked what it has."""
+    recent = row.recent if rows is None else add_recent(row.recent, row.plan, plan, rows)
+    return replace(row, plans=row.plans + 1, plan=plan, target_plan=row.plan or row.target_plan, recent=recent)
 
 
 def split_recent(recent: str, last: str) -> tuple[str, RowRanges] | None:

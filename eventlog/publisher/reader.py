@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from eventlog.publisher.journal_view import View
 from eventlog.publisher.memory import Memory, read_memory
@@ -16,7 +16,6 @@ from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.table_faults import TableFaults
 from eventlog.publisher.tables import JournalRow
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import RowRanges
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -83,8 +82,7 @@ class JournalReader:
                         stamp = self._memory.stamp
                     else:
                         stamp = self._read_stamp(connection)
-                    memory = self.memory_of(connection, stamp)
-                    yield View(self.log, self.settings, self.rows, connection, memory)
+                    yield View(self.log, self.settings, self.rows, connection, self.memory_of(connection, stamp))
             except BaseException:
                 self.forget_memory()
                 raise
@@ -111,10 +109,8 @@ class JournalReader:
         """Return True if an output has a batch ahead of it, as far as memory knows."""
         with self.one_at_a_time:
             memory = self._memory
-            if memory is None:
-                return False
-            row = memory.outputs.get(name)
-            return row is not None and row.position < max(memory.batches, default=0)
+            row = None if memory is None else memory.outputs.get(name)
+            return memory is not None and row is not None and row.position < max(memory.batches, default=0)
 
     def look(self, catalog: Catalog | None) -> None:
         """Goes on with tables as they look now."""
@@ -135,7 +131,7 @@ class JournalReader:
             self.faults.doubt()
 
     def _read_stamp(self, connection: Connection) -> str:
-        marks = self.ask(connection, "journal_stamp")
+        marks = self.log.rows(connection, self.log.query("journal_stamp"))
         self._stamped = monotonic()
         return self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
 
@@ -158,20 +154,13 @@ class JournalReader:
             self._token = self._lock.token
             self._memory = None
         if self._memory is None or self._memory.stamp != stamp:
-            self._memory = read_memory(connection, self.log, stamp)
+            self._memory = read_memory(connection, self.log, stamp, seen=True)
             self._next_processed = float("-inf")
         if self._checks_numbers and monotonic() >= self._next_processed:
-            processed = self.numbers(connection, "newest_processed")
-            self._memory.last_processed = max([0, *processed])
+            processed = self.log.rows(connection, self.log.query("newest_processed"))
+            self._memory.last_processed = max([0, *(int(number) for (number,) in processed)])
             self._next_processed = monotonic() + CLOCK_SECONDS
         return self._memory
-
-    def ask(self, connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self.log.rows(connection, self.log.query(query), values)
-
-    def numbers(self, connection: Connection, query: str, **values: Any) -> RowRanges:
-        """Ask a query for row numbers."""
-        return RowRanges.of(int(number) for (number,) in self.ask(connection, query, **values))
 
     # --- the clock --------------------------------------------------------------------------------
 
@@ -210,17 +199,13 @@ class JournalReader:
     def outputs(self) -> int:
         """Count the outputs, as far as memory knows."""
         memory = self._memory
-        if memory is None:
-            return 1
-        return len(memory.outputs)
+        return 1 if memory is None else len(memory.outputs)
 
     def others(self, name: str) -> list[str]:
         """Name the other outputs in use, as far as memory knows."""
         memory = self._memory
-        if memory is None:
-            return []
-        others = [row for row in memory.outputs.values() if row.name != name]
-        return [row.name for row in others if not row.paused]
+        outputs = {} if memory is None else memory.outputs
+        return [row.name for row in outputs.values() if row.name != name and not row.paused]
 
     @property
     def embedded(self) -> bool:
@@ -235,12 +220,9 @@ class JournalReader:
     @property
     def anything_waits(self) -> bool:
         """Return True if rows wait, are held or are on their way, as far as memory knows."""
-        with self.one_at_a_time:
-            memory = self._memory
-            if memory is None:
-                return False
-            waits = memory.any_parked or memory.any_held
-            return bool(waits or memory.batches or memory.taken)
+        memory = self._memory
+        waits = memory is not None and (memory.any_parked or memory.any_held or memory.batches or memory.taken)
+        return bool(waits)
 
     def anything(self, connection: Connection) -> bool:
         """Return True if untaken rows wait, or rows were held or released since."""
@@ -251,7 +233,7 @@ class JournalReader:
             # Rows of a conversion that is not over: nobody else may take them.
             if self._memory.reserved_above is not None:
                 return False
-            if not self.rows.anything(connection, self._memory):
+            if not self.rows.anything(View(self.log, self.settings, self.rows, connection, self._memory)):
                 return False
             self._found = monotonic()
             return True

@@ -21,6 +21,7 @@ from eventlog.publisher.new_rows import object_of, objects_of
 from eventlog.publisher.table_faults import TableFault
 from eventlog.publisher.tables import EVER, FOR_SOMEBODY, LAST_NUMBER, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
+from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
     from eventlog.publisher.journal_view import View
@@ -79,17 +80,11 @@ class ObjectNames(Mapping[int, str]):
         self._events = events
 
     @cached_property
-    def _by_number(self) -> Mapping[int, Event]:
-        return {event.position[0]: event for event in self._events}
-
-    @cached_property
-    def _of_shared(self) -> Mapping[int, str]:
-        if len(self._by_number) == len(self._events):
-            return {}  # no two rows have one number
-        return objects_of(self._identities, self._events)
+    def _by_number(self) -> Mapping[int, Sequence[Event]]:
+        return _by_number(self._events)
 
     def __getitem__(self, number: int) -> str:
-        return self._of_shared.get(number) or object_of(self._identities, self._by_number[number])
+        return objects_of(self._identities, self._by_number[number])[number]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._by_number)
@@ -243,8 +238,9 @@ def take(
     sealed = None
     if room > 0 and not (unanswered and unanswered.stops):
         batches = view.next_batches(output, room, view.settings.share)
-        if not batches:
-            sealed = view.new_rows(room)
+        # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
+        if not batches and view.memory.reserved_above is None:
+            sealed = view.rows.next(view, room)
     if not again and not batches and sealed is None:
         return Take(stamp=stamp)
     ahead = list(batches.values())
@@ -287,7 +283,7 @@ def _divide(
     by_number = _by_number(taken.events)
     objects, new_names, shared = _name_objects(by_number, waited, identities)
     parking = _parking(view, output, new_names, waited, freed, unanswered, by_number)
-    held = view.list_held(by_number)
+    held = view.numbers("held_among", ids=id_list([*by_number])) if view.memory.any_held and by_number else ()
     waiting_tables = set[str]()
     restored = view.memory.output(output).restored
     going: list[Event] = []

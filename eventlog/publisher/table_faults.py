@@ -131,15 +131,14 @@ def try_tables(journal: Journal, name: str, now: int) -> None:
     At first all rows of such tables are freed: only the one who parked them knows their time.
     """
     faults = journal.faults
-    if faults.begin(name) and (journal.anything_waits or not journal.known):
-        with journal.transaction(soon=True) as (connection, memory):
-            if memory.any_parked:
-                connection.execute(journal.log.query("parked_readable"), {"output": name})
+    if faults.begin(name):
+        with journal.transaction(soon=True) as all_tables:
+            if all_tables.memory.any_parked:
+                all_tables.execute("parked_readable", [{"output": name}])
     for table in faults.to_try(name, now):
-        with journal.transaction(soon=True) as (connection, _):
-            first = journal.ask(connection, "parked_first_unread", output=name, table=table)[0][0]
+        with journal.transaction(soon=True) as one_table:
+            first = one_table.ask("parked_first_unread", output=name, table=table)[0][0]
             if first is not None:
-                row = {"output": name, "record_id": first}
-                connection.execute(journal.log.query("parked_try_first"), row)
+                one_table.execute("parked_try_first", [{"output": name, "record_id": first}])
         if first is None:  # somebody holds them, or has taken them away
             faults.end(name, [table])

@@ -308,6 +308,11 @@ def whole(value: Any, where: str) -> int:
         raise unreadable(where, f"{shorten(str(value))!r} is no number") from error
 
 
+def runs_of(rows: RowRanges) -> list[dict[str, int]]:
+    """Write the runs of rows as values of a statement."""
+    return [{"first": first, "last": last} for first, last in rows.parts]
+
+
 def outcome_of(number: int, status: str, reason: str, note: str | None) -> Outcome:
     """Read the outcome of a row at one output; raise DataError where somebody else has written it."""
     try:

@@ -15,7 +15,6 @@ from sqlalchemy import Connection, bindparam, text
 
 from eventlog.core.errors import SourceError
 from eventlog.publisher.memory import read_memory
-from eventlog.sources.marks import RowRanges
 from eventlog.sql.access import in_text
 from eventlog.sql.dialect import log_holes, statement
 from eventlog.sql.log import Log
@@ -97,7 +96,7 @@ class Objects:
 
     def _over(self, connection: Connection, records: Sequence[int]) -> frozenset[int]:
         """Find waiting rows already finished for the output."""
-        memory = read_memory(connection, self._log, "", seen=False)
+        memory = read_memory(connection, self._log)
         output = memory.outputs.get(self._output)
         if output is None:
             return frozenset()
@@ -107,10 +106,7 @@ class Objects:
             rows = self._ask(connection, "compare_parked", asked)
             parked += [(int(record), str(name)) for record, name in rows]
         # What the output has still to get: its plan, sealed batches, and what is parked for it.
-        ahead = memory.planned.get(self._output, RowRanges())
-        for number, batch in memory.batches.items():
-            if number > output.position:
-                ahead |= batch.records
+        ahead = memory.lacking(self._output)
         lacked = {record for record, name in parked if name == self._output}
         # A row that nobody has sealed yet is in none of the tables.
         parked_anywhere = {record for record, _ in parked}

@@ -42,14 +42,15 @@ LEASE: Final = 1.0
 FREEZING: Final = """
 import os, signal
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.writing import JournalTransaction
 Journal._plan_at_once = lambda *_: False  # one statement ends by itself; a transaction is held
-move, frozen = Journal._move, []
+move, frozen = JournalTransaction.move, []
 def freeze(self, *given):
     move(self, *given)
     if not frozen:
         frozen.append(True)
         os.kill(os.getpid(), signal.SIGSTOP)
-Journal._move = freeze
+JournalTransaction.move = freeze
 """
 """Stops the process inside the first transaction that plans, with the journal and the lease locked."""
 

@@ -24,10 +24,11 @@ from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Tenure
 from eventlog.databases.oracle.dialect import ORACLE
-from eventlog.publisher.flow import JournalLook
+from eventlog.publisher.flow import READY, RETRYING, SUSPENDED, JournalLook
 from eventlog.publisher.reader import NEVER_HELD, JournalReader
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import RowRanges
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
 from eventlog.sql.rows import SqlRowReader
@@ -98,8 +99,8 @@ def read(oracle: Recorder, table: Table, key: str) -> dict[RowId, Any]:
 def look_at_flow(connection: Connection, log: Log, *, future: bool) -> None:
     look = JournalLook(connection, log, PublisherConfig(handle_future_events=future, on_retry="object"))
     look.parts()
-    look.oldest_unheld()
-    look.oldest_ready()
+    look.oldest(RowRanges(), READY, RETRYING, SUSPENDED)
+    look.oldest(look.behind, READY)
 
 
 @pytest.mark.in_turn

@@ -23,8 +23,8 @@ from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.encode import Part
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.memory import Memory
 from eventlog.publisher.selection import Take
+from eventlog.publisher.writing import JournalTransaction
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import PUBLISHER, WRITTEN
 from eventlog.sql.log import Log
@@ -84,7 +84,7 @@ class TestJournal(Journal):
     world: Clock
 
     @contextmanager
-    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
+    def transaction(self, *, soon: bool = False) -> Iterator[JournalTransaction]:
         with self.one_at_a_time:
             self.world.disk.begin(soon=soon)
             with super().transaction(soon=soon) as found:

@@ -74,12 +74,27 @@ FAULTS = [
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
     JournalFault("left out by one is left out by all", LETTERS, "if len(without) != outputs:", "if not without:"),
     JournalFault("what was said is not kept for others", WRITING, '"answer_make", kept)', '"answer_make", [])'),
-    JournalFault("what others said is not asked", WRITING, "        if memory.any_answers:\n", "        if False:\n"),
     JournalFault(
-        "what was said stays when rows leave", WRITING, '        self._execute(connection, "answer_drop", runs)\n', ""
+        "what others said is not asked",
+        WRITING,
+        "        if memory.any_answers:\n            self._add",
+        "        if False:\n            self._add",
     ),
-    JournalFault("finished although another output has it ahead", WRITING, "if number > row.position:", "if False:"),
-    JournalFault("finished although planned", WRITING, "                final -= planned\n", "                pass\n"),
+    JournalFault(
+        "what was said stays when rows leave", WRITING, '        self.execute("answer_drop", runs_of(gone))\n', ""
+    ),
+    JournalFault(
+        "finished although another output has it ahead",
+        WRITING,
+        "if lacking := memory.lacking(output):",
+        "if lacking := memory.planned.get(output):",
+    ),
+    JournalFault(
+        "finished although planned",
+        WRITING,
+        "if lacking := memory.lacking(output):",
+        "if lacking := memory.lacking(output) - memory.planned.get(output, RowRanges()):",
+    ),
     JournalFault(
         "finished although parked elsewhere",
         WRITING,
@@ -101,7 +116,7 @@ FAULTS = [
     # memory and errors
     JournalFault(
         "memory outlives an error",
-        WRITING,
+        JOURNAL,
         "only the tables know.\n                self.forget_memory()\n",
         "only the tables know.\n",
     ),
@@ -257,13 +272,13 @@ FAULTS = [
     JournalFault(
         "nobody leads behind a row that went",
         JOURNAL,
-        "                self._lead(connection, name, [waited.object for waited in plan.unparked])\n",
-        "                pass\n",
+        "            journal.lead(name, [waited.object for waited in plan.unparked])\n",
+        "",
     ),
     JournalFault(
         "nobody leads behind a row that is gone",
         JOURNAL,
-        '                self._execute(connection, "parked_lead", leaders)\n                memory.leader_gone',
+        '                journal.execute("parked_lead", leaders)\n                memory.leader_gone',
         "                memory.leader_gone",
     ),
     JournalFault(
@@ -294,7 +309,7 @@ FAULTS = [
     JournalFault(
         "late commits are not looked for",
         UNSEALED,
-        "if not _has_no_gap(memory, known) and self._late(connection, memory, known, 1):",
+        "if self._late(view, known, 1):",
         "if False:",
     ),
     JournalFault(
@@ -322,25 +337,23 @@ FAULTS = [
     JournalFault(
         "what is to come again and is gone is over",
         JOURNAL,
-        "                self._leave(connection, memory, done.gone & records)\n",
+        "                journal.leave(done.gone & records)\n",
         "                pass\n",
     ),
     JournalFault("what left a document leaves anew with its answer", JOURNAL, "done.gone & records)", "done.gone)"),
     JournalFault("gone rows stay", JOURNAL, "            if plan.gone:\n", "            if False:\n"),
-    JournalFault("gone rows stay parked", WRITING, '        self._execute(connection, "parked_drop_run", runs)\n', ""),
+    JournalFault("gone rows stay parked", WRITING, '        self.execute("parked_drop_run", runs_of(gone))\n', ""),
     JournalFault(
         "gone rows stay in batches", WRITING, "            if batch.records.meets(gone):\n", "            if False:\n"
     ),
     JournalFault(
         "gone rows stay planned", WRITING, "            if not records.meets(gone):\n", "            if True:\n"
     ),
-    JournalFault(
-        "holds of gone rows stay", JOURNAL, '                connection.execute(self.log.query("hold_gone"))\n', ""
-    ),
+    JournalFault("holds of gone rows stay", JOURNAL, '                journal.execute("hold_gone")\n', ""),
     JournalFault(
         "parked rows that are gone are not swept",
         JOURNAL,
-        '                gone |= self.numbers(connection, "parked_gone", limit=PIECE_ROWS)\n',
+        '                gone |= journal.numbers("parked_gone", limit=PIECE_ROWS)\n',
         "                pass\n",
     ),
     JournalFault(
@@ -378,7 +391,7 @@ FAULTS = [
     JournalFault(
         "a transaction ends where another output has passed it",
         VIEW,
-        "is_ahead = end not in known or any(end in records for records in ahead)",
+        "is_ahead = end not in known or any(end in batch.records for batch in ahead)",
         "is_ahead = end not in known",
     ),
     JournalFault(
@@ -417,8 +430,8 @@ FAULTS = [
     JournalFault(
         "parked unread where it waits for one output only",
         UNREAD,
-        'waiting = {str(object_name) for (object_name,) in journal.ask(connection, "parked_objects", **values)}',
-        'waiting |= {str(object_name) for (object_name,) in journal.ask(connection, "parked_objects", **values)}',
+        "waiting = view.waiting_objects(output, waiting)",
+        "waiting |= view.waiting_objects(output, waiting)",
     ),
     # targets, and who keeps a log
     JournalFault(
@@ -466,7 +479,7 @@ FAULTS = [
     JournalFault(
         "what is given up is not told",
         "care/journal.py",
-        "            self._finish_rows(connection, memory, name, RowRanges.of(records), end(records))\n",
+        "            journal.finish_rows(name, RowRanges.of(records), end(records))\n",
         "",
     ),
     JournalFault(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.publisher.fault import CARE, CONSUMER, JOURNAL, LETTERS, MEMORY, JournalFault
+from tests.publisher.fault import CARE, CONSUMER, JOURNAL, LETTERS, MEMORY, WRITING, JournalFault
 
 OF_OUTPUTS = [
     JournalFault(
@@ -32,22 +32,20 @@ OF_OUTPUTS = [
     ),
     JournalFault(
         "a new output does not get what is parked",
-        JOURNAL,
-        '        self._execute(connection, "parked_copy", [{"name": name, "former": foremost.name}])\n',
+        WRITING,
+        '        self.execute("parked_copy", [{"name": name, "former": foremost.name}])\n',
         "",
     ),
     JournalFault(
         "a new output does not get what is planned",
-        JOURNAL,
-        "            self.park(connection, memory, waiting)\n        self._pass_converted",
-        "            pass\n        self._pass_converted",
+        WRITING,
+        "waiting = sorted(objects.items())",
+        "waiting = sorted({**{}}.items())",
     ),
     JournalFault(
         "a forgotten output is waited for",
         CARE,
-        "                self._finish_rows(\n"
-        "                    connection, memory, name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note)\n"
-        "                )\n",
+        "                journal.finish_rows(name, over, warn_of_given_up(lacking_rows, Reason.FORGOTTEN, note))\n",
         "                pass\n",
     ),
     JournalFault(
@@ -69,8 +67,8 @@ OF_OUTPUTS = [
     JournalFault(
         "who does not know the tables names objects",
         CARE,
-        "return dict.fromkeys(super().name_objects(connection, rows), EVERY_ROW)",
-        "return super().name_objects(connection, rows)",
+        "return dict.fromkeys(super().objects(numbers), EVERY_ROW)",
+        "return super().objects(numbers)",
     ),
     # formats that fail
     JournalFault(
@@ -86,7 +84,12 @@ OF_OUTPUTS = [
         "            del note\n",
     ),
     # what receivers call objects
-    JournalFault("what a receiver calls objects is not entered", JOURNAL, "if done.associations:", "if False:"),
+    JournalFault(
+        "what a receiver calls objects is not entered",
+        JOURNAL,
+        "if done.associations:",
+        "if False:",
+    ),
     JournalFault(
         "what the log knows of a receiver's names is not read",
         CONSUMER,

@@ -44,7 +44,7 @@ OF_RESTORED = [
     JournalFault(
         "rows that a target has lost are not parked for it",
         JOURNAL,
-        "            self._park_new(connection, memory, name, lost)\n            plan",
+        "            journal.park_new(name, lost)\n            plan",
         "            plan",
     ),
     JournalFault(
@@ -56,22 +56,20 @@ OF_RESTORED = [
     JournalFault(
         "rows that ended are not sent again",
         JOURNAL,
-        'lost |= self.numbers(connection, "still_waiting", ids=ids) - waiting',
+        "lost |= self._requeue(journal, rows, PROCESSED_STATUSES)",
         "pass",
     ),
     JournalFault(
         "how a row ended for others is forgotten when it is sent again",
         JOURNAL,
-        '            self._execute(connection, "answer_before", runs)\n',
+        '            journal.execute("answer_before", runs_of(rows))\n',
         "",
     ),
     JournalFault(
         "plans that a target has lost stay its last ones",
         JOURNAL,
-        "self._move(connection, memory, replace(row, plan=plan, target_plan=target_plan, recent=recent))",
-        "self._move(connection, memory, row)",
+        "journal.move(replace(row, plan=plan, target_plan=target_plan, recent=recent))",
+        "journal.move(row)",
     ),
-    JournalFault(
-        "what was asked before a doubt counts", "at_once.py", "if doubts not in (None, self.doubts):", "if False:"
-    ),
+    JournalFault("what was asked before a doubt counts", JOURNAL, "if doubts not in (None, self.doubts):", "if False:"),
 ]

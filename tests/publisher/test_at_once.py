@@ -18,7 +18,6 @@ from eventlog.core.seams import Resolved, SinkCapabilities
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.associated import KeptAssociations
-from eventlog.publisher.at_once import JournalAtOnce
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
@@ -32,7 +31,7 @@ from tests.publisher.scene import Scene, ToldReceiver
 TOKEN = re.compile(r"-[0-9a-f]{8}(?=[-=])")
 TABLES = ("event_log_output", "event_log_planned", "event_log_outcome", "event_log_answer", "event_log_parked")
 
-enter = JournalAtOnce._enter_at_once
+enter = Journal._enter_at_once
 
 
 def standing(scene: Scene) -> list[list[tuple[Any, ...]]]:
@@ -94,14 +93,14 @@ def publish_some(scene: Alone, how_many: int) -> list[list[list[tuple[Any, ...]]
 def test_the_journal_holds_the_same_either_way(postgresql: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     entered: list[str] = []
 
-    def note(journal: JournalAtOnce, query: str, values: dict[str, Any]) -> bool:
+    def note(journal: Journal, query: str, values: dict[str, Any]) -> bool:
         entered.extend([query] if (is_done := enter(journal, query, values)) else [])
         return is_done
 
-    monkeypatch.setattr(JournalAtOnce, "_enter_at_once", note)
+    monkeypatch.setattr(Journal, "_enter_at_once", note)
     by_statements = publish_some(Alone(postgresql), 12)
     assert entered == ["plan_at_once", "done_at_once"] * 13
-    monkeypatch.setattr(JournalAtOnce, "_enter_at_once", lambda *_: False)
+    monkeypatch.setattr(Journal, "_enter_at_once", lambda *_: False)
     with postgresql.begin() as connection:
         for (table,) in connection.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).all():
             connection.execute(text(f'DROP TABLE IF EXISTS "{table}" CASCADE'))

@@ -23,7 +23,7 @@ def test_a_change_is_not_cut_where_late_rows_are_more_than_a_batch(sqlite: Engin
     scene.write(7, 9, objects=10)
     with scene.journal.reading() as view:
         view.memory.seen, view.memory.any_parked = RowRanges.of([100]), True
-        sealed = view.new_rows(5)
+        sealed = view.rows.next(view, 5)
     assert sealed is not None
     assert [*sealed.records] == [1, 2, 3, 4, 5, 6]
 

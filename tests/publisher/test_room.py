@@ -29,8 +29,8 @@ def test_rows_of_other_objects_go_with_whatever_was_left(
         Parked(output="far", record=number, object=f"another {number}", reason=BEHIND, due=0)
         for number in range(left + 1, left + 4)
     ]
-    with scene.journal.transaction() as (connection, memory):
-        scene.journal.park(connection, memory, rows)
+    with scene.journal.transaction() as journal:
+        journal.park(rows)
     with scene.journal.reading() as view_now:
         going, _ = view_now.due("far", scene.journal.now(), 2, NOTHING_SENT)
     numbers = [row.record for row in going]

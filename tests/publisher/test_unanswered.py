@@ -9,7 +9,7 @@ from time import sleep
 from typing import Literal
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
 from eventlog.care.journal import hold, release
 from eventlog.core.backoff import Backoff
@@ -20,8 +20,8 @@ from eventlog.delivery.output import Output
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.memory import Memory
 from eventlog.publisher.turn_report import ConsumerSettings, Turn
+from eventlog.publisher.writing import JournalTransaction
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
@@ -78,7 +78,7 @@ class MortalJournal(Journal):
     receiver: Receiver
 
     @contextmanager
-    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
+    def transaction(self, *, soon: bool = False) -> Iterator[JournalTransaction]:
         if self.receiver.is_publisher_dead:
             raise Killed
         with super().transaction(soon=soon) as joined:

@@ -54,7 +54,7 @@ def test_a_late_row_between_them_is_found_by_who_begins_anew(sqlite: Engine) -> 
     scene.write(21, 21, objects=5)
     with begun_again(scene).reading() as view:
         assert 21 not in view.memory.seen
-        sealed = view.new_rows(5)
+        sealed = view.rows.next(view, 5)
     assert sealed is not None
     assert [*sealed.records] == [21]
 
@@ -67,7 +67,7 @@ def test_a_row_that_somebody_set_back_is_found_by_the_sweep(sqlite: Engine, begi
     journal = begun_again(scene) if begins_anew else scene.journal
     journal.sweep()
     with journal.reading() as view:
-        sealed = view.new_rows(5)
+        sealed = view.rows.next(view, 5)
     assert sealed is not None
     assert [*sealed.records] == [31]
 
@@ -79,7 +79,7 @@ def test_a_new_row_of_the_future_is_found_between_them(sqlite: Engine) -> None:
     scene.write(ROWS + 2, ROWS + 2, objects=7)
     journal = begun_again(scene)
     with journal.reading() as view:
-        sealed = view.new_rows(5)
+        sealed = view.rows.next(view, 5)
     assert sealed is not None
     assert [*sealed.records] == [ROWS + 2]
     with scene.log.transaction() as connection:
@@ -101,7 +101,7 @@ def test_many_stretches_are_forgotten_but_for_the_longest(sqlite: Engine) -> Non
     with scene.journal.reading() as view:
         assert len(view.memory.seen.parts) <= 10
         assert (301, 310) in view.memory.seen.parts
-        assert view.new_rows(5) is None
+        assert view.rows.next(view, 5) is None
 
 
 def test_what_was_written_down_is_forgotten_with_the_last_row_that_waits(sqlite: Engine) -> None:
