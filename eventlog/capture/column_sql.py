@@ -218,7 +218,9 @@ class Row(Struct, frozen=True, kw_only=True):
             # A type that somebody made may be called like a number and still have a text with
             # special characters.
             if column.made is Made.TYPE or not type_names & self.dialect.unquoted_types:
-                text = statement(self.dialect, "quoted", text=text)
+                # Bytes are logged in a code whose characters are special, whatever they are.
+                value = text if column.category is Category.OCTET else self.value(column)
+                text = statement(self.dialect, "quoted", text=text, value=value)
             elif column.nullable and not of_child:
                 # A key of NULL would fail the writer. What is logged of a child names a parent.
                 text = f"coalesce({text}, '')"

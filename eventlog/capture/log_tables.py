@@ -441,6 +441,7 @@ def _of_rows(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
         "associations": [
             _key("output", name),
             _key("object", name),
+            sa.Column("whole_name", value),
             sa.Column("association", name),
             sa.Column("awaiting", value),
             sa.Column("is_over", sa.Integer(), nullable=False),

@@ -106,13 +106,16 @@ class JournalTransaction(View, frozen=True):
 
     def write_associations(self, name: str, associations: Mapping[str, Association]) -> None:
         """Enter what a receiver calls objects, and who waits for that."""
-        self.execute("association_drop", [{"output": name, "object": of_object} for of_object in associations])
+        from eventlog.publisher.associated import name_row
+
+        rows = {of_object: {"output": name, **name_row(of_object)} for of_object in associations}
+        self.execute("association_drop", [{"output": name, "object": row["object"]} for row in rows.values()])
         kept: list[Mapping[str, Any]] = []
         for of_object, known in associations.items():
             if not known.is_empty:
                 awaiting = as_text(known.awaiting) if known.awaiting else None
-                row = {"output": name, "object": of_object, "association": known.id, "awaiting": awaiting}
-                kept.append(row | {"is_over": int(known.over)})
+                said = {"association": known.id, "awaiting": awaiting, "is_over": int(known.over)}
+                kept.append(rows[of_object] | said)
         self.execute("association_make", kept)
 
     # --- batches ----------------------------------------------------------------------------------

@@ -78,14 +78,9 @@ class Refresh:
 
         Where fewer ranges than `jobs` are left, they are cut further.
         """
-        marked = None
-        if not again:
-            with self._log.transaction() as connection:
-                marked = ranges.read(self._load.mark, self._marks.all(connection))
+        marked = None if again else self._read_marked()
         states = marked
-        # A load under another condition has written other rows, so it is not this one that was broken
-        # off.
-        if not states or (states[0].where, states[0].only) != (self._load.where, self._load.only):
+        if not states or not self._is_of_this(states):
             states = (RangeState(where=self._load.where, only=self._load.only, total=self._count()),)
         cut = self._cut_ranges(states, jobs)
         if cut != marked:
@@ -96,6 +91,12 @@ class Refresh:
                 for state in cut:
                     self._mark(connection, state)
         return cut
+
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether this load was broken off, and goes on."""
+        marked = self._read_marked()
+        return bool(marked) and self._is_of_this(marked or ())
 
     def steps(self, states: Sequence[RangeState]) -> Iterator[RangeState]:
         """Goes through one range after the other, and yields after each range how far its range
@@ -143,6 +144,14 @@ class Refresh:
         if len(states) > 1:
             with self._log.transaction() as connection:
                 self._clear(connection)
+
+    def _read_marked(self) -> RangeStates | None:
+        with self._log.transaction() as connection:
+            return ranges.read(self._load.mark, self._marks.all(connection))
+
+    def _is_of_this(self, states: RangeStates) -> bool:
+        # A load under another condition has written other rows, so it is not this one that was broken off.
+        return (states[0].where, states[0].only) == (self._load.where, self._load.only)
 
     def _cut_ranges(self, states: RangeStates, jobs: int) -> RangeStates:
         """Cut the ranges that are left into as many pieces that there is work for all jobs."""

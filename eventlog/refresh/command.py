@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from eventlog.refresh.chunks import Refresh
     from eventlog.refresh.loads import Load
     from eventlog.sql.log import Log
+    from eventlog.verify.resending import Resending
 
 
 class Refreshed(Struct, frozen=True, kw_only=True):
@@ -35,6 +37,13 @@ class Refreshed(Struct, frozen=True, kw_only=True):
     table: str
     rows: int
     before: int = 0
+
+
+class Compared(Refreshed, frozen=True, kw_only=True):
+    """So many rows were compared with what a receiver has, of which those that differ are sent."""
+
+    compared: int
+    note: str
 
 
 @click.command()
@@ -61,7 +70,7 @@ class Refreshed(Struct, frozen=True, kw_only=True):
     shell_complete=complete_outputs,
     help="Only this output gets the rows, such as a new one.",
 )
-@click.option("--again", is_flag=True, help="Start from the beginning.")
+@click.option("--again", is_flag=True, help="Publish every row, from the beginning.")
 @json_option
 @site_options
 def refresh(
@@ -78,11 +87,11 @@ def refresh(
     """Publishes every row that tables have now: a full load, while changes continue.
 
     It writes one row into the log for each row of the table. An interrupted refresh continues
-    where it stopped.
+    where it stopped. A SCIM server is compared first, and gets only what differs.
 
     Example: eventlog refresh usr grp --backlog 50000
     """
-    from eventlog.care.outputs import refuse_unknown, refuse_unserved
+    from eventlog.care.outputs import refuse_unknown
     from eventlog.refresh.chunks import Refresh
     from eventlog.refresh.loads import RefreshPace
     from eventlog.sql.connect import reading_engine
@@ -90,13 +99,12 @@ def refresh(
     if only is not None:
         refuse_unknown(only, name_configured_outputs(site))
     log, planned = _plan(site, tables, where, only or "")
-    if only is not None:
-        refuse_unserved(log, only)
+    compared = _find_compared(site, log, tables, only or "", is_whole=where is None and not again)
     if jobs > 1 and log.dialect.lone_writer:
         what = f"{log.dialect.name} lets one session write at a time"
         click.echo(f"{what}: --jobs {jobs} is taken as 1.", err=True)
         jobs = 1
-    done = []
+    done: list[Refreshed] = []
     reading = reading_engine(log.engine, site.config.source.reader)
     pace = RefreshPace(chunk=chunk, backlog=backlog)
     with watching() as watch:
@@ -107,21 +115,63 @@ def refresh(
             except InstallError as error:
                 say(f"{load.called} is left out: {error}", err=True)
                 continue
-            refreshed = _refresh_table(work, load, watch, again=again, jobs=jobs)
+            refreshed: Refreshed | None = None
+            if compared is not None and not work.is_begun:
+                refreshed = _send_differing(compared, load, watch)
+            if refreshed is None:
+                refreshed = _refresh_table(work, load, watch, again=again, jobs=jobs)
             done.append(refreshed)
             if not as_json:
-                rows = count_words(refreshed.rows, "row waits", "rows wait")
-                sentence = f"{refreshed.table}: {rows} to be published"
-                if only:
-                    sentence += f" to {only} alone"
-                if refreshed.before:
-                    sentence += f", {refreshed.before} of them before it was interrupted"
-                say(f"{sentence}.")
+                say(_describe(refreshed, only))
     if as_json:
         show_json(done)
     if len(done) < len(planned):
         return EX_CONFIG
     return OK
+
+
+def _find_compared(site: Site, log: Log, tables: Sequence[str], only: str, *, is_whole: bool) -> Resending | None:
+    """Begin to compare with the one output that gets the rows, if its receiver can be."""
+    from eventlog.care.outputs import refuse_unserved
+    from eventlog.verify.resending import Resending, find_compared_output
+
+    if only:
+        refuse_unserved(log, only)
+    output = find_compared_output(site.config, only) if is_whole else None
+    if output is None:
+        return None
+    compared = Resending(log, site.config, output, tables, site.schema)
+    refuse_unserved(log, compared.output)
+    return compared
+
+
+def _send_differing(compared: Resending, load: Load, watch: Watching) -> Compared | None:
+    """Send what differs; None where every row is to be sent."""
+    watch.begin(f"compare {load.called}", None, compared.verifier)
+    verified = compared.send(load.called)
+    proof = verified.proof
+    if proof.more or proof.problem is not None:
+        differing = count_words(proof.differing, "row differs", "rows differ")
+        why = proof.problem or f"At least {differing} at {compared.output}."
+        say(f"{load.called}: every row is sent. {why}", err=True)
+        return None
+    note = " ".join(proof.notes) if not proof.compared else ""
+    if proof.waiting:
+        note = f"{count_words(proof.waiting, 'other is', 'others are')} on the way."
+    return Compared(table=load.called, rows=verified.repaired, compared=proof.rows, note=note)
+
+
+def _describe(refreshed: Refreshed, only: str | None) -> str:
+    rows = count_words(refreshed.rows, "row waits", "rows wait")
+    sentence = f"{refreshed.table}: {rows} to be published"
+    if only:
+        sentence += f" to {only} alone"
+    if refreshed.before:
+        sentence += f", {refreshed.before} of them before it was interrupted"
+    if isinstance(refreshed, Compared):
+        compared = count_words(refreshed.compared)
+        return f"{sentence}, of {compared} compared with what the receiver has. {refreshed.note}".rstrip()
+    return f"{sentence}."
 
 
 def _plan(

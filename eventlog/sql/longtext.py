@@ -26,7 +26,19 @@ LONG_COLUMNS: Final = frozenset(
         "note",
         "objects",
     ]
-    + ["old_value", "options", "paused", "recent", "records", "route", "transactions", "value", "warning", "watched"]
+    + [
+        "old_value",
+        "options",
+        "paused",
+        "recent",
+        "records",
+        "route",
+        "transactions",
+        "value",
+        "warning",
+        "watched",
+        "whole_name",
+    ]
 )
 """The columns of our tables that are LOBs; a parameter for one of them has its name."""
 _named = re.compile(r":([a-z]\w*)")

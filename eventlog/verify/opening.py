@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from eventlog.config.build import name_of, require_packages
 from eventlog.config.outputs import OutputConfig
@@ -62,7 +62,7 @@ def target_of(
         return LakeTarget(output, lambda: lake_tables(output))
     if isinstance(output, KafkaOutput) and output.format == "messages":
         return _topics(output)
-    if isinstance(output, ScimOutput) and log is not None and not output.is_entra:
+    if log is not None and keeps_objects(output):
         from eventlog.publisher.associated import KeptAssociations
         from eventlog.verify.scim import ScimTarget
 
@@ -72,6 +72,11 @@ def target_of(
         f"What this output holds cannot be read: it sends {sent}.",
         hint="--against URL compares with a database, --associations FILE with a vault.",
     )
+
+
+def keeps_objects(output: OutputConfig) -> TypeGuard[ScimOutput]:
+    """Return True if the receiver has objects as they are now, which can be read, and nothing that grows."""
+    return isinstance(output, ScimOutput) and not output.is_entra
 
 
 def _topics(output: KafkaOutput) -> Target:

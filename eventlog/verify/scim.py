@@ -91,6 +91,8 @@ class ScimTarget:
     def _rows(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
         begin = f"{write_name(table.schema, table.name)} "
         objects = {known: called for called, known in self._associations().items()}
+        if not any(called.startswith(begin) for called in objects.values()):
+            return  # it has nothing of ours, however much it has
         values = self._list_values(table)
         wanted = [values[column.casefold()] for column in compared.names]
         paths = [value.path for value in values.values()]
@@ -151,7 +153,7 @@ def _one(value: ComparedValue, cell: Any, objects: Mapping[str, str]) -> Any:
 
 
 def _key(text: str, compared: Compared) -> list[str] | None:
-    """Read an object's key in order of comparison; None if its name was shortened."""
+    """Read an object's key in order of comparison; None if it is that of a former key."""
     try:
         parts = {name.casefold(): value for name, value in parse(text).parts}
     except KeySyntaxError:
@@ -162,7 +164,7 @@ def _key(text: str, compared: Compared) -> list[str] | None:
 
 
 def _only_part(key: str) -> str:
-    """Read the value of a key of one column; give one that was shortened as it is."""
+    """Read the value of a key of one column; give another key as it is."""
     try:
         [(_, value)] = parse(key).parts
     except (KeySyntaxError, ValueError):

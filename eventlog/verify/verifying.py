@@ -124,8 +124,8 @@ class Verifier:
             tables += self._catalog
         return [VerifiedTable(table=table, called=table.whole, query=query_of(table, settings)) for table in tables]
 
-    def verify(self, source: VerifiedTable, *, mend: bool = False) -> Verified:
-        """Prove one table; with `mend` ask anew for differing rows."""
+    def verify(self, source: VerifiedTable, *, mend: bool = False, whole: bool = False) -> Verified:
+        """Prove one table; with `mend` ask anew for differing rows: a `whole` proof only for all of them."""
         try:
             expected, notes = self._find_expected(source)
             if expected is None:
@@ -144,7 +144,7 @@ class Verifier:
             self._proving.append(proving)
             proof = replace(proving.run(), notes=notes)
             done = 0
-            if mend and self._log is not None:
+            if mend and self._log is not None and not (whole and proof.more):
                 done = repair(self._log, expected, proving.differing, self._output)
         except (DataError, SourceError) as error:
             # A table that is locked or damaged, or may not be read, keeps no other from being compared.

@@ -35,7 +35,7 @@ FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_tra
      ) AS kept;
 
 -- association_read: what a receiver calls these objects
-SELECT kept.object, kept.association, kept.awaiting, kept.is_over
+SELECT kept.object, kept.whole_name, kept.association, kept.awaiting, kept.is_over
 FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS listed
      STRAIGHT_JOIN /* associations */event_log_association AS kept
      ON kept.output = :output AND kept.object = listed.object COLLATE utf8mb4_bin;

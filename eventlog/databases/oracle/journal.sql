@@ -22,7 +22,8 @@ WHERE kept.output = :output AND kept.object IN
       (SELECT listed.object FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR2(400) PATH '$')) listed);
 
 -- association_read: what a receiver calls these objects
-SELECT kept.object, kept.association, kept.awaiting, kept.is_over FROM /* associations */event_log_association kept
+SELECT kept.object, kept.whole_name, kept.association, kept.awaiting, kept.is_over
+FROM /* associations */event_log_association kept
 WHERE kept.output = :output AND kept.object IN
       (SELECT listed.object FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR2(400) PATH '$')) listed);
 

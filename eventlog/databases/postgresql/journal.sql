@@ -28,7 +28,8 @@ CROSS JOIN LATERAL (SELECT 1 FROM /* parked */event_log_parked AS waiting
                     ORDER BY waiting.object, waiting.record_id LIMIT 1) AS kept;
 
 -- association_read: what a receiver calls these objects
-SELECT kept.object, kept.association, kept.awaiting, kept.is_over FROM /* associations */event_log_association AS kept
+SELECT kept.object, kept.whole_name, kept.association, kept.awaiting, kept.is_over
+FROM /* associations */event_log_association AS kept
 WHERE kept.output = :output
   AND kept.object = ANY (ARRAY(SELECT json_array_elements_text(CAST(:objects AS json))));
 

@@ -29,7 +29,7 @@ FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_tra
      ) AS kept;
 
 -- association_read: what a receiver calls these objects
-SELECT kept.object, kept.association, kept.awaiting, kept.is_over
+SELECT kept.object, kept.whole_name, kept.association, kept.awaiting, kept.is_over
 FROM json_each(:objects) AS listed
 JOIN /* associations */event_log_association AS kept ON kept.output = :output AND kept.object = listed.value;
 

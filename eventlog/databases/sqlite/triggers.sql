@@ -63,8 +63,9 @@ THEN replace(substr(/* value */NEW.seen, 1, 19), 'T', ' ') || '.'
   || substr(substr(/* value */NEW.seen, 21) || '000000000', 1, 9)
 ELSE CAST(/* value */NEW.seen AS TEXT) END;
 
--- quoted: a key's value, in quotes where the grammar of table_key asks for them
-CASE WHEN /* text */NEW.idu GLOB '*[,;''+"=\<>]*' OR /* text */NEW.idu GLOB ' *' OR /* text */NEW.idu GLOB '* '
+-- quoted: a key's value, in quotes where the grammar of table_key asks for them, which it does of no whole number
+CASE WHEN typeof(/* value */NEW.idu) = 'integer' THEN /* text */NEW.idu
+WHEN /* text */NEW.idu GLOB '*[,;''+"=\<>]*' OR /* text */NEW.idu GLOB ' *' OR /* text */NEW.idu GLOB '* '
 THEN '"' || replace(replace(/* text */NEW.idu, '\', '\\'), '"', '\"') || '"' ELSE coalesce(/* text */NEW.idu, '') END;
 
 -- differs: whether a value changed

@@ -6,7 +6,6 @@ In the place of an id stands a reference, an object of JSON with one key that no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import sha256
 from typing import Any, Final, Literal
 
 import msgspec
@@ -14,7 +13,6 @@ from msgspec import Struct
 
 from eventlog.core.model import RowId
 from eventlog.core.table_names import write_name
-from eventlog.sql.names import NAME_CHARACTERS
 
 ID_OF: Final = "$id-of"
 """The key of a reference; what it holds is the name of an object."""
@@ -48,13 +46,7 @@ class ScimRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def name_object(row: RowId) -> str:
     """Name an object as the log's table of associations does."""
-    return _name(f"{write_name(row.schema, row.table)} {row.key}")
-
-
-def _name(name: str) -> str:
-    if len(name) <= NAME_CHARACTERS:
-        return name
-    return f"{name[:130]} {sha256(name.encode()).hexdigest()}"
+    return f"{write_name(row.schema, row.table)} {row.key}"
 
 
 def refer_to(row: RowId) -> dict[str, str]:

@@ -277,17 +277,17 @@ DELETE FROM /* associations */event_log_association WHERE output = :output;
 DELETE FROM /* associations */event_log_association WHERE output = :output AND object = :object;
 
 -- association_make: what a receiver calls an object, and who waits for that
-INSERT INTO /* associations */event_log_association (output, object, association, awaiting, is_over)
-VALUES (:output, :object, :association, :awaiting, :is_over);
+INSERT INTO /* associations */event_log_association (output, object, whole_name, association, awaiting, is_over)
+VALUES (:output, :object, :whole_name, :association, :awaiting, :is_over);
 
 -- association_find: the objects that a receiver calls so
-SELECT object FROM /* associations */event_log_association
+SELECT object, whole_name FROM /* associations */event_log_association
 WHERE output = :output AND association = :association ORDER BY object;
 
 -- association_awaited: the objects for which somebody waits
-SELECT object, association, awaiting, is_over FROM /* associations */event_log_association
+SELECT object, whole_name, association, awaiting, is_over FROM /* associations */event_log_association
 WHERE output = :output AND awaiting IS NOT NULL;
 
 -- association_all: what a receiver calls objects
-SELECT object, association FROM /* associations */event_log_association
+SELECT object, whole_name, association FROM /* associations */event_log_association
 WHERE output = :output AND association IS NOT NULL AND is_over = 0;
