@@ -180,6 +180,8 @@ def _rows_or_reason(
     first = next(rows, None)
     if first is not None:
         return chain([first], rows), empty
+    if filters.key and "=" not in filters.key:
+        empty = "No rows. A key is written with its column, as idu=7."
     if not filters.table:
         return rows, empty
     # Only now: nearly always the table is named as the log has it, and this costs a query.
@@ -220,6 +222,9 @@ def check_statuses(statuses: str) -> str:
     from eventlog.care.rows import MOST_STATUS_CHARACTERS
     from eventlog.core.errors import UsageError
 
+    if len(statuses) > 2 and statuses.isalpha() and statuses.islower():
+        problem = f"{statuses!r} is a word, and --status takes letters"
+        raise UsageError(f"{problem}: N waits, S is published, W has a warning, E an error, F ended the receiver.")
     unique = "".join(dict.fromkeys(statuses.replace(",", "")))
     if len(unique) > MOST_STATUS_CHARACTERS or not unique.isprintable():
         raise UsageError(f"--status takes up to {MOST_STATUS_CHARACTERS} letters, such as E or EW.")

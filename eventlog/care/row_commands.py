@@ -151,6 +151,7 @@ def resolve_statuses(statuses: str, known: str) -> str:
     checked = check_statuses(statuses)
     strange = [status for status in checked if status not in known]
     if strange:
-        takes = f"it takes {', '.join(known)}"
-        raise UsageError(f"--status {strange[0]} cannot be meant here; {takes}.")
+        meant = strange[0].upper()
+        takes = f"did you mean {meant}?" if meant in known else f"it takes {', '.join(known)}."
+        raise UsageError(f"--status {strange[0]} cannot be meant here; {takes}")
     return checked

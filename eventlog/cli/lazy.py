@@ -74,7 +74,10 @@ class LazyGroup(click.Group):
         if args and not args[0].startswith("-") and args[0] not in self.places:
             brought = self.brought()
             if args[0] not in brought:
+                options = {name for option in self.get_params(ctx) for name in option.opts}
                 hint = did_you_mean(args[0], [*self.places, *brought])
+                if f"--{args[0]}" in options:
+                    hint = f"Did you mean --{args[0]}?"
                 raise click.UsageError(f"{args[0]} is not a command. {hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -35,6 +35,8 @@ def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
     # The name of a secret, which is a path perhaps, has signs of a URL as well: so the URL is read
     # without the names.
     bare = NAMED_SECRET.sub(lambda match: "x" * len(match[0]), text)
+    if "${" in bare:
+        raise ConfigError("A ${ in the configuration is not closed.", hint="A variable is written as ${NAME}.")
     quoted: list[tuple[int, int]] = []
     if "://" in bare:
         quoted = [part.span() for pattern in (_login, _query) for part in pattern.finditer(bare)]

@@ -264,6 +264,8 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         kinds = sorted([LOG, *names("sources")])
         near = nearest(typed.source.kind, kinds)
         hint = f"Did you mean {near}?" if near else None
+        if typed.source.kind in names("databases"):
+            hint = "Which database it is says source.url; leave source.kind out for a log in it."
         raise ConfigError(f"{origin}: source.kind takes {', '.join(kinds)}.", hint=hint)
     for number, output in enumerate(typed.output):
         refuse_format(f"{origin}: output[{number}].format", output)

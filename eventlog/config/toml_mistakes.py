@@ -11,7 +11,17 @@ _yaml = re.compile(rf"\s*({_key})\s*:(?:\s|$)").match
 _json = re.compile(r"\s*[{{]").match
 _truth = re.compile(rf"\s*({_key})\s*=\s*(true|false|yes|no|on|off)\s*(?:#.*)?$", re.IGNORECASE).match
 _bare = re.compile(rf"\s*({_key})\s*=\s*[^\s\"'\[{{0-9+-]").match
+_comment = re.compile(r"\s*(?://|--|;)|[^#]*\s//").match
 _round = re.compile("[\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb]")
+
+
+_SAID: Final = {
+    "Unclosed array": "In a list there are commas between the values, and a bracket at its end.",
+    "at the end of a table": "A section is written as [section] on a line of its own.",
+    "Illegal character '\\n'": "A quote that opens in this line is not closed in it.",
+    "after a statement": "A line has one key and its value, and nothing behind it: no comma, no semicolon.",
+}
+"""What the parser's words mean to somebody who writes a configuration."""
 
 
 def explain_mistake(text: str, problem: str) -> str | None:
@@ -29,6 +39,8 @@ def explain_mistake(text: str, problem: str) -> str | None:
     if "overwrite a value" in problem:
         key_twice = line.partition("=")[0].strip()
         return f"{key_twice} is there twice in its section."
+    if _comment(line):
+        return "A comment begins with # in TOML."
     if "declare" in problem and "twice" in problem:
         return f"{line.strip()} is there twice: write its keys below the first one."
     if truth := _truth(line):
@@ -37,4 +49,4 @@ def explain_mistake(text: str, problem: str) -> str | None:
         return "A backslash in double quotes means something: write a path in single quotes, as in 'C:\\out'."
     if bare := _bare(line):
         return f'Write a text in quotes: {bare[1]} = "…".'
-    return None
+    return next((said for words, said in _SAID.items() if words in problem), None)

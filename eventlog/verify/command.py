@@ -209,8 +209,9 @@ def _tables(url: str, schema: str | None, suffix: str) -> Target:
     from eventlog.sql.dialect import dialect_of
     from eventlog.verify.targets import StreamedTarget, TableTarget
 
+    parsed = read_url(url)
     try:
-        dialect_of(read_url(url))
+        dialect_of(parsed)
     except ConfigError:
         engine = create_engine(url)
     else:

@@ -66,6 +66,8 @@ class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
         for name in ("servers", "transactional_id", "marks_topic"):
             if not getattr(self, name).strip():
                 raise ConfigError(f"output.{name} is empty; it must hold something.")
+        if "http://" in self.servers or "https://" in self.servers:
+            raise ConfigError("output.servers is an address of the web; brokers are written as HOST:PORT,HOST:PORT.")
         for name in ("timeout", "registry_timeout", "max_message_bytes", "partitions"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")

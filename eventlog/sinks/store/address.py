@@ -39,6 +39,11 @@ def refuse_unknown(what: str, target: str) -> None:
     """Raise ConfigError for an address of no object store; `what` names the setting."""
     scheme = _scheme(target)
     if scheme is None:
+        if target.startswith("~") or (target.startswith("$") and not target.startswith("${")):
+            hint = "Write the whole path, or a variable as ${HOME}."
+            raise ConfigError(
+                f"{what} is {visible(target)}, and only a shell knows what {target[0]} stands for.", hint=hint
+            )
         return
     name = scheme[1]
     if name not in SCHEMES:

@@ -112,6 +112,17 @@ TOML = {
         SOURCE + "[publisher]\nwake_up = True\n", 78, "Write wake_up = true or wake_up = false"
     ),
     "one bracket": in_file(SOURCE + '[output]\nsink = "files"\npath = "o"\n', 78, "output is written as [[output]]."),
+    "slashes for a comment": in_file(SOURCE + "// what it is\n", 78, "A comment begins with # in TOML."),
+    "slashes behind a value": in_file(SOURCE + "[publisher]\nbatch_size = 5 // some\n", 78, "A comment begins with #"),
+    "a semicolon": in_file(SOURCE + "[publisher]\nbatch_size = 5;\n", 78, "A line has one key and its value"),
+    "a list without commas": in_file(
+        SOURCE + '[publisher]\ntime_of_day = ["02:00" "03:00"]\n', 78, "In a list there are commas"
+    ),
+    "a section that stays open": in_file("[source\nurl = 'x'\n", 78, "A section is written as [section]"),
+    "a text that stays open": in_file('[source]\nurl = "x\n', 78, "A quote that opens in this line is not closed"),
+    "a variable that stays open": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = "${HOME/o"\n', 78, "A variable is written as ${NAME}."
+    ),
     "no file": Mistake(78, "The configuration file nope.toml does not exist.", ("status", "--config", "nope.toml")),
     "a folder as file": Mistake(78, "file . cannot be read: Is a directory.", ("status", "--config", ".")),
 }
@@ -176,6 +187,16 @@ KEYS = {
         SOURCE + '[[output]]\nsink = "http"\nurl = "localhost:8080"\n', 78, "it is http://… or https://…."
     ),
     "an output twice": in_file(SOURCE + OUTPUT + OUTPUT, 78, "each needs a place of its own."),
+    "a path of a shell": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = "~/o"\n', 78, "only a shell knows what ~"
+    ),
+    "a variable of a shell": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = "$HOME/o"\n', 78, "a variable as ${HOME}."
+    ),
+    "a broker's web address": in_file(
+        SOURCE + '[[output]]\nsink = "kafka"\nservers = "http://h:9092"\n', 78, "brokers are written as HOST:PORT"
+    ),
+    "a database as kind": in_file('[source]\nkind = "mysql"\n', 78, "Which database it is says source.url"),
     "a key of the page": in_file(SOURCE + "[web]\nport = 5\n", 78, "web.port is not a key."),
 }
 ROWS = {
@@ -192,6 +213,11 @@ ROWS = {
     "requeue of what waits": call(0, "No such row was processed: row 2 waits.", "requeue", "2"),
     "requeue of nothing": call(64, "their numbers, or --status E.", "requeue"),
     "requeue of N": call(64, "it takes S, W, E, F.", "requeue", "--status", "N"),
+    "requeue of small letters": call(
+        64, "--status e cannot be meant here; did you mean E?", "requeue", "--status", "e"
+    ),
+    "a status in a word": call(64, "'error' is a word, and --status takes letters", "log", "--status", "error"),
+    "a key without its column": call(0, "A key is written with its column, as idu=7.", "log", "--key", "1"),
     "explain of a row that is not there": call(65, "The event log event_log has no row 999.", "explain", "999"),
     "explain of a table": call(64, "'usr' is not a whole number.", "explain", "usr"),
     "a table that no row names": call(0, "No row of the log is about uzr. Did you mean usr?", "log", "--table", "uzr"),
@@ -230,6 +256,8 @@ TABLES = {
     "verify without an output": call(64, "Say with --output which output is compared", "verify"),
     "a port too high for the page": call(78, "it is written as 127.0.0.1:9187.", "web", "--http", "localhost:99999"),
     "a misspelt command": call(64, "statu is not a command. Did you mean status?", "statu"),
+    "an option as a command": call(64, "version is not a command. Did you mean --version?", "version"),
+    "verify against a file": call(78, "A file of SQLite is written as sqlite:///", "verify", "--against", "app.db"),
     "a misspelt option": call(64, "Did you mean", "status", "--databse", "x"),
     "a first file twice": call(64, "eventlog.toml exists already.", "init"),
     "a shell that is none": call(64, "Did you mean 'zsh'?", "completion", "ksh"),
