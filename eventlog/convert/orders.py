@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from eventlog.core.packages import is_there, require
+from eventlog.core.packages import SPARK, is_there, require
 from eventlog.sinks.store.address import MODULE, SCHEMES, refuse_unknown
 
 Part = TypeVar("Part")
@@ -215,4 +215,4 @@ def _is_stored(command: str, engine: EngineOrder, addresses: Mapping[str, str]) 
         return engine.is_local
     if command in ("gbase", "linter"):
         return True
-    return not (engine.is_spark or is_there("pyspark"))
+    return not (engine.is_spark or all(map(is_there, SPARK)))

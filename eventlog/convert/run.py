@@ -19,7 +19,7 @@ from eventlog.convert.identity import complete, same
 from eventlog.convert.orders import LogOrder, Order
 from eventlog.convert.work import ALONE, end_server, foresee_workers, processes_share_locks, save_memory
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
-from eventlog.core.packages import is_there
+from eventlog.core.packages import SPARK, is_there, require_spark
 from eventlog.core.secrets import bare_address
 from eventlog.lineage.converting import report_conversion
 
@@ -60,7 +60,7 @@ def run(order: Order) -> int:
 def run_following(order: Order) -> int:
     """Convert batch after batch of a growing log, with a line for each."""
     conversion, seconds = conversion_of(order), seconds_between_looks(order)
-    _require_spark()
+    require_spark()
     from eventlog_spark.following import Following, follow
 
     bad = rows = 0
@@ -184,7 +184,7 @@ def open_place(conversion: Conversion, order: Order, stored: StoredConversion | 
     elif stored is not None:
         yield stored.marked
     elif order.places.addresses:
-        _require_spark()
+        require_spark()
         from eventlog_spark.addresses import open_marked_address
 
         address = order.places.address("--out", order.places.out)
@@ -249,7 +249,7 @@ def convert_here(
 
 def convert_on_spark(conversion: Conversion, order: Order, watch: ConversionWatch, marking: Marking | None) -> Summary:
     """Convert on Spark; only here must it be installed."""
-    _require_spark()
+    require_spark()
     places = order.places
     if not places.addresses:
         from eventlog_spark.convert import convert as convert_folders
@@ -306,7 +306,7 @@ def uses_spark(order: Order) -> bool:
         return True
     if order.engine.engine != "auto":
         return order.engine.engine == "spark"
-    if not is_there("pyspark"):
+    if not all(map(is_there, SPARK)):
         return False
     from eventlog_spark.java import find_java
 
@@ -316,12 +316,6 @@ def uses_spark(order: Order) -> bool:
     except ConfigError:
         return False
     return is_worth_spark(order)
-
-
-def _require_spark() -> None:
-    from eventlog_spark.cluster import require_spark
-
-    require_spark()
 
 
 def _cluster(order: Order) -> Cluster:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from eventlog.core.errors import ConfigError
-from eventlog.version import DISTRIBUTION
+from eventlog.version import DISTRIBUTION, VERSION
 
 EXTRAS: Final[Mapping[str, str]] = {
     "pyarrow": "parquet",
@@ -30,6 +30,9 @@ EXTRAS: Final[Mapping[str, str]] = {
 }
 """Which extra brings a module; drivers of databases stand in the databases' rooms."""
 
+SPARK: Final = ("eventlog_spark", "pyspark", "pandas")
+"""What work on Spark needs. The first is of a wheel of its own, for platforms that bring the others."""
+
 
 def is_there(module: str) -> bool:
     """Return True if the module can be imported; load only the packages around it to find out."""
@@ -44,6 +47,11 @@ def require(what: str, *modules: str) -> None:
     for module in modules:
         if not is_there(module):
             raise missing(what, module)
+
+
+def require_spark() -> None:
+    """Raise ConfigError if something is missing for Spark; call it before importing any of it."""
+    require("The engine spark (the other one is local)", *SPARK)
 
 
 def installing(extra: str) -> str:
@@ -64,8 +72,11 @@ def installing(extra: str) -> str:
 
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
     """Make the error for a missing module, with the remedy; `further` are other extras by module."""
-    extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
+    package = (module or "").partition(".")[0]
+    extra = {**EXTRAS, **further}.get(package)
     hint = "Install it where eventlog runs."
-    if extra:
+    if package == SPARK[0]:
+        hint = f"Install the wheel eventlog-spark {VERSION}; in a clone of eventlog: pip install '.[spark]' ./spark."
+    elif extra:
         hint = f"Install it: {installing(extra)}."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)

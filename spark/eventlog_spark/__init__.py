@@ -1,11 +1,12 @@
-"""eventlog on Spark: the log as a data source, the rules on DataFrames, and bulk conversion. Extra:
-`[spark]`. Who imports it before a session begins has its workers run in the same Python.
+"""eventlog on Spark: the log as a data source, the rules on DataFrames, and bulk conversion: the wheel `eventlog-spark`.
+Who imports it before a session begins has its workers run in the same Python.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eventlog.core.packages import require
 from eventlog_spark.this_python import name_this_python, refuse_other_spark
 
 if TYPE_CHECKING:
@@ -51,4 +52,5 @@ def __getattr__(name: str) -> object:
     places |= {**dict.fromkeys(formats, "outputs"), "typed_changes": "typed"}
     if name not in places:
         raise AttributeError(f"eventlog_spark has no {name}.")
+    require("eventlog_spark", "pyspark", "pandas", "pyarrow")
     return getattr(import_module(f"eventlog_spark.{places[name]}"), name)

