@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eventlog.core.packages import require
 from eventlog_spark.this_python import name_this_python, refuse_other_spark
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ name_this_python()
 def __getattr__(name: str) -> object:
     """Import a name when it is first used: workers and `eventlog --help` need none of them."""
     from importlib import import_module
+
+    from eventlog.core.packages import require
 
     places = {"EventLogSource": "source", "Cluster": "cluster", "session": "cluster", "convert_batches": "batches"}
     places |= dict.fromkeys(("Captures", "captures"), "capturing")

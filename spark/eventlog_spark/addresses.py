@@ -65,7 +65,7 @@ from eventlog_spark.faults import arriving
 from eventlog_spark.frames import blobs_of, by_task, conflicts_of
 from eventlog_spark.hadoop import HadoopFolder, as_named
 from eventlog_spark.lines import whole_files
-from eventlog_spark.progress import describe_jobs
+from eventlog_spark.progress import count_conversion, describe_jobs
 from eventlog_spark.readback import names_of_tables, tables_of
 from eventlog_spark.rows import InputRows, rows_of_files, rows_of_log
 from eventlog_spark.storing import DecidedBlobs, part_count, store_outcomes, store_parts
@@ -109,7 +109,9 @@ def convert_at(
                     _decide(spark, conversion, places, rows) as (summary, blobs),
                     describe_jobs(spark, "writing"),
                 ):
-                    return _write(conversion, summary, blobs, target, marking)
+                    written = _write(conversion, summary, blobs, target, marking)
+                    count_conversion(spark, written)
+                    return written
             except BaseException:
                 # What was wrong first is raised; the next run removes the rest.
                 with suppress(Exception):

@@ -48,7 +48,7 @@ from eventlog_spark.deciding import ANSWERS, BucketRules, decide_buckets, do_tas
 from eventlog_spark.exchange import SCHEMA, Scattering, scatter_pieces
 from eventlog_spark.faults import arriving
 from eventlog_spark.frames import by_task
-from eventlog_spark.progress import watch_jobs
+from eventlog_spark.progress import count_conversion, watch_jobs
 from eventlog_spark.sending import Sending, Step
 from eventlog_spark.types import name_function
 
@@ -112,6 +112,7 @@ def convert(
                 plan = {} if marking is None else {"plan": marking.plan}
                 run = ConversionRun(conversion, engine, folder, staged, **plan)
                 summary = engine.take_up(run) if resumed else run.converted()
+                count_conversion(spark, summary)
             if marking is not None:
                 marking.plan()
         except BaseException:

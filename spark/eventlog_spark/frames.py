@@ -58,7 +58,9 @@ from eventlog_spark.readback import tables_of
 from eventlog_spark.types import ddl, name_function
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
+
+STATUSES: Final = ("S", "W", "E", "F")
 
 
 class Source(Struct, frozen=True):
@@ -116,9 +118,22 @@ class Decisions(Struct, frozen=True, kw_only=True):
         others = f"kind NOT IN ('{CHANGE}', '{DUPLICATE}', '{ENDING}')"
         return self.results.where(others).select(*OUTCOMES.names)
 
+    def observed(self, metrics: str | Observation = "eventlog") -> Decisions:
+        """Count what the first action meets, for an `Observation` or for listeners that read metrics by this name.
+
+        They are `rows`, `changes`, and the rows of each status.
+        """
+        from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+        is_outcome = f"kind NOT IN ('{CHANGE}', '{DUPLICATE}', '{ENDING}')"
+        counts = {"rows": is_outcome, "changes": f"kind = '{CHANGE}'"}
+        counts |= {status: f"{is_outcome} AND status = '{status}'" for status in STATUSES}
+        first, *others = [F.count_if(F.expr(condition)).alias(name) for name, condition in counts.items()]
+        return replace(self, results=self.results.observe(metrics, first, *others))
+
     def persisted(self) -> Decisions:
         """Keep the results, so rules run once however often changes and outcomes are asked for."""
-        return Decisions(results=self.results.persist(), catalog=self.catalog)
+        return replace(self, results=self.results.persist())
 
 
 def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -> DataFrame:

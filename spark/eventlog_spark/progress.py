@@ -1,15 +1,13 @@
-"""Tells how far Spark is with a step: to whoever watches a conversion, and by names in Spark's
-UI.
-"""
+"""Tells how far Spark is with a step: to whoever watches a conversion, by names in Spark's UI, and by metrics."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.convert.pipeline import ConversionWatch, Unwatched
 from eventlog.convert.work import SharedTally
@@ -18,10 +16,40 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
+    from eventlog.convert.commit import Summary
+
 _log = logging.getLogger("eventlog_spark")
 TAG: Final = "eventlog"
 LOOK_SECONDS: Final = 0.5
 """Seconds between two looks."""
+
+
+_counters: dict[str, dict[str, Any]] = {}
+"""The counters of the application that runs, by its id: this process has one at a time."""
+
+
+def count_conversion(spark: SparkSession, summary: Summary) -> None:
+    """Add a finished conversion to Spark's metrics `AccumulatorSource.eventlog.…` of the driver, which all its sinks show."""
+    counts = {"conversions": 1, "rows": summary.rows - summary.duplicates, "changes": summary.changes}
+    counts |= {"bad_rows": summary.bad, "parts": summary.parts}
+    context: Any = spark.sparkContext
+    if context.applicationId not in _counters:
+        _counters.clear()
+        _counters[context.applicationId] = _register_counters(context, [*counts])
+    for name, count in counts.items():
+        _counters[context.applicationId][name].add(count)
+
+
+def _register_counters(context: Any, names: Sequence[str]) -> dict[str, Any]:
+    counters = {name: context._jsc.sc().longAccumulator(f"eventlog.{name}") for name in names}  # noqa: SLF001  # PySpark names no accumulator
+    java = context._jvm  # noqa: SLF001  # nor registers any
+    by_name = java.java.util.HashMap()
+    for name, counter in counters.items():
+        by_name.put(f"eventlog.{name}", counter)
+    # Scala's object, as Java calls it.
+    source = getattr(java.org.apache.spark.metrics.source, "LongAccumulatorSource$")
+    getattr(source, "MODULE$").register(context._jsc.sc(), java.PythonUtils.toScalaMap(by_name))  # noqa: SLF001  # the same
+    return counters
 
 
 @contextmanager

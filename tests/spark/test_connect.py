@@ -19,15 +19,20 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.in_turn
-def test_a_client_without_a_jvm(spark: SparkSession) -> None:
-    if any(find_spec(name) is None for name in ("grpc", "grpc_status", "zstandard")):
-        absent("spark", "a client of Spark Connect needs grpcio, grpcio-status and zstandard")
+def connect_port(spark: SparkSession) -> int:
+    """Where a client of Spark Connect finds a server in the JVM of this session."""
     services: Any = spark._jvm.org.apache.spark.sql.connect.service  # type: ignore[union-attr]  # the JVM is there
     service = getattr(getattr(services, "SparkConnectService$"), "MODULE$")  # Scala's names
     if not service.started():
         service.start(spark.sparkContext._jsc.sc())
-    command = [sys.executable, "-m", "tests.spark.connected", f"sc://127.0.0.1:{service.localPort()}"]
+    return int(service.localPort())
+
+
+@pytest.mark.in_turn
+def test_a_client_without_a_jvm(spark: SparkSession) -> None:
+    if any(find_spec(name) is None for name in ("grpc", "grpc_status", "zstandard")):
+        absent("spark", "a client of Spark Connect needs grpcio, grpcio-status and zstandard")
+    command = [sys.executable, "-m", "tests.spark.connected", f"sc://127.0.0.1:{connect_port(spark)}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

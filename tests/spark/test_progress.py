@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import eventlog_spark
 from eventlog.convert.work import SharedTally
 from eventlog_spark import progress
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, order, write_rows
+from tests.spark.test_frames import TYPES
+from tests.support.strategies import CATALOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,3 +58,19 @@ def test_jobs_are_described_have_a_tag_and_are_logged(spark: SparkSession, caplo
     assert not {*context.getJobTags()}
     assert context.getLocalProperty("spark.job.description") is None
     assert [message.split(":")[0] for message in caplog.messages] == ["deciding"]
+
+
+def test_what_the_rules_meet_is_observed_by_name(spark: SparkSession) -> None:
+    from pyspark.sql import Observation
+
+    rows: list[Row] = [
+        (1, "N", 1, "2026-01-01", "app", "usr", "idu=1", "fname", None, "Ann"),
+        (2, "N", 1, "2026-01-01", "app", "usr", "idu=1", "lname", None, "A"),
+        (3, "N", 9, "2026-01-01", "app", "usr", "idu=2", None, None, None),
+    ]
+    found = eventlog_spark.events(spark.createDataFrame(rows, TYPES))
+    observation = Observation("eventlog")
+    decided = eventlog_spark.decide(found, CATALOG, unique=True).observed(observation).persisted()
+    assert decided.changes.count() == 1
+    assert observation.get == {"rows": 3, "changes": 1, "S": 2, "W": 0, "E": 1, "F": 0}
+    decided.results.unpersist()

@@ -14,7 +14,7 @@ from eventlog.config.build import outputs_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError
-from eventlog.core.packages import EXTRAS, installing
+from eventlog.core.packages import EXTRAS, installing, require_spark
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import connect
@@ -51,6 +51,12 @@ def test_an_output_says_what_it_lacks_before_anything_is_published(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=rf"{module}, which is not installed\. Install it: pip install '{package}>="):
         outputs_of(Config(output=(output,)))
+
+
+def test_what_runs_on_spark_is_a_wheel_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "eventlog_spark", None)
+    with pytest.raises(ConfigError, match=r"needs the package eventlog_spark, .* Install the wheel eventlog-spark 0\."):
+        require_spark()
 
 
 @pytest.mark.parametrize(
