@@ -27,7 +27,7 @@ from eventlog.core.proofs import LastProof
 from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.flow import FlowState, OutputLag, Polling, WaitingParts
-from eventlog.sources.log.lock import Sight, look_at, write_moment
+from eventlog.sources.log.lock import Sight, look_at
 from eventlog.sources.marks import OUTPUTS, VERIFIED, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -209,13 +209,7 @@ def publishing(sight: Sight) -> Publishing | None:
     holder = sight.holder
     if holder is None:
         return None
-    return Publishing(
-        host=holder.host,
-        pid=holder.pid,
-        since=write_moment(holder.since),
-        lease_until=write_moment(holder.until),
-        expired=holder.is_over(sight.now),
-    )
+    return Publishing(expired=holder.is_over(sight.now), **holder.describe())
 
 
 def _of_publisher(publisher: Publishing) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from threading import Thread
+from concurrent.futures import Future, wait
+from functools import partial
 from typing import Final
 
 from structlog.stdlib import BoundLogger
 
 from eventlog.core.plugins import BackgroundWork
 from eventlog.core.secrets import make_readable
+from eventlog.publisher.threads import beside
 
 STOP_SECONDS: Final = 5.0
 """So long the end of work is waited for; what takes longer ends by itself and may keep nothing any more."""
@@ -20,26 +22,20 @@ class Background:
 
     def __init__(self, journal: BoundLogger) -> None:
         self._journal = journal
-        self._running: list[tuple[BackgroundWork, Thread]] | None = None
+        self._running: list[tuple[BackgroundWork, Future[None]]] | None = None
 
     @property
     def begun(self) -> bool:
         return self._running is not None
 
     def begin(self, works: Iterable[BackgroundWork]) -> None:
-        self._running = []
-        for work in works:
-            thread = Thread(target=self._run, args=[work], name="eventlog-background", daemon=True)
-            self._running.append((work, thread))
-            thread.start()
+        self._running = [(work, beside("eventlog-background", partial(self._run, work))) for work in works]
 
     def end(self) -> None:
         running, self._running = self._running or [], None
-        # All are asked first, so that they end at the same time.
         for work, _ in running:
             work.stop()
-        for _, thread in running:
-            thread.join(STOP_SECONDS)
+        wait([ending for _, ending in running], STOP_SECONDS)
 
     def _run(self, work: BackgroundWork) -> None:
         try:

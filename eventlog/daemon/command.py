@@ -88,11 +88,12 @@ def run(
     if look:
         return _look(site, out, [once, until_empty, no_policies, http is not None])
     from eventlog.daemon.health import PublisherHealth
+    from eventlog.daemon.logging import journal as make_journal
     from eventlog.daemon.logging import log_in_detail, log_library_warnings
     from eventlog.daemon.signals import Systemd
 
     secrets: list[str] = []
-    journal = _journal(secrets, log_format, log_level)
+    journal = make_journal(log_format, level=log_level, secrets=secrets, stream=cast("TextIO", StandardError()))
     # `check` warns of weak secrets; a publisher that stays does once more, for nobody may have called it.
     learn = learning(secrets, journal, warns=not (once or until_empty))
 
@@ -241,12 +242,6 @@ def _some_cycles(
             if publisher.is_over(report):
                 return ending_of(report)
     return STOPPED
-
-
-def _journal(secrets: Collection[str], style: Style, level: str) -> BoundLogger:
-    from eventlog.daemon.logging import journal
-
-    return journal(style, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
 
 
 def learning(secrets: list[str], journal: BoundLogger, *, warns: bool) -> Callable[[Config], None]:

@@ -83,7 +83,7 @@ class Publisher:
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._lines: list[Line] = []
         self._background = Background(self.journal)
-        self._at_work = SideBySide(self.stopped, self.is_over)
+        self._at_work = SideBySide(self.stopped, self._goes_on)
         self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
         self._failures = Failures()
         """Those of the log; a line has its own."""
@@ -278,8 +278,7 @@ class Publisher:
                     self._fail(line, error)
                     return
                 yield report
-                # Who looks whether rows wait does so at once: another turn would do the same, and more.
-                if not report.moved or (line.took_all and self._rest.looks):
+                if not self._goes_on(line, report):
                     break
             return
         self._behind.hold_up(self._lines)
@@ -297,7 +296,13 @@ class Publisher:
             yield outcome
             # Others may have waited for this one to take new rows, and have its batch ahead now.
             if outcome.events > 0:
-                self._at_work.begin(self._lines, tenure)
+                self._at_work.begin([other for other in self._lines if other is not line], tenure)
+
+    def _goes_on(self, line: Line, report: Report) -> bool:
+        """Return True if a line should have another turn at once."""
+        # Who looks whether rows wait does so at once: another turn would do the same, and more.
+        may_be_more = report.moved and not (line.took_all and self._rest.looks)
+        return (may_be_more or line.wanted.is_set()) and not self.is_over(report)
 
     def _fail(self, line: Line, error: MachineError) -> None:
         """Note the failure of an output: it is tried again after a while, and the others go on meanwhile."""
@@ -347,7 +352,7 @@ class Publisher:
             if report.paused and not line.is_behind:
                 line.is_behind = True
                 self.journal.warning("output_left_behind", output=line.name, why="Somebody has paused it.")
-            elif line.is_behind and not (report.moved or report.paused or report.later is not None):
+            elif line.is_behind and (line.took_all or not (report.moved or report.paused or report.later is not None)):
                 line.is_behind = False
                 self.journal.info("output_in_step", output=line.name)
         self.vitals.note_cycle(report)

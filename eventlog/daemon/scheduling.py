@@ -105,13 +105,12 @@ class CycleWait:
         """
         if self.by_time_of_day:
             self._until_time_of_day(each, None if later is None else monotonic() + later)
-            return
-        if later is None:
-            seconds = self._interval
+        elif later is not None and all_held:
+            self.for_seconds(later, each)
         else:
-            # New rows may come before that time, so it looks after each interval.
-            seconds = later if all_held else min(later, self._interval)
-        self.for_seconds(seconds, each, alert=not all_held)
+            # New rows may come before rows are retried, so it looks after each interval.
+            seconds = self._interval if later is None else min(later, self._interval)
+            self.for_seconds(seconds, each, alert=True)
 
     def for_seconds(self, seconds: float, each: Callable[[], object] = lambda: None, *, alert: bool = False) -> None:
         """Wait so many seconds; when `alert`, new rows end the wait."""
@@ -230,7 +229,6 @@ class Wakeup:
             self._channel = statement(log.dialect, "listen", channel=channel)
         self.seen: JournalReader | None = None
         self._session: Connection | None = None
-        self._listens = False
         self._active = monotonic()
         self._fruitless_since: float | None = None
         """When rows were seen; None as soon as somebody says that there was work."""
@@ -256,33 +254,27 @@ class Wakeup:
         A notification makes it look at once, but the next one is heard only after a while: a flood on the
         channel does no more than double the looks.
         """
-        end = monotonic() + seconds
-        notified = False
+        end, notified = monotonic() + seconds, False
         if self._fruitless_since is not None:
             # Somebody has read in vain since, and passed over rows that may be very many.
             reading = monotonic() - self._fruitless_since
             self._fruitless_since = None
             notified = self._pause(min(max(FRUITLESS_SECONDS, PAUSE_PART * reading), seconds), stopped)
         while (left := end - monotonic()) > 0 and not stopped.is_set():
-            rows_wait = False
             if notified or monotonic() >= self._next_look:
-                began = monotonic()
                 rows_wait = self._look()
-                cost = monotonic() - began
-                # After a look that was dear the next one comes later.
-                if not self._refusals.count:
-                    self._next_look = monotonic() + PART * cost if cost > DEAR_SECONDS and not rows_wait else 0.0
-            if notified:
-                self._deaf_until = max(monotonic() + LONGEST_SECONDS, self._next_look)
-            if rows_wait:
-                self._fruitless_since = monotonic()
-                return True
+                if notified:
+                    self._deaf_until = max(monotonic() + LONGEST_SECONDS, self._next_look)
+                if rows_wait:
+                    self._fruitless_since = monotonic()
+                    return True
             rest = max(pause(monotonic() - self._active), self._next_look - monotonic())
             notified = self._pause(min(left, rest), stopped)
         return False
 
     def _look(self) -> bool:
-        """Look for rows; return True also where that is refused."""
+        """Look for rows; return True also where that is refused. After one that was dear the next comes later."""
+        began = monotonic()
         try:
             found = self._anything()
         except OccupiedError:
@@ -296,6 +288,8 @@ class Wakeup:
         if self._refusals.count >= REFUSED_LOOKS:
             self.told(None)
         self._refusals.count = 0
+        cost = monotonic() - began
+        self._next_look = monotonic() + PART * cost if cost > DEAR_SECONDS and not found else 0.0
         return found
 
     def _anything(self) -> bool:
@@ -309,32 +303,27 @@ class Wakeup:
         if self._channel is None or monotonic() < self._deaf_until:
             stopped.wait(seconds)
             return False
-        return self._heard(seconds, self._channel)
+        return self._heard(seconds)
 
-    def _heard(self, seconds: float, channel: str) -> bool:
+    def _heard(self, seconds: float) -> bool:
         """Listen to the server for so long; return True if it said something: the next look reads it."""
         with self._words():
-            session = self._open_session()
-            if IS_POOLED in session.info:
-                self._channel = None  # whose session would hear it?
-                select([], [], [], seconds)
-                return False
-            driver: Any = session.connection.driver_connection
-            if not self._listens:
-                # Else the driver keeps all that nobody asks it for.
-                driver.add_notify_handler(lambda _: None)
-                session.execute(verbatim(channel))
-                self._listens = True
+            driver: Any = self._open_session().connection.driver_connection
             # The driver's own waiting spins for the last millisecond: most of what idling costs.
             return bool(select([driver.fileno()], [], [], seconds)[0])
 
     def _open_session(self) -> Connection:
-        """Return the session; queries in it cost no transaction."""
+        """Return the session, which listens; queries in it cost no transaction."""
         if self._session is None:
             self._session = self._log.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             prepare_session(self._session, self._log.dialect)
-            # LISTEN belongs to a session: a new one has to say it again.
-            self._listens = False
+            if IS_POOLED in self._session.info:
+                self._channel = None  # whose session would hear it?
+            if self._channel is not None:
+                # Else the driver keeps all that nobody asks it for.
+                driver: Any = self._session.connection.driver_connection
+                driver.add_notify_handler(lambda _: None)
+                self._session.execute(verbatim(self._channel))
         return self._session
 
     def _words(self) -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from eventlog.daemon.health import PublisherHealth, Standby, due_after
 from eventlog.publisher.journal_view import View
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.new_rows import UnsealedRows
-from eventlog.sources.log.lock import Holder, LogLock, write_moment
+from eventlog.sources.log.lock import Holder, LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import EPOCH, OUTPUTS, Marks
 
@@ -62,17 +62,9 @@ class HolderWatch:
         if stalled > self._patience and monotonic() >= self._next_alarm:
             seen = self._lock.seen
             # Nothing is known of one that nobody has seen.
-            holder = (seen and seen.holder) or Holder(token="")
-            journal.warning(
-                "standby_while_rows_wait",
-                post=post,
-                waiting=self._waiting,
-                seconds=round(stalled, 1),
-                host=holder.host,
-                pid=holder.pid,
-                since=write_moment(holder.since),
-                lease_until=write_moment(holder.until),
-            )
+            holder = ((seen and seen.holder) or Holder(token="")).describe()
+            seconds = round(stalled, 1)
+            journal.warning("standby_while_rows_wait", post=post, waiting=self._waiting, seconds=seconds, **holder)
             self._next_alarm = monotonic() + self._pause
             self._pause = min(2 * self._pause, ALARM_SECONDS)
 

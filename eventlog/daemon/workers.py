@@ -112,11 +112,11 @@ class Line:
 
 
 class SideBySide:
-    """The threads. `stopped` ends all of them after the turns that have begun, and so does a report that `is_over`."""
+    """The threads. `stopped` ends all of them after the turns that have begun; `goes_on` says who has another."""
 
-    def __init__(self, stopped: Flag, is_over: Callable[[Report], bool]) -> None:
+    def __init__(self, stopped: Flag, goes_on: Callable[[Line, Report], bool]) -> None:
         self._stopped = stopped
-        self._is_over = is_over
+        self._goes_on = goes_on
         self._ending = Flag()
         self._finished: SimpleQueue[tuple[Line, Report | BaseException | None]] = SimpleQueue()
         self._threads: dict[str, Thread] = {}
@@ -186,7 +186,7 @@ class SideBySide:
                 line.wanted.clear()
                 report = line.turn(tenure)
                 queue.put((line, report))
-                if self._is_over(report) or not (report.moved or line.wanted.is_set()):
+                if not self._goes_on(line, report):
                     return
         except BaseException as error:  # noqa: BLE001  # raised by the publisher's thread, which ends with it
             queue.put((line, error))

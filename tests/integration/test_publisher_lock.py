@@ -97,11 +97,11 @@ def test_the_mark_says_who_has_the_lock(log: LogTable) -> None:
     assert lock.take()
     holder = lock_of(log).look().holder
     assert holder is not None
-    assert holder.process == read_holder(mark_of(log)).process
+    assert holder.claim is not None
+    assert holder.claim == read_holder(mark_of(log)).claim
     assert holder.lease == 7.5
     assert holder.until is not None
-    assert holder.since is not None
-    assert abs((holder.until - holder.since).total_seconds() - 7.5) < 60
+    assert abs((holder.until - holder.claim.since).total_seconds() - 7.5) < 60
     lock.leave()
 
 
@@ -168,7 +168,7 @@ def test_a_mark_that_nobody_renews_is_free_whatever_the_clock_says(
     log = site(sqlite)
     log.run(
         "INSERT INTO event_log_mark (name, value) VALUES ('publisher',"
-        " strftime('%Y-%m-%dT%H:%M:%f', 'now', '3000 seconds') || ' 2026-01-01T00:00:00.000/5/other/7////x')"
+        " strftime('%Y-%m-%dT%H:%M:%f', 'now', '3000 seconds') || ' [\"2026-01-01T00:00:00.000\",5,[\"other\",7],\"x\"]')"
     )
     assert read_holder(mark_of(log)).lease == 5.0
     lock, before = lock_of(log), time.monotonic

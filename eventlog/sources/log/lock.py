@@ -7,10 +7,8 @@ transaction of a holder checks the mark and keeps others from changing it before
 one who has not noticed yet is stopped by the database.
 
 A thread renews the lease, because a batch may take longer than a lease lasts. The mark is `UNTIL
-SINCE/LEASE/HOST/PID/BOOT/SPACE/STARTED/RANDOM`, times by the database's clock in UTC. All after the
-blank is the holder's token, which nobody else ever has. BOOT, SPACE (the pid namespace) and STARTED
-are empty where there is no /proc; they are what lets a standby on the same machine tell that the
-holder is dead.
+TOKEN`, times by the database's clock in UTC. The token is the JSON of a `Claim`, and nobody else ever
+has the same.
 """
 
 from __future__ import annotations
@@ -26,16 +24,27 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
-from typing import Final
+from typing import Annotated, Any, Final
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from sqlalchemy import Connection
 
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.core.times import moment
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, WRITTEN, Marks, next_epoch, note_change, null_if_empty
+from eventlog.sources.marks import (
+    EPOCH,
+    HOLDING,
+    LOG,
+    WRITTEN,
+    Marks,
+    as_text,
+    next_epoch,
+    note_change,
+    null_if_empty,
+    value_of,
+)
 from eventlog.sql.connect import address_of, idle_seconds
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -157,19 +166,13 @@ class LogLock:
 
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark; OccupiedError as `assure`, and `soon` as in `enter`."""
-        statement = self.log.query("lock_mark", durable="durable")
-        values = {"name": name, "value": null_if_empty(value), "token": self.token, "soon": soon}
-        if not self.taken or not self._holds(connection):
-            self._lose()
-        if connection.execute(statement, values).rowcount == 0:
-            self._lose()
-
-    def _holds(self, connection: Connection) -> bool:
-        """Lock the row of the lease; return True if the lock is still ours."""
+        log, values = self.log, {"name": name, "value": null_if_empty(value), "token": self.token, "soon": soon}
+        kept = self.taken
         # Elsewhere the statement that makes a mark locks the row of the lease by itself.
-        if not offers(self.log.dialect, "lock_hold"):
-            return True
-        return bool(self.log.rows(connection, self.log.query("lock_hold"), {"token": self.token}))
+        if kept and offers(log.dialect, "lock_hold"):
+            kept = bool(log.rows(connection, log.query("lock_hold"), {"token": self.token}))
+        if not kept or log.execute(connection, log.query("lock_mark", durable="durable"), values) == 0:
+            self._lose()
 
     def leave(self) -> None:
         """Gives the lock to whoever waits for it."""
@@ -190,7 +193,7 @@ class LogLock:
         holder = sight.holder
         if holder is None or holder.token == self.token:
             return True
-        if holder.is_over(sight.now) or (holder.process is not None and is_dead(holder.process)):
+        if holder.is_over(sight.now) or (holder.claim is not None and is_dead(holder.claim.process)):
             return True
         # By this machine's clock: if the database's was set back, the mark would last for hours.
         return seconds_up() - self._unchanged_since > UNCHANGED_LEASES * holder.lease
@@ -334,46 +337,44 @@ _GONE: Final = frozenset("ZX")
 """States of a process that has ended, though nobody has taken notice of its end yet."""
 
 _other = re.compile(r"[^A-Za-z0-9.-]")
-_process_number = re.compile(r"[1-9][0-9]{0,8}").fullmatch
 
 
-class Process(Struct, frozen=True, kw_only=True):
+class Process(Struct, frozen=True, array_like=True):
     """A process that no other one, before or after it, equals; what is not known is empty."""
 
     host: str
-    pid: int
+    pid: Annotated[int, Meta(ge=1, lt=10**9)]
     boot: str = ""
     space: str = ""
+    """Its namespace of process ids."""
     started: str = ""
 
     @property
-    def is_known(self) -> bool:
-        """Return True if enough is known to see the process end."""
-        return bool(self.boot and self.space and self.started)
+    def machine(self) -> tuple[str, str, str] | None:
+        """Return where its pid means this process alone; None if not enough is known to see it end."""
+        return (self.host, self.boot, self.space) if self.boot and self.space and self.started else None
+
+
+class Claim(Struct, frozen=True, array_like=True):
+    """What a token says: who has had the lock since when, and for how many seconds a lease lasts."""
+
+    since: dt.datetime
+    lease: float
+    process: Process
+    random: str
 
 
 class Holder(Struct, frozen=True, kw_only=True):
-    """Who holds a lock: `until` is None where nobody can read it, and `lease` is in seconds."""
+    """Who holds a lock: `until` is None where nobody can read it, and so is a claim that is none of ours."""
 
     token: str
     until: dt.datetime | None = None
-    since: dt.datetime | None = None
-    lease: float = LONGEST_LEASE_SECONDS
-    process: Process | None = None
+    claim: Claim | None = None
 
     @property
-    def host(self) -> str | None:
-        """Return the host name of its machine."""
-        if self.process is None:
-            return None
-        return self.process.host
-
-    @property
-    def pid(self) -> int | None:
-        """Return its process id on that machine."""
-        if self.process is None:
-            return None
-        return self.process.pid
+    def lease(self) -> float:
+        """Return how many seconds its lease lasts, at most."""
+        return LONGEST_LEASE_SECONDS if self.claim is None else self.claim.lease
 
     def is_over(self, now: dt.datetime) -> bool:
         """Return True if the lease has expired by the database's clock."""
@@ -382,36 +383,26 @@ class Holder(Struct, frozen=True, kw_only=True):
         # One that ends further off than any lease lasts speaks of a clock that was set back since.
         return not now <= self.until <= now + dt.timedelta(seconds=LONGEST_LEASE_SECONDS)
 
+    def describe(self) -> dict[str, Any]:
+        """Return its host and pid, since when it has the lock, and until when its lease lasts."""
+        claim = self.claim
+        return {
+            "host": claim and claim.process.host,
+            "pid": claim and claim.process.pid,
+            "since": claim and claim.since.isoformat(timespec="milliseconds"),
+            "lease_until": self.until and self.until.isoformat(timespec="milliseconds"),
+        }
+
 
 def new_token(since: dt.datetime, lease: float) -> str:
     """Make a new token of this process."""
-    me, began = this_process(), since.isoformat(timespec="milliseconds")
-    machine = (me.host, str(me.pid), me.boot, me.space, me.started)
-    return "/".join((began, f"{lease:g}", *machine, secrets.token_hex(8)))
+    return as_text(Claim(since, lease, this_process(), secrets.token_hex(8)))
 
 
 def read_holder(mark: str) -> Holder:
     """Reads the mark; one that is none of ours may still say until when."""
     until, _, token = mark.partition(" ")
-    parts = token.split("/")
-    if len(parts) != 8 or not _process_number(parts[3]):
-        return Holder(token=token, until=moment(until))
-    since, lease, host, pid, boot, space, started, _ = parts
-    process = Process(host=host, pid=int(pid), boot=boot, space=space, started=started)
-    return Holder(
-        token=token,
-        until=moment(until),
-        since=moment(since),
-        lease=_seconds(lease),
-        process=process,
-    )
-
-
-def write_moment(moment: dt.datetime | None) -> str | None:
-    """Write a moment for the mark, if known."""
-    if moment is None:
-        return None
-    return moment.isoformat(timespec="milliseconds")
+    return Holder(token=token, until=moment(until), claim=value_of(token, Claim))
 
 
 def this_process() -> Process:
@@ -419,21 +410,14 @@ def this_process() -> Process:
     pid, space = os.getpid(), ""
     with suppress(OSError):
         space = str(Path("/proc/self/ns/pid").readlink())
-    return Process(
-        # A blank or a slash in a name would cut the mark in a wrong place.
-        host=_other.sub("-", socket.gethostname()) or "-",
-        pid=pid,
-        boot=_other.sub("", _read("/proc/sys/kernel/random/boot_id")),
-        space=_other.sub("", space),
-        started=_stat(pid)[1],
-    )
+    # Statements compare the token by LIKE, to which some characters mean something else.
+    host = _other.sub("-", socket.gethostname())
+    return Process(host, pid, _read("/proc/sys/kernel/random/boot_id"), space, _stat(pid)[1])
 
 
 def is_dead(process: Process) -> bool:
     """Return True if the process has certainly ended: it ran on this machine since its last boot."""
-    me = this_process()
-    known = process.is_known and me.is_known
-    if not known or (process.host, process.boot, process.space) != (me.host, me.boot, me.space):
+    if process.machine is None or process.machine != this_process().machine:
         return False
     try:
         # No signal: it says whether there is one, also where /proc hides other people's processes.
@@ -447,21 +431,12 @@ def is_dead(process: Process) -> bool:
     return bool(started) and (started != process.started or state in _GONE)
 
 
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return LONGEST_LEASE_SECONDS
-
-
 def _stat(pid: int) -> tuple[str, str]:
     """Return a process's state and start tick; empty if unknown."""
     # The name of the program is in brackets there, and may itself have blanks and brackets.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    if len(fields) <= 19:
-        return "", ""
     # Of proc(5) the fields 3 and 22, for the first two are cut off.
-    return fields[0], fields[19]
+    return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
 
 
 def _read(file: str) -> str:

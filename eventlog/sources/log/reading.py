@@ -85,14 +85,6 @@ class Portion(Struct, frozen=True, kw_only=True):
     more: bool
 
 
-class _Fit(Struct, frozen=True, kw_only=True):
-    """How many rows fit, what they weigh, and which places of them are those of too large ones."""
-
-    end: int
-    weight: int
-    too_large: Collection[int] = ()
-
-
 class RowFault(str):
     """What is wrong with a row, where its old value would stand: the rows may have one number."""
 
@@ -178,19 +170,18 @@ class WaitingRows:
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
     ) -> Portion:
         """Return the rows before `end` that fit, with all their values."""
-        weight = 2 * plain * end
+        weight, cut, refused = 2 * plain * end, end, list[int]()
         are_large = any_large(rows[:end])
-        fit = _Fit(end=end, weight=weight)
         if are_large or weight > request.room:
-            fit = self._fit(rows[:end], request.room)
-        more = more or fit.end < len(rows)
-        if fit.too_large:
+            cut, weight, refused = self._fit(rows[:end], request.room)
+        more = more or cut < len(rows)
+        if refused:
             rows = [*rows]
-            for index in fit.too_large:
+            for index in refused:
                 rows[index] = self._make_refused(rows[index])
-        if fit.end < end:
+        if cut < end:
             # No object is cut but one that has no room alone.
-            end = fit.end
+            end = cut
             identity = self._identities.row_id
             if identity(*rows[end - 1][OBJECT]) == identity(*rows[end][OBJECT]):
                 end = start_of_object(rows, end, self._identities)
@@ -203,25 +194,26 @@ class WaitingRows:
         if are_large and any_large(whole):
             whole = self._with_values(connection, whole, plain)
         events = events_in_utc(whole, self._log, who=self._settings.who)
-        if are_large or fit.too_large:
+        if are_large or refused:
             for index, event in enumerate(events):
                 if isinstance(event.old, RowFault):
                     events[index] = replace(event, old=None, fault=str(event.old))
-        return Portion(rows=events, weight=fit.weight, more=more)
+        return Portion(rows=events, weight=weight, more=more)
 
-    def _fit(self, rows: Rows, room: int) -> _Fit:
+    def _fit(self, rows: Rows, room: int) -> tuple[int, int, list[int]]:
+        """Return how many rows fit, what they weigh, and the places of those that are too large."""
         weight = 0
-        too_large: list[int] = []
+        refused: list[int] = []
         for index, row in enumerate(rows):
             size = size_of(row)
             if size > self._settings.value_limit:
                 # Nobody fetches its values, so that it takes nobody's room.
-                too_large.append(index)
+                refused.append(index)
             elif weight + size > room and weight > 0 and (end := start_of_number(rows, index)):
-                return _Fit(end=end, weight=weight, too_large=too_large)
+                return end, weight, refused
             else:
                 weight += size
-        return _Fit(end=len(rows), weight=weight, too_large=too_large)
+        return len(rows), weight, refused
 
     def _make_refused(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """Replace the values of a row that is too large by a fault."""

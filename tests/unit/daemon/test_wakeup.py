@@ -41,7 +41,7 @@ class Looking(Wakeup):
         self.time.now += self.cost
         return self.time.now >= self.since
 
-    def _heard(self, seconds: float, channel: str) -> bool:
+    def _heard(self, seconds: float) -> bool:
         """Somebody floods the channel."""
         self.noises.append(self.time.now)
         self.time.now += 0.000_1

@@ -26,7 +26,7 @@ from eventlog.sources.log.lock import (
     seconds_up,
     this_process,
 )
-from eventlog.sources.marks import next_epoch
+from eventlog.sources.marks import as_text, next_epoch
 from tests.support.shares import met, shares
 
 NOW = dt.datetime(2026, 11, 21, 2, 0, 45, 123_000)
@@ -42,24 +42,38 @@ def child() -> subprocess.Popen[bytes]:
 def test_what_a_token_says_is_read_again() -> None:
     found = read_holder(f"2026-11-21T02:00:50.123 {new_token(NOW, 5.0)}")
     assert found.until == NOW + dt.timedelta(seconds=5)
-    assert (found.since, found.lease, found.process) == (NOW, 5.0, this_process())
+    assert found.claim is not None
+    assert (found.claim.since, found.lease, found.claim.process) == (NOW, 5.0, this_process())
+    assert found.describe() == {
+        "host": this_process().host,
+        "pid": os.getpid(),
+        "since": "2026-11-21T02:00:45.123",
+        "lease_until": "2026-11-21T02:00:50.123",
+    }
     assert new_token(NOW, 5.0) != new_token(NOW, 5.0)
 
 
-nearly = st.lists(
-    st.sampled_from(["2026-11-21T02:00:50.123", "12", "0", "nan", "-", "²", "٣", "9" * 12]), min_size=8, max_size=8
-).map(lambda parts: f"{parts[0]} {'/'.join(parts)}")
+times = st.sampled_from(["2026-11-21T02:00:50.123", "12"])
+numbers = st.sampled_from([12, 5.5, 0, -1, None, 10**12])
+texts = st.sampled_from(["", "host", "²", None])
+nearly = st.builds(
+    lambda until, since, lease, host, pid, more: f"{until} {as_text([since, lease, [host, pid, *more], 'x'])}",
+    *[times, times, numbers, texts, numbers],
+    st.lists(texts, max_size=4),
+)
 """Marks with as many parts as ours have."""
 
 
-@shares(process=0.05, until=0.05)
+@shares(claim=0.02, until=0.05)
 @given(st.text() | nearly)
-@example("2026-11-21T02:00:50.123 2026-11-21T02:00:45.123/5/host/²/boot/space/7/ab")
+@example('2026-11-21T02:00:50.123 ["2026-11-21T02:00:45.123",5,["host",0,"boot","space","7"],"ab"]')
+@example('2026-11-21T02:00:50.123 ["2026-11-21T02:00:45.123",5,["host",7,"boot","space","7"],"ab"]')
 def test_any_text_is_read_as_a_mark(mark: str) -> None:
     found = read_holder(mark)
-    met(process=found.process, until=found.until)
+    met(claim=found.claim, until=found.until)
     assert mark.endswith(found.token)
-    assert found.process is None or not is_dead(found.process)
+    assert found.claim is None or not is_dead(found.claim.process)
+    assert found.describe().keys() == {"host", "pid", "since", "lease_until"}
     found.is_over(NOW)
 
 
@@ -74,7 +88,7 @@ def test_any_text_is_read_as_a_mark(mark: str) -> None:
 )
 def test_what_others_have_written_says_at_most_until_when(mark: str, until: dt.datetime | None) -> None:
     found = read_holder(mark)
-    assert (found.until, found.process) == (until, None)
+    assert (found.until, found.claim, found.lease) == (until, None, LONGEST_LEASE_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +102,7 @@ def test_a_lease_is_over_after_its_end_and_when_the_clock_was_set_back(until: fl
 @has_proc
 def test_a_process_is_dead_when_it_is_gone_or_another_one_has_its_number() -> None:
     me = this_process()
-    assert me.is_known
+    assert me.machine
     assert not is_dead(me)
     assert is_dead(replace(me, started=f"{me.started}1"))
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -118,7 +132,7 @@ def test_without_a_proc_nobody_is_known_to_be_dead(monkeypatch: pytest.MonkeyPat
     gone = replace(this_process(), pid=2**22 + 1)
     monkeypatch.setattr(lock, "_read", lambda _file: "")
     assert not is_dead(gone)
-    assert this_process() == Process(host=gone.host, pid=os.getpid(), space=gone.space)
+    assert this_process() == Process(gone.host, os.getpid(), space=gone.space)
 
 
 @given(st.integers(min_value=0, max_value=2**60), st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2200, 1, 1)))
