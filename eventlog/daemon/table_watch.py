@@ -20,7 +20,6 @@ from eventlog.sql.log import Log
 from eventlog.tracked.stamp import Stamp, read_current, read_stamp
 
 if TYPE_CHECKING:
-    from eventlog.capture.schema_watch import SchemaWatch
     from eventlog.sql.definitions import Shape
 
 
@@ -39,24 +38,23 @@ class TableWatch:
         looked: Callable[[Mapping[str, int], int], None],
         journal: BoundLogger,
     ) -> None:
-        self._log = log
-        self._follow = follow
-        self._looked = looked
-        self._journal = journal
-        self._since: str | None = None
-        self._stamp: Stamp | None = None
-        self._shapes: Mapping[str, Shape] = {}
-        self._schema: SchemaWatch | None = None
-        self._last_error = ""
-        self._newest: int | None = None
+        self.log, self.follow, self.looked, self.journal = log, follow, looked, journal
+        self.since: str | None = None
+        self.newest: int | None = None
         """The newest row of the log when it looked last."""
+        self.shapes: Mapping[str, Shape] = {}
+        """Those that the classes had when it looked last."""
+        self.reported: Mapping[str, str] = {}
+        """Why tables could not be followed, as it was logged last."""
+        self._stamp: Stamp | None = None
+        self._last_error = ""
 
     def look(self) -> bool:
         """Look at the tables; return True for news since the last look.
 
         A catalog that cannot be read is logged once, and keeps nobody from publishing.
         """
-        now, before, changed = moment_text(), self._since, False
+        now, before, changed = moment_text(), self.since, False
         try:
             # The first look changes nothing: the rules have just been made from these tables.
             changed = self._look() and before is not None
@@ -65,38 +63,31 @@ class TableWatch:
             # PostgreSQL puts the text of the statement into further lines.
             message = str(getattr(error, "orig", error)).partition("\n")[0]
             if message != self._last_error:
-                self._journal.warning("tables_not_seen", error=message)
+                self.journal.warning("tables_not_seen", error=message)
             self._last_error = message
-        self._since = now
+        self.since = now
         return changed
 
     def _look(self) -> bool:
-        with self._log.engine.connect() as connection:
-            names = with_schema(connection, self._log.names)
+        with self.log.engine.connect() as connection:
+            names = with_schema(connection, self.log.names)
             # Before the catalog, so that nothing of a gap is missed.
             newest = newest_number(connection, names) or 0
             stamp = read_stamp(connection, names)
             # Without triggers, or where they are hidden, it says nothing.
             if stamp and stamp == self._stamp:
-                self._newest = newest
+                self.newest = newest
                 return False
-            triggers = None if self._since is not None else read_current(connection, self._log, names, stamp)
+            triggers = None if self.since is not None else read_current(connection, self.log, names, stamp)
             if triggers is not None:
-                self._looked(triggers, 0)
+                self.looked(triggers, 0)
                 known = latest(read_history(connection, names))
-                self._shapes = {owner: version.columns for owner, version in known.items()}
-                self._stamp, self._newest = stamp, newest
+                self.shapes = {owner: version.columns for owner, version in known.items()}
+                self._stamp, self.newest = stamp, newest
                 return True
-        found = self._load_schema().compare(names, stamp, self._newest, self._since)
+        from eventlog.capture.schema_watch import compare_tables
+
+        found = compare_tables(self, names, stamp)
         new = stamp != self._stamp or found.changed
-        self._stamp, self._newest = None if found.again else stamp, newest
+        self._stamp, self.newest = None if found.again else stamp, newest
         return new
-
-    def _load_schema(self) -> SchemaWatch:
-        if self._schema is None:
-            from eventlog.capture.schema_watch import SchemaWatch
-
-            self._schema = SchemaWatch(
-                self._log, follow=self._follow, looked=self._looked, journal=self._journal, shapes=self._shapes
-            )
-        return self._schema

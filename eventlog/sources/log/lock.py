@@ -7,7 +7,7 @@ transaction of a holder checks the mark and keeps others from changing it before
 one who has not noticed yet is stopped by the database.
 
 A thread renews the lease, because a batch may take longer than a lease lasts. The mark is `UNTIL
-TOKEN`, times by the database's clock in UTC. The token is the JSON of a `Claim`, and nobody else ever
+TOKEN`, times by the database's clock in UTC. The token is the JSON of a `LockClaim`, and nobody else ever
 has the same.
 """
 
@@ -355,7 +355,7 @@ class Process(Struct, frozen=True, array_like=True):
         return (self.host, self.boot, self.space) if self.boot and self.space and self.started else None
 
 
-class Claim(Struct, frozen=True, array_like=True):
+class LockClaim(Struct, frozen=True, array_like=True):
     """What a token says: who has had the lock since when, and for how many seconds a lease lasts."""
 
     since: dt.datetime
@@ -369,7 +369,7 @@ class Holder(Struct, frozen=True, kw_only=True):
 
     token: str
     until: dt.datetime | None = None
-    claim: Claim | None = None
+    claim: LockClaim | None = None
 
     @property
     def lease(self) -> float:
@@ -396,13 +396,13 @@ class Holder(Struct, frozen=True, kw_only=True):
 
 def new_token(since: dt.datetime, lease: float) -> str:
     """Make a new token of this process."""
-    return as_text(Claim(since, lease, this_process(), secrets.token_hex(8)))
+    return as_text(LockClaim(since, lease, this_process(), secrets.token_hex(8)))
 
 
 def read_holder(mark: str) -> Holder:
     """Reads the mark; one that is none of ours may still say until when."""
     until, _, token = mark.partition(" ")
-    return Holder(token=token, until=moment(until), claim=value_of(token, Claim))
+    return Holder(token=token, until=moment(until), claim=value_of(token, LockClaim))
 
 
 def this_process() -> Process:
