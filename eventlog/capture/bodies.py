@@ -4,272 +4,166 @@ they see them all.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
-from eventlog.capture.column_sql import Row, kind_text, parameters, present, same_key
-from eventlog.capture.plan import EVERY, ChildPlan, Fact, Side, Test, TriggerPlan, When, child_facts, facts
-from eventlog.core.schema import WHOLE_ROW, Column
-from eventlog.sql.dialect import Dialect, statement
+from eventlog.capture.column_sql import present, same_key
+from eventlog.capture.plan import EVERY, ChildPlan, Fact, Side, Test, When, child_facts, facts
+from eventlog.sql.dialect import statement
 from eventlog.tracked.options import VALUED, Style
 
 SEPARATOR = ";\n"
 ONE_ROW = "(VALUES (1)) AS one (row)"
 """The source of a row trigger's facts, which has its row already."""
-_mentioned = re.compile(r"\b(old|new|sets)_(\d+)\b")
-
-
-class Argument(Struct, frozen=True, kw_only=True):
-    """A value that a trigger hands to the procedure that it runs: the parameter, its type, and what
-    stands in the call.
-    """
-
-    name: str
-    type: str
-    value: str
-
-
-def columns_of(plan: TriggerPlan, child: ChildPlan | None) -> tuple[Column, ...]:
-    """List the columns of a trigger's table."""
-    own = child.child.columns if child else plan.table.columns
-    return tuple([column for column in own if column.name != WHOLE_ROW])
-
-
-def arguments(
-    dialect: Dialect,
-    target: str,
-    columns: Sequence[Column],
-    body: str,
-) -> list[Argument]:
-    """List the values to hand over to this body."""
-    handed = []
-    # A trigger has 32 K at most, so it names no column that is not needed.
-    mentioned = {(what, int(number)) for what, number in _mentioned.findall(body)}
-    old_row, new_row = dialect.ddl.row_names
-    for number, column in enumerate(columns, 1):
-        name = dialect.quote(column.name)
-        own_type = f"{target}.{name}%TYPE"
-        sets = statement(dialect, "sets", column=dialect.literal(column.name))
-        for what, type_name, value in (
-            ("old", own_type, f"{old_row}.{name}"),
-            ("new", own_type, f"{new_row}.{name}"),
-            ("sets", "BOOLEAN", sets),
-        ):
-            if (what, number) in mentioned:
-                handed.append(Argument(name=f"{what}_{number}", type=type_name, value=value))
-    return handed
 
 
 class Bodies(Struct, frozen=True, kw_only=True):
-    """What bodies are made of; `hands` says that the next trigger writes what this one finds."""
+    """What bodies are made of: the SQL of their facts, and the holes of every row of the log."""
 
-    dialect: Dialect
-    plan: TriggerPlan
-    child: ChildPlan | None
+    clauses: Clauses
     log: Mapping[str, str]
-    hands: bool = False
-    unseen: bool = False
 
-    def _clauses(self, old: str, new: str, *, outer: bool = False) -> Clauses:
-        """Make the SQL for rows of these names before and after."""
-        columns = columns_of(self.plan, self.child)
-        before = Row(dialect=self.dialect, alias=old, columns=columns)
-        after = Row(dialect=self.dialect, alias=new, columns=columns)
-        if self.dialect.ddl.procedural_triggers:
-            before = replace(before, parameters=parameters("old", columns))
-            after = replace(after, parameters=parameters("new", columns))
-        return Clauses(
-            dialect=self.dialect,
-            plan=self.plan,
-            child=self.child,
-            old=before,
-            new=after,
-            outer=outer,
-            unseen=self.unseen,
-        )
+    def _statement(self, query: str, **holes: str) -> str:
+        return statement(self.clauses.dialect, query, **holes)
 
-    def _log_facts(self, source: str, rows: Iterable[Mapping[str, str]]) -> str:
-        """Write one statement logging all facts of all rows of a source, or hand them to the next
-        trigger.
-        """
-        facts = [statement(self.dialect, "fact", **holes) for holes in rows]
-        query = _writing("log_facts", hands=self.hands)
-        together = "\nUNION ALL ".join(facts)
-        return statement(self.dialect, query, **self.log, source=source, facts=together)
+    def _write_rows(self, source: str, **row: str) -> str:
+        """Write one statement logging a row for each of a source, or handing it to the next trigger."""
+        query = "hand_rows" if self.clauses.hands else "log_rows"
+        unsaid = {"column": "NULL", "old": "NULL", "new": "NULL"}
+        return self._statement(query, **self.log, **unsaid | row, source=source)
+
+    def _write_facts(self, source: str, rows: Iterable[Mapping[str, str]]) -> str:
+        """Write one statement logging all facts of all rows of a source."""
+        together = "\nUNION ALL ".join(self._statement("fact", **holes) for holes in rows)
+        fact = {name: f"fact.{name}" for name in ("key", "kind", "column", "old", "new")} | {"column": "fact.name"}
+        return self._write_rows(self._statement("facts_of_rows", source=source, facts=together), **fact)
+
+    def fill(self, written: Iterable[Fact]) -> list[dict[str, str]]:
+        """Fill the holes of facts."""
+        return [self.clauses.holes(fact) for fact in written if self.clauses.is_written(fact)]
 
 
 class RowBodies(Bodies, frozen=True, kw_only=True):
     """Bodies of triggers that fire for one row after another."""
 
     def body(self, when: When) -> str:
-        plan = self.plan
-        if self.dialect.ddl.procedural_triggers and when is When.UPDATE:
+        clauses = self.clauses
+        plan, dialect = clauses.plan, clauses.dialect
+        if clauses.steps and when is When.UPDATE:
             # Such a database looks at keys when a statement ends: an earlier row of the statement
             # may have come to the key that this one leaves.
             plan = replace(plan, options=replace(plan.options, deferred=True))
-        clauses = replace(self._clauses(*self.dialect.ddl.row_names), plan=plan)
-        written = child_facts(plan, self.child, when) if self.child else facts(plan, when)
-        written = list(filter(clauses.is_written, written))
-        if self.dialect.ddl.procedural_triggers:  # where conditions hold no queries
-            asked = [fact.test is not Test.LEFT_BEHIND or clauses.may_be_left(fact) for fact in written]
-            written = list(compress(written, asked))
-        if self.dialect.ddl.transition_tables:
-            return self._log_facts(ONE_ROW, holes_of(clauses, written))
-        body = self._statements(clauses, written, when)
+        own = replace(self, clauses=replace(clauses, plan=plan))
+        rows = own.fill(child_facts(plan, clauses.child, when) if clauses.child else facts(plan, when))
+        if dialect.ddl.transition_tables:
+            return self._write_facts(ONE_ROW, rows)
+        statements = [self._statement("log_row", **self.log, **holes) for holes in rows]
+        if clauses.steps and plan.options.when is not None:
+            sides = {When.INSERT: [Side.NEW], When.DELETE: [Side.OLD]}.get(when, Side)
+            asked = replace(clauses, steps=False)
+            statements = [*map(asked.holds, sides), *statements]
+        body = SEPARATOR.join(statements)
         if when is When.UPDATE and any(column.early for column in clauses.new.columns):
-            return statement(self.dialect, "if_written", **clauses.fill_written_row(), body=body)
+            return self._statement("if_written", **clauses.fill_written_row(), body=body)
         return body
-
-    def _statements(self, clauses: Clauses, written: Iterable[Fact], when: When) -> str:
-        statements = []
-        if self.dialect.ddl.procedural_triggers and self.plan.options.when is not None:
-            # Conditions hold no queries there, so what they speak of is asked before.
-            sides = {When.INSERT: (Side.NEW,), When.DELETE: (Side.OLD,)}.get(when, tuple(Side))
-            statements = [clauses.question(side) for side in sides]
-        for fact in written:
-            holes = {**self.log, **clauses.holes(fact)}
-            statements.append(statement(self.dialect, "log_row", **holes))
-        return SEPARATOR.join(statements)
 
     def by_event(self) -> str:
         """Write the body of one trigger for all events."""
-        clauses = self._clauses(*self.dialect.ddl.row_names)
-        return statement(
-            self.dialect,
+        worked_out = replace(self.clauses, steps=False)
+        return self._statement(
             "by_event",
-            old_key=clauses.key_text(Side.OLD),
-            new_key=clauses.key_text(Side.NEW),
-            moved=clauses.keys_differ(),
+            old_key=worked_out.key(Side.OLD),
+            new_key=worked_out.key(Side.NEW),
+            moved=worked_out.has_moved(),
             **{event.value: self.body(event) for event in EVERY},
         )
 
 
 class StatementBodies(Bodies, frozen=True, kw_only=True):
-    """Bodies of triggers that see all rows of their statement before and after."""
+    """Bodies of triggers that see all rows of their statement before and after.
+
+    `only` is a condition on the parents that are spoken of, by `side.key`.
+    """
+
+    only: str = ""
 
     def body(self, when: When) -> str:
-        clauses = self._clauses("o", "n", outer=True)
-        if when is When.TRUNCATE:
-            warning = statement(self.dialect, "warn_of_unseen")
-            return SEPARATOR.join((warning, self._all(clauses, when)))
-        return self._all(clauses, when)
+        if self.clauses.child is None:
+            body = self._own(when)
+        elif when is When.TRUNCATE and self.clauses.plan.options.style in VALUED:
+            body = self._truncate_children(self.clauses.child)
+        else:
+            body = self.children(self.clauses.child, when)
+        return SEPARATOR.join((self._statement("warn_of_unseen"), body)) if when is When.TRUNCATE else body
 
-    def _all(self, clauses: Clauses, when: When) -> str:
-        if self.child is not None:
-            if when is When.TRUNCATE and self.plan.options.style in VALUED:
-                return self._truncate_children(clauses, self.child)
-            return self._child_statements(clauses, self.child, when)
-        return self._own(clauses, when)
-
-    def _own(self, clauses: Clauses, when: When) -> str:
-        source = self._source(clauses, when)
-        style = self.plan.options.style
-        by_row = style in (Style.ROW_BACK, Style.IMAGE) and not self.plan.looks_back
-        if when is When.UPDATE and by_row:
-            # One fact a row without a subquery, which is half the work for each row of a bulk
-            # statement.
-            return self._log_each(clauses, source)
-        if style == Style.IMAGE and when in (When.INSERT, When.DELETE) and by_row:
-            [fact] = filter(clauses.is_written, facts(self.plan, when))
-            query = _writing("log_image", hands=self.hands)
-            return statement(self.dialect, query, **self.log, source=source, **clauses.holes(fact))
-        fields = style not in (Style.ROW_BACK, Style.IMAGE)
-        if when is When.UPDATE and self.plan.options.when is None and fields:
-            return self._log_facts(source, self._list_update_facts(clauses))
-        written = facts(self.plan, when)
-        if when is When.TRUNCATE and self.hands and not self.plan.table.whole_row:
+    def _own(self, when: When) -> str:
+        plan, source = self.clauses.plan, self._source_of_rows(when)
+        style = plan.options.style
+        # One fact a row without a subquery, which is half the work for each row of a bulk statement.
+        if style in (Style.ROW_BACK, Style.IMAGE) and not plan.looks_back:
+            if when is When.UPDATE:
+                return self._write_each(source)
+            if style == Style.IMAGE and when in (When.INSERT, When.DELETE):
+                [image] = self.fill(facts(plan, when))
+                condition = image.pop("condition")
+                return self._write_rows(f"{source} WHERE {condition}", **image)
+        if when is When.UPDATE and plan.options.when is None and style not in (Style.ROW_BACK, Style.IMAGE):
+            return self._write_facts(source, self._list_update_facts())
+        written = facts(plan, when)
+        if when is When.TRUNCATE and self.clauses.hands and not plan.table.whole_row:
             # What is handed over is one text, which cannot hold the images of a large table.
             written = [replace(fact, image=False, old=False) for fact in written]
-        return self._log_facts(source, holes_of(clauses, written))
+        return self._write_facts(source, self.fill(written))
 
-    def _child_statements(
-        self,
-        clauses: Clauses,
-        child: ChildPlan,
-        when: When,
-        only: str = "",
-    ) -> str:
-        writing = _ChildStatements(
-            clauses=clauses,
-            child=child,
-            log=self.log,
-            hands=self.hands,
-            only=only,
-        )
-        return SEPARATOR.join(writing.write_statements(when))
-
-    def _truncate_children(self, clauses: Clauses, child: ChildPlan) -> str:
-        """Write the values of a child table, unless the parent may be emptied with it."""
-        # The parents' ends may have been logged already, and values after them would be logged of
-        # objects that are no more. A read-back is right in either case, for it says nothing of an
-        # object that is gone.
-        options = replace(self.plan.options, style=Style.FIELD_BACK)
-        reading = replace(clauses, plan=replace(self.plan, options=options))
-        unsure = self._child_statements(reading, child, When.TRUNCATE)
-        if not self.hands:  # who reads with the writer's rights knows no log
-            not_ended = statement(self.dialect, "not_ended", **self.log)
-            known = self._child_statements(reading, child, When.TRUNCATE, not_ended)
-            log_name = self.dialect.literal(self.log["log"])
-            holes = {"known": known, "unsure": unsure}
-            unsure = statement(self.dialect, "if_ends_are_seen", log_name=log_name, **holes)
-        table = self.plan.table
-        return statement(
-            self.dialect,
-            "if_parent_stays",
-            parent=self.dialect.literal(qualify_table(self.dialect, table.schema, table.name)),
-            body=self._child_statements(clauses, child, When.TRUNCATE),
-            unsure=unsure,
-        )
-
-    def _source(self, clauses: Clauses, when: When) -> str:
-        if when is When.TRUNCATE:
-            return f"{qualify_table(self.dialect, self.plan.table.schema, self.plan.table.name)} AS o"
-        if when is When.INSERT:
-            return "new_rows AS n"
-        if when is When.DELETE:
-            return "old_rows AS o"
+    def _source_of_rows(self, when: When) -> str:
+        if when is not When.UPDATE:
+            return self._source(Side.NEW if when is When.INSERT else Side.OLD, when)
         # The key decides which row was which: an update that changes it made one go and one come.
-        before, after = clauses.old, clauses.new
-        rows = [(column, before.value(column), after.value(column)) for column in self.plan.key]
-        same = " AND ".join(same_key(self.dialect, column, old, new) for column, old, new in rows)
+        clauses = self.clauses
+        rows = [(column, clauses.old.value(column), clauses.new.value(column)) for column in clauses.plan.key]
+        same = " AND ".join(same_key(clauses.dialect, column, old, new) for column, old, new in rows)
         return f"old_rows AS o FULL JOIN new_rows AS n ON {same}"
 
-    def _log_each(self, clauses: Clauses, source: str) -> str:
-        left, came, stayed = filter(clauses.is_written, facts(self.plan, When.UPDATE))
-        conditions = [clauses.condition(fact) for fact in (left, came)]
+    def _source(self, side: Side, when: When) -> str:
+        """Name the rows on one side; a truncation has none in hand, for they are still in the table."""
+        if when is When.TRUNCATE:
+            table, child = self.clauses.plan.table, self.clauses.child
+            name = table.name if child is None else child.child.name
+            return f"{qualify_table(self.clauses.dialect, table.schema, name)} AS o"
+        return "old_rows AS o" if side is Side.OLD else "new_rows AS n"
+
+    def _write_each(self, source: str) -> str:
+        """Write the one fact that each row of an update tells: it left, came or changed."""
+        clauses = self.clauses
+        left, came, stayed = filter(clauses.is_written, facts(clauses.plan, When.UPDATE))
         # Beside "left or came" the change need not say "neither left nor came", unless a condition
         # looks at both rows.
-        if self.plan.options.when is None:
-            conditions.append(clauses.has_changed(stayed))
-        else:
-            conditions.append(clauses.condition(stayed))
-        holes = {
+        has_condition = clauses.plan.options.when is not None
+        changed = clauses.condition(stayed) if has_condition else clauses.has_changed(stayed)
+        condition = any_of([clauses.condition(left), clauses.condition(came), changed])
+        rows = {
             "left": f"({clauses.missing(Side.NEW)})",
             "came": f"({clauses.missing(Side.OLD)})",
             "old_key": clauses.key(Side.OLD),
             "new_key": clauses.key(Side.NEW),
-            "condition": any_of(conditions),
+            **{f"kind_{fact.fate.name.lower()}": clauses.kind(fact) for fact in (left, came, stayed)},
         }
-        for fact in (left, came, stayed):
-            holes[f"kind_{fact.fate.name.lower()}"] = _kind(clauses, fact)
+        values = {what: self._statement(f"{what}_of_each", **rows) for what in ("key", "kind")}
         if stayed.image:
             # Of a row that an outer join did not find, an image would be one of NULLs.
             for side in Side:
                 there = f"NOT ({clauses.missing(side)})"
-                image = statement(self.dialect, "image_of", there=there, image=clauses.image(side))
-                holes[f"{side.name.lower()}_image"] = image
-        query = _writing("log_images" if stayed.image else "log_each", hands=self.hands)
-        return statement(self.dialect, query, **self.log, source=source, **holes)
+                values[side.name.lower()] = self._statement("image_of", there=there, image=clauses.image(side))
+        return self._write_rows(f"{source} WHERE {condition}", **values)
 
-    def _list_update_facts(self, clauses: Clauses) -> list[dict[str, str]]:
+    def _list_update_facts(self) -> list[dict[str, str]]:
         """List an update's field facts: the row left, and one a column for a row that came or stayed."""
-        left, *others = facts(self.plan, When.UPDATE)
-        count = len(self.plan.watched)
+        clauses = self.clauses
+        left, *others = facts(clauses.plan, When.UPDATE)
+        count = len(clauses.plan.watched)
         written = [clauses.holes(left)]
         # One fact for both, for each fact costs a single row its own plan node.
         for came, stayed in zip(others[:count], others[count : 2 * count], strict=True):
@@ -279,61 +173,67 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             changed = clauses.has_changed(stayed)
             if came.test is Test.FILLED_OR_ALL_EMPTY:
                 changed = any_of([changed, all_of([fresh, *clauses.all_empty(came)])])
-            came_kind, stayed_kind = _kind(clauses, came), _kind(clauses, stayed)
-            kind = f"CASE WHEN {fresh} THEN {came_kind} ELSE {stayed_kind} END"
+            kind = f"CASE WHEN {fresh} THEN {clauses.kind(came)} ELSE {clauses.kind(stayed)} END"
             condition = all_of([f"NOT ({clauses.missing(Side.NEW)})", changed])
             written.append(clauses.holes(stayed) | {"kind": kind, "condition": condition})
         return [*written, *map(clauses.holes, others[2 * count :])]
 
+    def _truncate_children(self, child: ChildPlan) -> str:
+        """Write the values of a child table, unless the parent may be emptied with it."""
+        # The parents' ends may have been logged already, and values after them would be logged of
+        # objects that are no more. A read-back is right in either case, for it says nothing of an
+        # object that is gone.
+        plan, dialect = self.clauses.plan, self.clauses.dialect
+        read_back = replace(plan, options=replace(plan.options, style=Style.FIELD_BACK))
+        reading = replace(self, clauses=replace(self.clauses, plan=read_back))
+        unsure = reading.children(child, When.TRUNCATE)
+        if not self.clauses.hands:  # who reads with the writer's rights knows no log
+            sure = replace(reading, only=self._statement("not_ended", **self.log))
+            holes = {"known": sure.children(child, When.TRUNCATE), "unsure": unsure}
+            unsure = self._statement("if_ends_are_seen", log_name=dialect.literal(self.log["log"]), **holes)
+        parent = dialect.literal(qualify_table(dialect, plan.table.schema, plan.table.name))
+        body = self.children(child, When.TRUNCATE)
+        return self._statement("if_parent_stays", parent=parent, body=body, unsure=unsure)
 
-class _ChildStatements(Struct, frozen=True, kw_only=True):
-    """Statements about the rows of a child table, which need no key: what stood there before,
-    without what stands now.
-
-    `only` is a condition on the parent's `side.key`.
-    """
-
-    clauses: Clauses
-    child: ChildPlan
-    log: Mapping[str, str]
-    hands: bool
-    only: str = ""
-
-    def write_statements(self, when: When) -> list[str]:
-        facts_of_child = child_facts(self.clauses.plan, self.child, When.INSERT)
-        if self.clauses.plan.options.style == Style.ROW_BACK:
-            fact = facts_of_child[0]
-            count = len(self.child.watched)
-            sides = self._both(when, [self._side(side, when, fact, count) for side in Side])
-            return [self._query("log_child_reads", fact, sides)]
-        return [text for fact in facts_of_child for text in self._field(fact, when)]
-
-    def _field(self, fact: Fact, when: When) -> list[str]:
-        old, new = (self._side(side, when, fact, 1) for side in Side)
-        if self.clauses.plan.options.style == Style.FIELD_BACK:
-            return [self._query("log_child_reads", fact, self._both(when, [old, new]))]
+    def children(self, child: ChildPlan, when: When) -> str:
+        """Write statements about the rows of a child table, which need no key: what stood there before,
+        without what stands now.
+        """
+        plan = self.clauses.plan
+        came = child_facts(plan, child, When.INSERT)
+        if plan.options.style == Style.ROW_BACK:
+            return self._read_back(came[0], self._both(when, came[0], len(child.watched)))
+        if plan.options.style == Style.FIELD_BACK:
+            return SEPARATOR.join(self._read_back(fact, self._both(when, fact)) for fact in came)
+        gone = {fact.column: fact for fact in child_facts(plan, child, When.DELETE)}
         written = []
-        if when is not When.INSERT:
-            removed = child_facts(self.clauses.plan, self.child, When.DELETE)
-            gone = next(end for end in removed if end.column == fact.column)
-            query = "log_child_values" if gone.old else "log_child_reads"
-            written.append(self._query(query, gone, _without(old, new, when)))
-        if when in (When.INSERT, When.UPDATE):
-            written.append(self._query("log_child_values", fact, _without(new, old, when)))
-        return written
+        for fact in came:
+            old, new = (self._side(side, when, fact) for side in Side)
+            if when is not When.INSERT:
+                end = gone[fact.column]
+                sides = _without(old, new, when)
+                written.append(self._values(end, sides, "old") if end.old else self._read_back(end, sides))
+            if when in (When.INSERT, When.UPDATE):
+                written.append(self._values(fact, _without(new, old, when), "new"))
+        return SEPARATOR.join(written)
 
-    def _side(self, side: Side, when: When, fact: Fact, count: int) -> str:
+    def _both(self, when: When, fact: Fact, count: int = 1) -> str:
+        """Select what went and what came."""
+        old, new = (self._side(side, when, fact, count) for side in Side)
+        if when is When.UPDATE:
+            return f"({_without(old, new, when)}) UNION ALL ({_without(new, old, when)})"
+        return new if when is When.INSERT else old
+
+    def _side(self, side: Side, when: When, fact: Fact, count: int = 1) -> str:
+        """Select key and values of the child rows on one side."""
         clauses = self.clauses
         row = clauses.row(side)
         values = [row.text(watched.column) for watched in fact.watched[:count]]
-        values = values or [statement(clauses.dialect, "text_of_row", row=row.alias)]
-        # A truncation has no rows before in hand: they are still in the table itself.
-        gone = side is Side.OLD and when is not When.TRUNCATE
-        conditions = clauses.under_a_parent(side, may_be_gone=gone)
+        values = values or [self._statement("text_of_row", row=row.alias)]
+        conditions = clauses.under_a_parent(side, may_be_gone=side is Side.OLD and when is not When.TRUNCATE)
         if fact.filled:
             conditions.append(present(clauses.dialect, row.value(fact.watched[0].column)))
-        return statement(
-            clauses.dialect,
+        return self._statement(
             "child_side",
             key=clauses.key(side),
             values=", ".join(f"{value} AS value{index}" for index, value in enumerate(values)),
@@ -341,47 +241,25 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
             condition=all_of(conditions),
         )
 
-    def _source(self, side: Side, when: When) -> str:
-        if when is When.TRUNCATE:
-            table = self.clauses.plan.table
-            return f"{qualify_table(self.clauses.dialect, table.schema, self.child.child.name)} AS o"
-        return "old_rows AS o" if side is Side.OLD else "new_rows AS n"
+    def _values(self, fact: Fact, sides: str, logged: str) -> str:
+        """Log a value for each row of the sides."""
+        return self._write_rows(self._among(sides), **self._of_side(fact), **{logged: "side.value0"})
 
-    def _both(self, when: When, sides: list[str]) -> str:
-        old, new = sides
-        if when is When.INSERT:
-            return new
-        if when is not When.UPDATE:
-            return old
-        return f"({_without(old, new, when)}) UNION ALL ({_without(new, old, when)})"
+    def _read_back(self, fact: Fact, sides: str) -> str:
+        """Log one row for each parent of the sides."""
+        parents = f"{self._among(sides)} GROUP BY side.key"
+        if self.clauses.hands:
+            parents = f"(SELECT side.key FROM {parents}) AS side"
+        return self._write_rows(parents, **self._of_side(fact))
 
-    def _query(self, query: str, fact: Fact, sides: str) -> str:
-        column = "NULL" if fact.column is None else self.clauses.dialect.literal(fact.column)
+    def _among(self, sides: str) -> str:
         if self.only:
             sides = f"SELECT side.* FROM ({sides}) AS side WHERE {self.only}"
-        return statement(
-            self.clauses.dialect,
-            _writing(query, hands=self.hands),
-            **self.log,
-            kind=_kind(self.clauses, fact),
-            column=column,
-            old="side.value0" if fact.old else "NULL",
-            new="side.value0" if fact.new else "NULL",
-            sides=f"({sides})",
-        )
+        return f"(({sides})) AS side"
 
-
-def holes_of(clauses: Clauses, written: Iterable[Fact]) -> list[dict[str, str]]:
-    """Fill the holes of facts."""
-    return [clauses.holes(fact) for fact in written if clauses.is_written(fact)]
-
-
-def _writing(query: str, *, hands: bool) -> str:
-    return query.replace("log_", "hand_", 1) if hands else query
-
-
-def _kind(clauses: Clauses, fact: Fact) -> str:
-    return kind_text(clauses.dialect, fact.kind)
+    def _of_side(self, fact: Fact) -> dict[str, str]:
+        column = "NULL" if fact.column is None else self.clauses.dialect.literal(fact.column)
+        return {"key": "side.key", "kind": self.clauses.kind(fact), "column": column}
 
 
 def _without(side: str, other: str, when: When) -> str:

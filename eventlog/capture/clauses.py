@@ -5,27 +5,26 @@ names.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eventlog.capture.column_sql import (
+    PREFIX,
     Row,
     absent,
     differs,
     is_unseen,
     join_texts,
-    kind_text,
     on_lines,
     parameters,
     present,
 )
 from eventlog.capture.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
 from eventlog.core.model import Kind
-from eventlog.core.schema import WHOLE_ROW, Attribute, Column
+from eventlog.core.schema import WHOLE_ROW, Attribute, Child, Column
 from eventlog.core.sql_types import Category, longest
 from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
@@ -45,7 +44,10 @@ class Clauses(Struct, frozen=True, kw_only=True):
     `child` is set when the table is a child; keys are then the parent's.
 
     `outer` says that rows before and after come from an outer join, where a row that is not there
-    is all NULL. `unseen` says that a child's parent cannot be looked up, and is taken for there.
+    is all NULL. `steps` says that the trigger keeps in variables what it has worked out before: keys,
+    whether they differ, and what a condition says, for its conditions hold no queries. `unseen` says
+    that a child's parent cannot be looked up, and is taken for there. `hands` says that the next
+    trigger writes what this one finds.
     """
 
     dialect: Dialect
@@ -54,29 +56,38 @@ class Clauses(Struct, frozen=True, kw_only=True):
     new: Row
     child: ChildPlan | None = None
     outer: bool = False
+    steps: bool = False
     unseen: bool = False
+    hands: bool = False
 
     def holes(self, fact: Fact) -> dict[str, str]:
         """Fill the holes of one log row."""
-        key, condition = self.key(fact.side), self.condition(fact)
-        return {"key": key, "condition": condition, **self._values(fact)}
+        holes = {"key": self.key(fact.side), "condition": self.condition(fact), "kind": self.kind(fact)}
+        column = "NULL" if fact.column is None else self.dialect.literal(fact.column)
+        return holes | {"column": column} | {side.name.lower(): self._value(fact, side) for side in Side}
 
     def is_written(self, fact: Fact) -> bool:
         """Return True if a fact is written here; facts beside an image are those it lacks."""
-        return not fact.beside or not self._is_seen(fact.watched[0].column)
+        if fact.test is Test.LEFT_BEHIND and self.steps and self._find_left_rows(fact.side):
+            return False
+        return not fact.beside or not self._is_read(fact)
 
-    def _values(self, fact: Fact) -> dict[str, str]:
-        """Return kind, column, old and new value of a log row."""
-        logged = self._leave_to_read_back(fact)
-        column = old = new = "NULL"
-        if fact.column is not None:
-            column = self.dialect.literal(fact.column)
-        if logged.old:
-            old = self.image(Side.OLD) if fact.image else self.old.text(fact.watched[0].column)
-        if logged.new:
-            new = self.image(Side.NEW) if fact.image else self.new.text(fact.watched[0].column)
-        kind = kind_text(self.dialect, logged.kind)
-        return {"kind": kind, "column": column, "old": old, "new": new}
+    def kind(self, fact: Fact) -> str:
+        """Write the number of the fact's kind."""
+        kind = fact.kind if self._is_read(fact) else READ_BACK.get(fact.kind, fact.kind)
+        # The constants have the types of the log's columns, which are not for a writer to name.
+        is_declared = self.dialect.ddl.declared_constants and not self.hands
+        return f"{PREFIX}kind_{kind:d}" if is_declared else f"{kind:d}"
+
+    def _is_read(self, fact: Fact) -> bool:
+        """Return True unless the fact is about a value that the trigger cannot read, and the publisher reads."""
+        return fact.column is None or self._is_seen(fact.watched[0].column)
+
+    def _value(self, fact: Fact, side: Side) -> str:
+        is_logged = fact.old if side is Side.OLD else fact.new
+        if not (is_logged and self._is_read(fact)):
+            return "NULL"
+        return self.image(side) if fact.image else self.row(side).text(fact.watched[0].column)
 
     def image(self, side: Side) -> str:
         """Write the image of a row: a text of JSON with the number of its definition and the texts of
@@ -87,11 +98,11 @@ class Clauses(Struct, frozen=True, kw_only=True):
         image = write_image(self.dialect, self.plan.number, [write_value(row, column) for column in columns])
         if not offers(self.dialect, "image_length"):
             return image
-        lengths = []
-        for column in columns:
-            if may_be_long(self.dialect, column):
-                length = {"value": row.value(column), "text": row.text(column)}
-                lengths.append(statement(self.dialect, "image_length", **length))
+        lengths = [
+            statement(self.dialect, "image_length", value=row.value(column), text=row.text(column))
+            for column in columns
+            if may_be_long(self.dialect, column)
+        ]
         if not lengths:
             return image
         return statement(self.dialect, "image_within", image=image, length=" + ".join(lengths))
@@ -111,25 +122,17 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return statement(self.dialect, "whole_row", parts=join_texts(self.dialect, parts))
 
     def row(self, side: Side) -> Row:
-        if side is Side.OLD:
-            return self.old
-        return self.new
+        return self.old if side is Side.OLD else self.new
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
         """List the table's own columns in the key."""
-        if self.child is None:
-            return self.plan.key
-        by_name = {column.name: column for column in self.child.child.columns}
-        return tuple(by_name[name] for name in self.child.child.parent_key)
+        return self.plan.key if self.child is None else _parent_key(self.child.child)
 
     def key(self, side: Side) -> str:
-        """Write the key of the row on one side; a variable where each trigger computes it once."""
-        if self.dialect.ddl.procedural_triggers:
+        """Write the key of the row on one side."""
+        if self.steps:
             return _variable(side, "key")
-        return self.key_text(side)
-
-    def key_text(self, side: Side) -> str:
         if self.plan.table.whole_row:
             name = self.dialect.literal(f"{WHOLE_ROW}=")
             return statement(self.dialect, "whole_row_key", name=name, text=self.whole_row(side))
@@ -144,47 +147,34 @@ class Clauses(Struct, frozen=True, kw_only=True):
         elif self.plan.options.when is not None:
             # A row that stays counts if the condition held on either side: who gets it must hear
             # that it left, too.
-            sides = tuple(Side) if fact.fate is Fate.STAYED else (fact.side,)
-            holds = [self.holds(side) for side in sides]
-            parts.append(any_of(holds) if fact.fate is Fate.STAYED else holds[0])
-        if fact.filled and self._is_seen(fact.watched[0].column):
+            stays = fact.fate is Fate.STAYED
+            parts.append(any_of(map(self.holds, Side)) if stays else self.holds(fact.side))
+        if fact.filled and self._is_read(fact):
             parts.append(present(self.dialect, self.row(fact.side).value(fact.watched[0].column)))
         return all_of(parts)
 
     def has_moved(self) -> str:
-        # A trigger with steps has counted before whether a column of the key is written.
-        if self.dialect.ddl.procedural_triggers:
+        """Write the condition of keys that differ."""
+        if self.steps:
             return "(moved > 0)"
-        return self.keys_differ()
-
-    def keys_differ(self) -> str:
         if self.plan.table.whole_row:
             before, after = (self.whole_row(side) for side in Side)
             return statement(self.dialect, "differs_as_text", before=before, after=after)
-        return any_of([self._differs(column) for column in self.key_columns])
+        return any_of(map(self._differs, self.key_columns))
 
     def missing(self, side: Side) -> str:
         """Write the condition of an outer join that found no row on this side."""
         return absent(self.dialect, self.row(side).value(self.key_columns[0]))
 
     def has_changed(self, fact: Fact) -> str:
-        if self.compares_rows:
-            return self.rows_differ()
-        return any_of([self._differs(watched.column) for watched in fact.watched])
-
-    def rows_differ(self) -> str:
-        """Write the condition of any change in a row; the database must offer it."""
-        # With .* a row is meant also where the table has a column of that name.
-        before, after = f"{self.old.alias}.*", f"{self.new.alias}.*"
-        return statement(self.dialect, "row_differs", before=before, after=after)
-
-    @property
-    def compares_rows(self) -> bool:
-        """Return True if rows are compared as a whole, where the database can: such a trigger does not age
-        with its columns.
-        """
+        """Write the condition of a change in what the fact watches."""
         whole = self.plan.whole_rows if self.child is None else not self.child.watched
-        return whole and offers(self.dialect, "row_differs")
+        if whole and offers(self.dialect, "row_differs"):
+            # Such a trigger does not age with its columns. With .* a row is meant also where the
+            # table has a column of that name.
+            before, after = f"{self.old.alias}.*", f"{self.new.alias}.*"
+            return statement(self.dialect, "row_differs", before=before, after=after)
+        return any_of([self._differs(watched.column) for watched in fact.watched])
 
     def fill_written_row(self) -> dict[str, str]:
         """Fill the holes of a look at an update's row.
@@ -203,13 +193,11 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return {"changed": any_of(changed or ["(1 = 0)"]), "target": target, "match": all_of(match)}
 
     def holds(self, side: Side) -> str:
-        """Write `when` for one side of the class's own row."""
-        if self.dialect.ddl.procedural_triggers:
+        """Write what `when` says of one side: of the class's own row, or of a child row's parent, which
+        must be there.
+        """
+        if self.steps:
             return f"{_variable(side, 'holds')} > 0"
-        return self.question(side)
-
-    def question(self, side: Side) -> str:
-        """Write the query about one side required by `when`."""
         if self.child is not None:
             return self._is_current(side, "parent_is_there")
         asked_of = self.plan.table.columns
@@ -229,12 +217,6 @@ class Clauses(Struct, frozen=True, kw_only=True):
             answer=_variable(side, "holds"),
         )
 
-    def parent_is_there(self, side: Side) -> str:
-        """Write the condition of an existing parent to which `when` applies."""
-        if self.dialect.ddl.procedural_triggers:
-            return f"{_variable(side, 'holds')} > 0"
-        return self._is_current(side, "parent_is_there")
-
     def _is_current(self, side: Side, query: str) -> str:
         """Write the condition of an existing row of the class with this key, to which `when`
         applies.
@@ -252,15 +234,14 @@ class Clauses(Struct, frozen=True, kw_only=True):
             seen = Row(dialect=self.dialect, alias="parent", columns=columns)
             target = f"(SELECT {seen.list(columns)} FROM {target} AS parent)"
             value = parent.read_value
-        match = []
-        for own, held in zip(self.plan.key, self.key_columns, strict=True):
-            match.append(f"{value(own)} = {self.row(side).value(held)}")
+        pairs = zip(self.plan.key, self.key_columns, strict=True)
+        match = " AND ".join(f"{value(own)} = {self.row(side).value(held)}" for own, held in pairs)
         return statement(
             self.dialect,
             query,
             parent=target,
             row=parent.alias,
-            match=" AND ".join(match),
+            match=match,
             condition=f"({self.plan.options.when or '1 = 1'})",
             answer=_variable(side, "holds"),
         )
@@ -270,9 +251,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         it.
         """
         parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
-        asked = may_be_gone and not self.dialect.ddl.procedural_triggers and not self.unseen
+        asked = may_be_gone and not self.steps and not self.unseen
         if asked or self.plan.options.when is not None:
-            parts.append(self.parent_is_there(side))
+            parts.append(self.holds(side))
         return parts
 
     def fate(self, fate: Fate) -> list[str]:
@@ -283,12 +264,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
             moved = self.has_moved()
             return [f"NOT {moved}" if fate is Fate.STAYED else moved]
         gone, fresh = self.missing(Side.NEW), self.missing(Side.OLD)
-        fates = {
-            Fate.LEFT: [gone],
-            Fate.CAME: [fresh],
-            Fate.STAYED: [f"NOT ({gone})", f"NOT ({fresh})"],
-        }
-        return fates[fate]
+        return {Fate.LEFT: [gone], Fate.CAME: [fresh], Fate.STAYED: [f"NOT ({gone})", f"NOT ({fresh})"]}[fate]
 
     def _test(self, fact: Fact) -> list[str]:
         match fact.test:
@@ -303,10 +279,6 @@ class Clauses(Struct, frozen=True, kw_only=True):
             case Test.CHANGED_OR_MOVED:
                 return [any_of([self.has_changed(fact), self.has_moved()])]
 
-    def may_be_left(self, fact: Fact) -> bool:
-        """Return True if something may always be under the fact's key; then no look is needed."""
-        return not self._find_left_rows(fact.side)
-
     def _find_left_rows(self, side: Side) -> list[str]:
         """Write the conditions of something under the key: a row `when` applies to, or child rows
         waiting for one.
@@ -318,18 +290,16 @@ class Clauses(Struct, frozen=True, kw_only=True):
         # read: there it may always.
         if asked.deferred or asked.foreign:
             return []
-        return [any_of([self._find_children(side, child) for child in self.plan.children])]
+        return [any_of([self._find_children(side, child.child) for child in self.plan.children])]
 
-    def _find_children(self, side: Side, child: ChildPlan) -> str:
+    def _find_children(self, side: Side, child: Child) -> str:
         existing = Row(dialect=self.dialect, alias="standing")
-        by_name = {column.name: column for column in child.child.columns}
-        match = []
-        for held, own in zip(child.child.parent_key, self.plan.key, strict=True):
-            match.append(f"{existing.match_value(by_name[held])} = {self.row(side).value(own)}")
+        pairs = zip(_parent_key(child), self.plan.key, strict=True)
+        match = [f"{existing.match_value(held)} = {self.row(side).value(own)}" for held, own in pairs]
         return statement(
             self.dialect,
             "stands",
-            parent=qualify_table(self.dialect, self.plan.table.schema, child.child.name),
+            parent=qualify_table(self.dialect, self.plan.table.schema, child.name),
             row=existing.alias,
             match=all_of(match),
             condition=ALWAYS,
@@ -341,32 +311,28 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return [absent(self.dialect, row.value(watched.column)) for watched in fact.watched]
 
     def _is_filled_or_all_empty(self, fact: Fact) -> str:
-        row = self.row(fact.side)
-        first, *others = (row.value(watched.column) for watched in fact.watched)
-        if not others or not self._is_seen(fact.watched[0].column):
+        if len(fact.watched) == 1 or not self._is_read(fact):
             return ALWAYS
+        filled = present(self.dialect, self.row(fact.side).value(fact.watched[0].column))
         if not all(self._is_seen(watched.column) for watched in fact.watched):
             # What cannot be read is always logged, so the object is not lost.
-            return present(self.dialect, first)
-        nothing = all_of([absent(self.dialect, other) for other in others])
-        return any_of([present(self.dialect, first), nothing])
+            return filled
+        return any_of([filled, all_of(self.all_empty(fact)[1:])])
 
     def _is_seen(self, column: Column) -> bool:
         return not is_unseen(self.dialect, column)
-
-    def _leave_to_read_back(self, fact: Fact) -> Fact:
-        """Drop values a trigger cannot read: the publisher reads them back."""
-        # A value that a trigger cannot read, as of a long column in Oracle, is read by the
-        # publisher.
-        if fact.column is None or self._is_seen(fact.watched[0].column):
-            return fact
-        return replace(fact, kind=READ_BACK.get(fact.kind, fact.kind), old=False, new=False)
 
     def _differs(self, column: Column) -> str:
         if not self._is_seen(column):
             # It cannot be compared, but whether the statement writes the column is known.
             return parameters("sets", self.new.columns)[column.name]
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
+
+
+def _parent_key(child: Child) -> tuple[Column, ...]:
+    """List the columns of a child table that hold its parent's key, in the order of that."""
+    by_name = {column.name: column for column in child.columns}
+    return tuple(by_name[name] for name in child.parent_key)
 
 
 def image_attributes(dialect: Dialect, plan: TriggerPlan) -> list[Attribute]:
@@ -400,10 +366,10 @@ def write_image(dialect: Dialect, number: int, texts: Sequence[str]) -> str:
         first, *others = [", ".join(items[start : start + 100]) for start in range(0, len(items), 100)]
         pieces = [statement(dialect, "image_begin", items=first)]
         pieces += [statement(dialect, "image_piece", items=piece) for piece in others]
-        return join_texts(dialect, [*pieces, dialect.literal("]")])
-    begin = dialect.literal(f'["{number}"')
-    values = [statement(dialect, "image_value", text=text) for text in texts]
-    return join_texts(dialect, [statement(dialect, "image_begins", text=begin), *values, dialect.literal("]")])
+    else:
+        pieces = [statement(dialect, "image_begins", text=dialect.literal(f'["{number}"'))]
+        pieces += [statement(dialect, "image_value", text=text) for text in texts]
+    return join_texts(dialect, [*pieces, dialect.literal("]")])
 
 
 FEW_CHARACTERS: Final = 4000
@@ -426,29 +392,26 @@ def _variable(side: Side, what: str) -> str:
     return f"{side.name.lower()}_{what}"
 
 
-def all_of(parts: Sequence[str]) -> str:
-    if not parts:
-        return ALWAYS
-    return f"({_join_conditions(parts, 'AND')})"
+def all_of(parts: Iterable[str]) -> str:
+    return _join_conditions(parts, "AND") or ALWAYS
 
 
-def any_of(parts: Sequence[str]) -> str:
-    return f"({_join_conditions(parts, 'OR')})"
+def any_of(parts: Iterable[str]) -> str:
+    return _join_conditions(parts, "OR")
 
 
-def _join_conditions(parts: Sequence[str], word: str) -> str:
-    line = f" {word} ".join(parts)
+def _join_conditions(parts: Iterable[str], word: str) -> str:
+    listed = [*parts]
+    line = f" {word} ".join(listed)
     # SQL*Plus takes no line of more than 2499 characters, and a DBA may run what we print.
-    if len(line) < 120:
-        return line
-    return f"\n  {word} ".join(parts)
+    if len(line) >= 120:
+        line = f"\n  {word} ".join(listed)
+    return line and f"({line})"
 
 
 def qualify_table(dialect: Dialect, schema: str | None, name: str) -> str:
     """Write a table's name for a trigger's text."""
-    if not dialect.ddl.qualified_in_triggers:
-        schema = None
-    return dialect.qualify(schema, name)
+    return dialect.qualify(schema if dialect.ddl.qualified_in_triggers else None, name)
 
 
 def name_in_log(plan: TriggerPlan, names: LogNames) -> str:

@@ -23,33 +23,37 @@ from eventlog.sql.names import LogNames
 PREFIX: Final = "eventlog_"
 """Begins the names of constants, which must not be those of columns that a condition speaks of."""
 
-_mentioned = re.compile(rf"\b{PREFIX}(now|user|waiting|session|kind_[1-8])\b")
-_columns = {"now": "event_time", "user": "perpetrator", "waiting": "status"}
+
+def constants(dialect: Dialect, names: LogNames) -> dict[str, tuple[str, str]]:
+    """Name what is the same in all rows of a statement, each with its column of the log and its value in SQL."""
+    same = {
+        "now": (names.column("event_time"), dialect.now),
+        "user": (names.column("perpetrator"), dialect.user),
+        "waiting": (names.column("status"), dialect.literal(Status.NEW)),
+    }
+    if names.context is not None:
+        sessions = dialect.qualify(names.schema, names.sessions)
+        same["session"] = (names.context, dialect.context.format(sessions=sessions))
+    return same | {f"kind_{kind:d}": (names.column("event_type"), f"{kind:d}") for kind in Kind}
 
 
-def common_holes(dialect: Dialect) -> dict[str, str]:
-    """Fill the holes of every row of the log alike."""
-    return {what: _name_constant(dialect, what) for what in _columns}
+def row_holes(dialect: Dialect, names: LogNames, *, declared: bool = False) -> dict[str, str]:
+    """Fill the holes of every row of the log alike; `declared` means by the constants of a trigger.
 
-
-def context_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
-    """Fill the holes for the session's context: empty unless the log has a column for it."""
-    if names.context is None:
-        return {"context_name": "", "context_value": ""}
-    value = PREFIX + "session"
-    if not dialect.ddl.declared_constants:
-        value = context_value(dialect, names)
-    return {"context_name": f", {dialect.quote(names.context)}", "context_value": f", {value}"}
-
-
-def context_value(dialect: Dialect, names: LogNames) -> str:
-    """Write SQL for the session's word on who is behind its changes."""
-    return dialect.context.format(sessions=dialect.qualify(names.schema, names.sessions))
-
-
-def kind_text(dialect: Dialect, kind: Kind) -> str:
-    """Write the number of a kind for a trigger."""
-    return _name_constant(dialect, f"kind_{int(kind)}")
+    The session's context and the record_id have none, unless the log has a column for the one, and a sequence
+    for the other.
+    """
+    values = {what: value for what, (_, value) in constants(dialect, names).items()}
+    if declared and dialect.ddl.declared_constants:
+        values = {what: PREFIX + what for what in values}
+    holes = {what: values[what] for what in ("now", "user", "waiting")}
+    holes |= dict.fromkeys(("context_name", "context_value", "number_name", "number"), "")
+    if names.context is not None:
+        holes |= {"context_name": f", {dialect.quote(names.context)}", "context_value": f", {values['session']}"}
+    if names.sequence is not None and dialect.ddl.next_number is not None:
+        drawn = dialect.ddl.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
+        holes |= {"number_name": f", {dialect.quote(names.column('record_id'))}", "number": f", {drawn}"}
+    return holes
 
 
 def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
@@ -59,28 +63,14 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
     """
     if not dialect.ddl.declared_constants:
         return ""
-    mentioned = sorted({match[1] for match in _mentioned.finditer(body)})
+    mentioned = set(re.findall(rf"\b{PREFIX}(\w+)", body))
     log = dialect.qualify(names.schema, names.table)
     lines = []
-    for what in mentioned:
-        own, value = names.column(_columns.get(what, "event_type")), _value(dialect, what)
-        if what == "session":
-            own, value = names.context or "", context_value(dialect, names)
-        column = f"{log}.{dialect.quote(own)}"
-        constant = {"name": PREFIX + what, "column": column, "value": value}
-        lines.append(statement(dialect, "constant", **constant) + ";")
+    for what, (own, value) in sorted(constants(dialect, names).items()):
+        if what in mentioned:
+            column = f"{log}.{dialect.quote(own)}"
+            lines.append(statement(dialect, "constant", name=PREFIX + what, column=column, value=value) + ";")
     return "\n".join(lines)
-
-
-def _name_constant(dialect: Dialect, what: str) -> str:
-    if dialect.ddl.declared_constants:
-        return PREFIX + what
-    return _value(dialect, what)
-
-
-def _value(dialect: Dialect, what: str) -> str:
-    values = {"now": dialect.now, "user": dialect.user, "waiting": dialect.literal(Status.NEW)}
-    return values.get(what) or what.removeprefix("kind_")
 
 
 def join_texts(dialect: Dialect, parts: Iterable[str]) -> str:
@@ -102,14 +92,6 @@ def is_unseen(dialect: Dialect, column: Column) -> bool:
     name = bare_type(column.type)
     limit = dialect.ddl.unseen_lengths.get(name)
     return name in dialect.ddl.unseen_types or (limit is not None and (longest(column.type) or 0) > limit)
-
-
-def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
-    """Write the record_id of a row: nothing, unless a sequence numbers the log."""
-    if names.sequence is None or dialect.ddl.next_number is None:
-        return {"number_name": "", "number": ""}
-    drawn = dialect.ddl.next_number.format(sequence=dialect.qualify(names.schema, names.sequence))
-    return {"number_name": f", {dialect.quote(names.column('record_id'))}", "number": f", {drawn}"}
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:

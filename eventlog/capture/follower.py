@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from eventlog.capture.column_sql import context_holes, number_holes
+from eventlog.capture.column_sql import row_holes
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, is_denied
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
@@ -175,6 +174,8 @@ def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
 
 _FIRST: Final = "eventlog\x01"
 _SECOND: Final = "eventlog\x02"
+_CHANGE: Final = {"key": "key", "kind": "kind", "column": "name", "old": "was", "new": "becomes"}
+"""What the follower's queries call the parts of a row of the log."""
 
 
 def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
@@ -186,12 +187,12 @@ def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
     forms["guard_row"] = statement(dialect, "guard_row", types=f"({_FIRST})")
     forms["guard_rows"] = statement(dialect, "guard_rows", types=f"({_FIRST})", source=_SECOND)
     forms["quoted"] = statement(dialect, "quoted", text=_FIRST)
-    log = dict(log_holes(dialect, names)) | number_holes(dialect, names)
-    log |= {"now": dialect.now, "user": dialect.user}
-    log |= context_holes(replace(dialect, ddl=replace(dialect.ddl, declared_constants=False)), names)
-    for part in ("write", "hand"):
-        forms[part] = statement(dialect, f"follower_{part}", **log, changes=_FIRST, called=_SECOND)
-    forms["take"] = statement(dialect, "follower_take", **log, called=_FIRST)
+    log = log_holes(dialect, names) | row_holes(dialect, names)
+    change = {hole: f"change.{name}" for hole, name in _CHANGE.items()}
+    changes = f"({_FIRST}) AS change ({', '.join(_CHANGE.values())})"
+    forms["write"] = statement(dialect, "log_rows", **log, **change, table=_SECOND, source=changes)
+    forms["hand"] = statement(dialect, "follower_hand", changes=_FIRST, called=_SECOND)
+    forms["take"] = statement(dialect, "take_facts", **log, table=_FIRST)
     return {name: dialect.literal(_write_form(text)) for name, text in forms.items()}
 
 

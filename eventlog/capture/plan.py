@@ -20,7 +20,7 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.model import Kind
 from eventlog.core.schema import Attribute, Child, Column, Table
 from eventlog.core.tablekey import SPECIAL
-from eventlog.tracked.options import Style, TriggerOptions, attribute_names, divide_attributes
+from eventlog.tracked.options import VALUED, Style, TriggerOptions, attribute_names, divide_attributes
 
 
 class ChildPlan(Struct, frozen=True, kw_only=True):
@@ -220,30 +220,28 @@ class Fact(Struct, frozen=True, kw_only=True):
     beside: bool = False
 
 
-_inserted = {
-    Style.FIELD: Kind.INSERT_FIELD,
-    Style.FIELD_REPLACE: Kind.INSERT_FIELD,
-    Style.FIELD_BACK: Kind.INSERT_FIELD_BACK,
+_KINDS = {
+    Style.ROW_BACK: (Kind.INSERT_ROW_BACK, Kind.UPDATE_ROW_BACK),
+    Style.IMAGE: (Kind.INSERT_ROW_BACK, Kind.UPDATE_ROW_BACK),
+    Style.FIELD: (Kind.INSERT_FIELD, Kind.UPDATE_FIELD),
+    Style.FIELD_REPLACE: (Kind.INSERT_FIELD, Kind.REPLACE_FIELD),
+    Style.FIELD_BACK: (Kind.INSERT_FIELD_BACK, Kind.UPDATE_FIELD_BACK),
 }
-_updated = {
-    Style.FIELD: Kind.UPDATE_FIELD,
-    Style.FIELD_REPLACE: Kind.REPLACE_FIELD,
-    Style.FIELD_BACK: Kind.UPDATE_FIELD_BACK,
-}
+"""The kinds of a row that came, and of one that changed."""
 
 
 def facts(plan: TriggerPlan, when: When) -> list[Fact]:
     """List the facts a statement on the class's own table logs for each row."""
-    if when is When.UPDATE and plan.table.whole_row:  # a row that has another text is another one
-        return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME)]
     if when is When.INSERT:
         return _arrival(plan, Fate.ANY)
-    if when is When.UPDATE:
-        moves = [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME)]
-        return [*moves, *_changes(plan), *_looks_back(plan, Fate.LEFT)]
     if when is When.DELETE:
         return [_end(plan, Fate.ANY), *_looks_back(plan, Fate.ANY)]
-    return [_end(plan, Fate.ANY)]
+    if when is When.TRUNCATE:
+        return [_end(plan, Fate.ANY)]
+    moves = [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME)]
+    if plan.table.whole_row:  # a row that has another text is another one
+        return moves
+    return [*moves, *_changes(plan), *_looks_back(plan, Fate.LEFT)]
 
 
 def _end(plan: TriggerPlan, fate: Fate) -> Fact:
@@ -267,102 +265,67 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
 
     An object without any must not be lost: then its first column speaks.
     """
-    style = plan.options.style
+    style, watched = plan.options.style, plan.watched
+    row = Fact(kind=_KINDS[style][0], side=Side.NEW, fate=fate)
     if style == Style.ROW_BACK:
-        return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate)]
+        return [row]
+    valued = replace(row, watched=watched, new=style in VALUED)
     if style == Style.IMAGE:
-        image = Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate, watched=plan.watched, image=True, new=True)
-        return [image, *_beside(image, Kind.INSERT_FIELD_BACK)]
-    kind, new = _inserted[style], style != Style.FIELD_BACK
-    first = plan.watched[0]
-    speaker = Fact(
-        kind=kind,
-        side=Side.NEW,
-        fate=fate,
-        test=Test.FILLED_OR_ALL_EMPTY,
-        watched=plan.watched,
-        column=first.name,
-        new=new,
-    )
-    others = plan.watched[1:]
-    return [speaker, *(_value(kind, attribute, Side.NEW, fate=fate, valued=new) for attribute in others)]
+        return [replace(valued, image=True), *_beside(valued, Kind.INSERT_FIELD_BACK)]
+    speaker = replace(valued, test=Test.FILLED_OR_ALL_EMPTY, column=watched[0].name)
+    return [speaker, *(_of_column(replace(valued, filled=True), attribute) for attribute in watched[1:])]
 
 
 def _changes(plan: TriggerPlan) -> list[Fact]:
     style, watched = plan.options.style, plan.watched
-    read_back = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED)
-    stayed = replace(read_back, test=Test.CHANGED, watched=watched)
+    row = Fact(kind=_KINDS[style][1], side=Side.NEW, fate=Fate.STAYED, test=Test.CHANGED, watched=watched)
     if style == Style.ROW_BACK:
-        return [stayed]
+        return [row]
+    valued = replace(row, old=style in VALUED, new=style in VALUED)
     if style == Style.IMAGE:
-        image = replace(stayed, image=True, old=True, new=True)
-        return [image, *_beside(image, Kind.UPDATE_FIELD_BACK)]
-    valued = style != Style.FIELD_BACK
-    field = replace(stayed, kind=_updated[style], old=valued, new=valued)
-    return [replace(field, watched=(attribute,), column=attribute.name) for attribute in watched]
+        return [replace(valued, image=True), *_beside(valued, Kind.UPDATE_FIELD_BACK)]
+    return [_of_column(valued, attribute) for attribute in watched]
 
 
 def _beside(image: Fact, kind: Kind) -> list[Fact]:
     """List the facts beside an image: columns no trigger can read, to be read back."""
-    field = replace(image, kind=kind, image=False, old=False, new=False, beside=True)
-    return [replace(field, watched=(attribute,), column=attribute.name) for attribute in image.watched]
+    field = replace(image, kind=kind, old=False, new=False, beside=True)
+    return [_of_column(field, attribute) for attribute in image.watched]
+
+
+def _of_column(fact: Fact, attribute: Attribute) -> Fact:
+    return replace(fact, watched=(attribute,), column=attribute.name)
 
 
 def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
     """List the facts a statement on a child table logs, all under the parent's key."""
     style = plan.options.style
+    row = Fact(kind=_KINDS[style][1], side=Side.NEW, watched=child.watched)
     if style == Style.ROW_BACK:
-        fact = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched)
-        return _child_read_back(fact, when)
-    facts = []
+        return _child_read_back(row, when)
     if style == Style.FIELD_BACK:
-        for attribute in child.watched:
-            fact = _value(Kind.UPDATE_FIELD_BACK, attribute, Side.NEW, valued=False)
-            facts += _child_read_back(fact, when)
-        return facts
+        fields = [_of_column(replace(row, filled=True), attribute) for attribute in child.watched]
+        return [fact for field in fields for fact in _child_read_back(field, when)]
     # A child's value is a value of its parent: one that goes is updated to nothing.
     test = Test.CHANGED_OR_MOVED if when is When.UPDATE else Test.NONE
-    sides: tuple[Side, ...] = (Side.OLD,)
-    if when is When.INSERT:
-        sides = (Side.NEW,)
-    elif when is When.UPDATE:
-        sides = (Side.OLD, Side.NEW)
-    kinds = {Side.OLD: Kind.UPDATE_FIELD, Side.NEW: Kind.INSERT_FIELD}
+    came = Fact(kind=Kind.INSERT_FIELD, side=Side.NEW, test=test, filled=True, new=True)
+    gone = replace(came, kind=Kind.UPDATE_FIELD, side=Side.OLD, old=True, new=False)
+    facts = []
     for attribute in child.watched:
-        for side in sides:
-            fact = _value(kinds[side], attribute, side, test=test)
+        if when is not When.INSERT:
             # Other rows under the parent may have the value too, and end it for this row alone: who
             # reads all of them back knows if it is still there.
-            if side is Side.OLD and fact.column in plan.options.repeated:
-                fact = replace(fact, kind=Kind.UPDATE_FIELD_BACK, old=False)
-            facts.append(fact)
+            may_stay = attribute.name in plan.options.repeated
+            read_back = replace(gone, kind=Kind.UPDATE_FIELD_BACK, old=False)
+            facts.append(_of_column(read_back if may_stay else gone, attribute))
+        if when in (When.INSERT, When.UPDATE):
+            facts.append(_of_column(came, attribute))
     return facts
 
 
 def _child_read_back(fact: Fact, when: When) -> list[Fact]:
     """Read back the parent of the child row, and on a move the former parent."""
-    if when is When.INSERT:
-        return [fact]
     left = replace(fact, side=Side.OLD)
-    if when is not When.UPDATE:
-        return [left]
-    return [replace(left, fate=Fate.LEFT), replace(fact, test=Test.CHANGED_OR_MOVED, filled=False)]
-
-
-def _value(
-    kind: Kind, watched: Attribute, side: Side, *, fate: Fate = Fate.ANY, test: Test = Test.NONE, valued: bool = True
-) -> Fact:
-    """Make a fact about the value of one side in one column; without the value where it is to be read
-    back.
-    """
-    return Fact(
-        kind=kind,
-        side=side,
-        fate=fate,
-        test=test,
-        filled=True,
-        watched=(watched,),
-        column=watched.name,
-        old=valued and side is Side.OLD,
-        new=valued and side is Side.NEW,
-    )
+    if when is When.UPDATE:
+        return [replace(left, fate=Fate.LEFT), replace(fact, test=Test.CHANGED_OR_MOVED, filled=False)]
+    return [fact if when is When.INSERT else left]

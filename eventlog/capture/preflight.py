@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.column_sql import Row, number_holes
+from eventlog.capture.column_sql import Row, row_holes
 from eventlog.capture.plan import TriggerPlan
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
@@ -54,8 +54,7 @@ def try_log(connection: Connection, names: LogNames) -> None:
 
 def _count_written(connection: Connection, names: LogNames) -> int:
     dialect = dialect_of(connection)
-    own = {"now": dialect.now, "user": dialect.user}
-    holes = log_holes(dialect, names) | number_holes(dialect, names) | own
+    holes = log_holes(dialect, names) | row_holes(dialect, names)
     write, count = (statement(dialect, query, **holes) for query in ("try_log", "count_unnumbered"))
     run_verbatim(connection, write)
     return int(connection.execute(verbatim(count)).scalar_one())

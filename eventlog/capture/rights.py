@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -67,14 +66,12 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     """What rights are about: the log, whether it is there already, the captured tables, and what
     was given before.
 
-    `companions` are the tables beside the log that are there, or all that there will be where there
-    is none yet; `registry` is the one whose owner the log's owner is, and `functions` are what its
-    triggers run. With `read_apart` another login than the publisher's reads captured tables.
+    `registry` is a table whose owner is the log's, and `functions` are what its triggers run. With
+    `read_apart` another login than the publisher's reads captured tables.
     """
 
     names: LogNames
     existing: bool
-    companions: tuple[str, ...]
     tables: tuple[CapturedTable, ...]
     registry: CapturedTable | None = None
     functions: tuple[str, ...] = ()
@@ -107,7 +104,7 @@ def plan_rights(
     at work whom nobody names.
     """
     with engine.connect() as connection:
-        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
+        site = _describe_site(connection, roles, names, tables, schema, read_apart=read_apart)
         return list(rights(dialect_of(connection), roles, site))
 
 
@@ -136,7 +133,7 @@ def give_rights(
     still reaches the log.
     """
     with engine.begin() as connection:
-        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
+        site = _describe_site(connection, roles, names, tables, schema, read_apart=read_apart)
         done = list(rights(dialect_of(connection), roles, site))
         if any(written.later for written in done):
             raise no_log(names or LogNames())
@@ -147,18 +144,15 @@ def give_rights(
         give(connection, site.names, done)
     # What a role has by a membership or a grant of somebody else is seen only when the statements
     # have run.
-    for called, role in (("writer", roles.writer), ("reader", roles.reader)):
-        if role is not None and site.existing:
-            with engine.connect() as connection:
-                for table in (site.names.table, *site.companions):
-                    reached = list_held_rights(connection, site.names, table, role)
-                    if reached:
-                        rights_held = ", ".join(reached)
-                        way = "by a role, an ownership or a wider grant"
-                        raise InstallError(
-                            f"The {called} {role} may still {rights_held} on {table}, {way}.",
-                            hint="Take that from it, or give the log a schema or database of its own.",
-                        )
+    with engine.connect() as connection:
+        for called, role in (("writer", roles.writer), ("reader", roles.reader)):
+            for table in (site.names.table, *site.names.beside) if role is not None else ():
+                if reached := list_held_rights(connection, site.names, table, role):
+                    held = f"may still {', '.join(reached)} on {table}"
+                    raise InstallError(
+                        f"The {called} {role} {held}, by a role, an ownership or a wider grant.",
+                        hint="Take that from it, or give the log a schema or database of its own.",
+                    )
     return done
 
 
@@ -170,32 +164,26 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleSt
     if roles == Roles():
         parts = "--installer, --writer, --publisher and --reader"
         raise UsageError(f"Whose rights? Name one or more of {parts}.")
-    _refuse_names(dialect, roles)
+    named = {part: role for part in Roles.__struct_fields__ if (role := getattr(roles, part)) is not None}
+    _refuse_names(dialect, named)
     grants = _Grants(dialect=dialect, site=site)
-    for part in Roles.__struct_fields__:
-        role = getattr(roles, part)
-        if role is None:
-            continue
+    for part, role in named.items():
         later = not site.existing and part != "installer"
         # Its methods are called as the fields of Roles.
-        for sql in getattr(grants, part)(role):
+        for sql in filter(None, getattr(grants, part)(role)):
             yield RoleStatement(part=part, role=role, sql=sql, later=later)
 
 
-def _refuse_names(dialect: Dialect, roles: Roles) -> None:
+def _refuse_names(dialect: Dialect, named: Mapping[str, str]) -> None:
     """Refuse a name that means everybody, or a role with another part's forbidden rights."""
-    for part in Roles.__struct_fields__:
-        role = getattr(roles, part)
-        if role is None:
-            continue
+    for part, role in named.items():
         user, _ = account(dialect, role)
         if not user.strip() or user.casefold() in EVERYBODY:
-            raise UsageError(
-                f"--{part} {role!r} means everybody, or nobody.",
-                hint="Name one role.",
-            )
-    both = {roles.writer, roles.reader} & {roles.installer, roles.publisher} - {None}
-    if both:
+            raise UsageError(f"--{part} {role!r} means everybody, or nobody.", hint="Name one role.")
+    without_rights, with_rights = (
+        {named[part] for part in parts if part in named} for parts in (("writer", "reader"), ("installer", "publisher"))
+    )
+    if both := without_rights & with_rights:
         apart = "who writes or reads captured tables has no right on the log"
         message = f"{both.pop()} cannot be two parts: {apart}."
         raise UsageError(message, hint="Name one role for each part.")
@@ -233,67 +221,56 @@ def list_held_rights(connection: Connection, names: LogNames, table: str, role: 
 
 
 class _Grants(Struct, frozen=True, kw_only=True):
-    """Writes statements for one database and one site."""
+    """Writes statements for one database and one site; one is empty where the database needs none."""
 
     dialect: Dialect
     site: RightsScope
 
     def installer(self, role: str) -> Iterator[str]:
-        site = self.site
+        site, names = self.site, self.site.names
         self._refuse_powers(role)
-        yield from self._on_schema("installer_on_schema", role, [site.names.schema])
-        yield from self._on_table("installer_on_log", role, site.names.table)
+        yield from self._on_schemas("installer_on_schema", role, [names.schema])
+        yield from self._on_tables("installer_on_log", role, [names.table])
         if site.existing:
-            yield from self._on_table("installer_on_standing_log", role, site.names.table)
-        for companion in site.names.beside:  # also those that an upgrade will make
-            yield from self._on_table("installer_on_companion", role, companion)
-        yield from self._on_schema("installer_on_place", role, self._foreign())
-        texts: list[str] = []
+            yield from self._on_tables("installer_on_standing_log", role, [names.table])
+        # Also those that an upgrade will make.
+        yield from self._on_tables("installer_on_companion", role, names.beside)
+        yield from self._on_schemas("installer_on_place", role, self._foreign())
+        captured = site.tables
         # Nobody but its owner writes the registry.
         registry = site.registry
         if registry is not None and registry.power is not None and registry.owner != role:
-            for table in sorted(site.names.owners):
-                yield from self._on_table("installer_on_registry", role, table)
+            yield from self._on_tables("installer_on_registry", role, sorted(names.owners))
             for function in site.functions:
-                called = self.dialect.qualify(site.names.schema, function)
-                yield from self._text("installer_on_function", role, function=called)
+                called = self.dialect.qualify(names.schema, function)
+                yield self._write("installer_on_function", role, function=called)
         elif registry is not None:
-            texts += self._on_captured("installer_on_table", role, registry)
-        for captured in site.tables:
-            texts += self._on_captured("installer_on_table", role, captured)
-        yield from dict.fromkeys(texts)  # an owner of several tables is named once
+            captured = (registry, *captured)
+        # An owner of several tables is named once.
+        yield from dict.fromkeys(self._on_captured("installer_on_table", role, table) for table in captured)
         yield from self._on_sequence("installer_on_sequence", role)
-        owners = [captured.owner for captured in site.tables if captured.owner not in (None, role)]
+        owners = [table.owner for table in site.tables if table.owner not in (None, role)]
         for owner in dict.fromkeys(owners):
             # A trigger's function writes with the rights of its table's owner.
             quoted = self.dialect.quote(str(owner))
-            yield from self._on_table("owner_on_log", role, site.names.table, owner=quoted)
+            yield from self._on_tables("owner_on_log", role, [names.table], owner=quoted)
             yield from self._on_sequence("owner_on_sequence", role, owner=quoted)
 
     def writer(self, role: str) -> Iterator[str]:
-        yield from self._on_table("writer_on_log", role, self.site.names.table)
-        for companion in self.site.companions:
-            yield from self._on_table("writer_on_companion", role, companion)
+        yield from self._on_tables("writer_on_log", role, [self.site.names.table])
+        yield from self._on_tables("writer_on_companion", role, self.site.names.beside)
 
     def publisher(self, role: str) -> Iterator[str]:
         names = self.site.names
-        yield from self._on_schema("publisher_on_schema", role, [names.schema])
+        yield from self._on_schemas("publisher_on_schema", role, [names.schema])
         status = self.dialect.quote(names.column("status"))
-        yield from self._on_table("publisher_on_log", role, names.table, status=status)
-        for companion in self.site.companions:
-            query = "publisher_on_companion"
-            if companion in names.owners:
-                query = "publisher_on_registry"
-            yield from self._on_table(query, role, companion)
-        if not (self.site.read_apart and self.dialect.open_catalog):
-            yield from self._reads(role, self._foreign())
-            return
-        # Somebody else reads: what was given before for that is taken back.
-        for captured in self.site.tables:
-            for sql in self._on_captured("publisher_on_table", role, captured):
-                yield from self._former(sql)
-                if sql in self.site.given:
-                    yield taking_back(sql) or ""
+        yield from self._on_tables("publisher_on_log", role, [names.table], status=status)
+        for companion in names.beside:
+            query = "publisher_on_registry" if companion in names.owners else "publisher_on_companion"
+            yield from self._on_tables(query, role, [companion])
+        # Where somebody else reads, what was given before for that is taken back.
+        reads = not (self.site.read_apart and self.dialect.open_catalog)
+        yield from self._reads(role, self._foreign() if reads else (), reads=reads)
 
     def reader(self, role: str) -> Iterator[str]:
         # It has no right on the log: what the owners of captured tables bring along runs with the
@@ -322,60 +299,58 @@ class _Grants(Struct, frozen=True, kw_only=True):
             hint=f"{own}, {printed}, or {itself}.",
         )
 
-    def _reads(self, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
-        yield from self._on_schema("publisher_on_place", role, schemas)
+    def _reads(self, role: str, schemas: Iterable[str | None], *, reads: bool = True) -> Iterator[str]:
+        """Let a role read captured tables, or no more."""
+        yield from self._on_schemas("publisher_on_place", role, schemas)
         for captured in self.site.tables:
-            for sql in self._on_captured("publisher_on_table", role, captured):
-                yield from self._former(sql)
+            sql = self._on_captured("publisher_on_table", role, captured)
+            _, _, place = sql.partition(" ON ")
+            # Former grants on the same table to the same role may cover columns now left out.
+            for grant in sorted(self.site.given):
+                is_former = grant.startswith("GRANT SELECT") and grant.endswith(f" ON {place}")
+                if sql and is_former and (grant != sql or not reads):
+                    yield taking_back(grant) or ""
+            if reads:
                 yield sql
-
-    def _former(self, wanted: str) -> Iterator[str]:
-        """Revoke former grants on the same table to the same role: they may cover columns now left
-        out.
-        """
-        _, _, place = wanted.partition(" ON ")
-        for grant in sorted(self.site.given):
-            if grant != wanted and grant.startswith("GRANT SELECT") and grant.endswith(f" ON {place}"):
-                yield taking_back(grant) or ""
 
     def _foreign(self) -> Iterable[str | None]:
         """Return the schemas of captured tables other than the log's."""
         schemas = [captured.schema for captured in self.site.tables]
         return dict.fromkeys(schema for schema in schemas if schema != self.site.names.schema)
 
-    def _on_schema(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
+    def _on_schemas(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
         for schema in schemas:
-            yield from self._text(query, role, schema=self.dialect.quote(schema or ""))
+            yield self._write(query, role, schema=self.dialect.quote(schema or ""))
 
-    def _on_table(self, query: str, role: str, table: str, **holes: str) -> Iterator[str]:
-        qualified = self.dialect.qualify(self.site.names.schema, table)
-        yield from self._text(query, role, table=qualified, **holes)
+    def _on_tables(self, query: str, role: str, tables: Iterable[str], **holes: str) -> Iterator[str]:
+        """Write a statement about each of these tables of the log."""
+        for table in tables:
+            qualified = self.dialect.qualify(self.site.names.schema, table)
+            yield self._write(query, role, table=qualified, **holes)
 
     def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
         """Grant the sequence of the log's numbers, if any: writers of rows need it beside the log."""
         names = self.site.names
         if names.sequence is not None:
             sequence = self.dialect.qualify(names.schema, names.sequence)
-            yield from self._text(query, role, sequence=sequence, **holes)
+            yield self._write(query, role, sequence=sequence, **holes)
 
-    def _on_captured(self, query: str, role: str, captured: CapturedTable) -> Iterator[str]:
+    def _on_captured(self, query: str, role: str, captured: CapturedTable) -> str:
         if captured.owner == role:  # nobody can be given himself
-            return
-        table = self.dialect.qualify(captured.schema, captured.name)
-        owner = self.dialect.quote(captured.owner or "")
+            return ""
         columns = ""
         if captured.columns:
             named = ", ".join(map(self.dialect.quote, captured.columns))
             columns = f" {statement(self.dialect, 'columns_read', names=named)}"
-        yield from self._text(query, role, table=table, owner=owner, columns=columns)
+        table = self.dialect.qualify(captured.schema, captured.name)
+        owner = self.dialect.quote(captured.owner or "")
+        return self._write(query, role, table=table, owner=owner, columns=columns)
 
-    def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
-        text = statement(self.dialect, query, role=quote_role(self.dialect, role), **holes)
-        if text:
-            yield text
+    def _write(self, query: str, role: str, **holes: str) -> str:
+        return statement(self.dialect, query, role=quote_role(self.dialect, role), **holes)
 
 
-def _site(
+def _describe_site(
     connection: Connection,
     roles: Roles,
     names: LogNames | None,
@@ -392,22 +367,24 @@ def _site(
         log = locate_log(connection, log)
     classes: Iterable[Table] = list_tracked(connection, log) if existing else ()
     if tables:
-        known = {table.whole: table for table in classes}
-        classes = _find_named_tables(Classes(connection, schema), tables, log, known)
-    powers: dict[str, str | None] = {}
+        # A tracked class has all its child tables.
+        known, found = {table.whole: table for table in classes}, Classes(connection, schema)
+        children = {child.name for table in classes for child in table.children}
+        meant = found.find_named(resolve_table_names(found, tables, log, children, lambda _note: None))
+        classes = [known.get(table.whole, table) for table in meant]
+    owners = _TableOwners(connection)
+    captured = [owners.describe(*one) for table in classes for one in _list_captured_tables(table)]
     registry, functions = None, list[str]()
     if existing and has_setup(connection, log):
-        registry = _add_owner(connection, CapturedTable(schema=log.schema, name=log.registry["triggers"]), powers)
+        registry = owners.describe(log.schema, log.registry["triggers"])
         dialect = dialect_of(connection)
         place = {"place": registry_place(dialect, log)}
         rows = answers(connection, "registry_functions", place, **log_holes(dialect, log))
         functions = [str(name) for (name,) in rows]
-    in_scope = [captured for table in classes for captured in _list_captured_tables(connection, table, powers)]
     return RightsScope(
         names=log,
         existing=existing,
-        companions=log.beside,
-        tables=tuple(in_scope),
+        tables=tuple(captured),
         registry=registry,
         functions=tuple(functions),
         read_apart=read_apart or roles.reader is not None,
@@ -415,61 +392,42 @@ def _site(
     )
 
 
-def _find_named_tables(
-    classes: Classes,
-    asked: Sequence[str],
-    log: LogNames,
-    known: Mapping[str, Table],
-) -> Iterator[Table]:
-    """Find the classes for names and patterns, tracked ones with all their child tables."""
-    children = {child.name for table in known.values() for child in table.children}
-    for table in classes.find_named(resolve_table_names(classes, asked, log, children, lambda _note: None)):
-        yield known.get(table.whole, table)
-
-
-def _list_captured_tables(
-    connection: Connection,
-    table: Table,
-    powers: dict[str, str | None],
-) -> Iterator[CapturedTable]:
-    """Return a class's tables; `powers` caches facts about their owners."""
+def _list_captured_tables(table: Table) -> Iterator[tuple[str | None, str, tuple[str, ...]]]:
+    """List schema and name of a class's tables, and their captured columns where others are left out."""
     # Where columns are left out, no other may be read: the server keeps them back too.
     limited = {attribute.child for attribute in table.left_out}
     own = tuple(column.name for column in table.columns if not column.formula) if None in limited else ()
-    yield _add_owner(connection, CapturedTable(schema=table.schema, name=table.name, columns=own), powers)
+    yield table.schema, table.name, own
     for child in table.children:
         columns = tuple(column.name for column in child.columns) if child.name in limited else ()
-        yield _add_owner(connection, CapturedTable(schema=table.schema, name=child.name, columns=columns), powers)
+        yield table.schema, child.name, columns
 
 
-def _add_owner(
-    connection: Connection,
-    captured: CapturedTable,
-    powers: dict[str, str | None],
-) -> CapturedTable:
-    """Add to a table its owner and that role's other powers."""
-    owner = _owner(connection, captured)
-    if owner is None:
-        return captured
-    if owner not in powers:
-        # What a member of this role could do besides, in words.
-        worst = next(iter(role_powers(connection, owner)), None)
-        powers[owner] = None if worst is None else worst.power
-        if worst is not None and worst.role != owner:
-            powers[owner] = f"is a member of {worst.role}, which {worst.power}"
-    return replace(captured, owner=owner, power=powers[owner])
+class _TableOwners:
+    """Finds who owns a table, and asks once for each role what else it may do."""
 
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._dialect = dialect_of(connection)
+        self._powers: dict[str, str | None] = {}
 
-def _owner(connection: Connection, captured: CapturedTable) -> str | None:
-    dialect = dialect_of(connection)
-    if not offers(dialect, "table_owner"):
-        # A user's schema belongs to that user there.
-        return captured.schema if dialect.schemas else None
-    name = dialect.qualify(captured.schema, captured.name)
-    owners = answers(connection, "table_owner", {"place": name})
-    if not owners:
-        return None
-    return str(owners[0][0])
+    def describe(self, schema: str | None, name: str, columns: tuple[str, ...] = ()) -> CapturedTable:
+        owner = self._find_owner(schema, name)
+        if owner is not None and owner not in self._powers:
+            # What a member of this role could do besides, in words.
+            worst = next(iter(role_powers(self._connection, owner)), None)
+            self._powers[owner] = None if worst is None else worst.power
+            if worst is not None and worst.role != owner:
+                self._powers[owner] = f"is a member of {worst.role}, which {worst.power}"
+        power = None if owner is None else self._powers[owner]
+        return CapturedTable(schema=schema, name=name, columns=columns, owner=owner, power=power)
+
+    def _find_owner(self, schema: str | None, name: str) -> str | None:
+        if not offers(self._dialect, "table_owner"):
+            # A user's schema belongs to that user there.
+            return schema if self._dialect.schemas else None
+        place = {"place": self._dialect.qualify(schema, name)}
+        return next((str(owner) for (owner,) in answers(self._connection, "table_owner", place)), None)
 
 
 EVERYBODY: Final = frozenset({"public", "none"})

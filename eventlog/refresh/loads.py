@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
 from eventlog.capture.clauses import name_in_log
-from eventlog.capture.column_sql import Row, number_holes
+from eventlog.capture.column_sql import Row, row_holes
 from eventlog.capture.plan import plan
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
@@ -225,7 +225,7 @@ def fill_holes(dialect: Dialect, names: LogNames, load: Load, order: KeyOrder) -
     row = dialect.quote(table.name)
     conditions = [f"({condition})" for condition in (load.when, load.where) if condition]
     holes = {name: in_text(filling) for name, filling in log_holes(dialect, names).items()}
-    holes |= {"now": in_text(dialect.now)} | number_holes(dialect, names)
+    holes |= row_holes(dialect, names) | {"now": in_text(dialect.now)}
     return holes | {
         "table": in_text(dialect.qualify(table.schema, table.name)),
         "row": in_text(row),

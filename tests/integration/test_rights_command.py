@@ -94,7 +94,6 @@ def test_on_oracle_the_owner_of_the_tables_may_add_to_the_log_and_the_writer_get
     site = RightsScope(
         names=LOG,
         existing=True,
-        companions=LOG.own[1:],
         tables=(CapturedTable(schema="APP", name="USR", owner="APP"),),
     )
     given = [one.sql for one in rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site)]

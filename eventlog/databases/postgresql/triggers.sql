@@ -106,104 +106,36 @@ coalesce(/* name */',"fname":' || to_json(/* text */n.fname)::text, '');
 -- whole_row_key: the key of a row without one: the hash of its text
 /* name */'eventlog_whole_row=' || encode(sha256(convert_to(/* text */'{}', getdatabaseencoding())), 'hex');
 
--- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
--- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */)
-SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
-  /* waiting */eventlog_waiting,
-  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
-       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
-  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr'/* context_value */
-FROM /* source */new_rows WHERE /* condition */(1 = 1);
-
--- log_images: the same with the images of the rows
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */,
-  /* old_value */old_value, /* new_value */new_value)
-SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
-  /* waiting */eventlog_waiting,
-  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
-       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
-  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr'/* context_value */, /* old_image */NULL, /* new_image */NULL
-FROM /* source */new_rows WHERE /* condition */(1 = 1);
-
--- log_image: writes the image of each row of a source
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */,
-  /* old_value */old_value, /* new_value */new_value)
-SELECT /* key */'idu=1', /* waiting */eventlog_waiting, /* kind */eventlog_kind_5, /* now */eventlog_now,
-  /* user */eventlog_user, /* table */'usr'/* context_value */, /* old */NULL, /* new */NULL
-FROM /* source */new_rows WHERE /* condition */(1 = 1);
-
--- log_facts: writes the facts of every row of a source
+-- facts_of_rows: the facts of every row of a source
 -- A full join pairs the rows of an update: it cannot become the nested loop that a plan kept from single rows would
 -- run over a bulk statement, and it shows keys that left and keys that came.
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
-  /* old_value */old_value, /* new_value */new_value)
-SELECT fact.key, /* waiting */eventlog_waiting, fact.kind, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr'/* context_value */, fact.name, fact.old, fact.new
-FROM /* source */new_rows CROSS JOIN LATERAL (
+/* source */new_rows CROSS JOIN LATERAL (
 /* facts */
 ) AS fact (key, kind, name, old, new);
 
--- hand_each: as `log_each`, for the next trigger to write
-eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
-  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
-       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
-  NULL::text, NULL::text, NULL::text)), '[]')::text
-FROM /* source */new_rows WHERE /* condition */(1 = 1));
+-- key_of_each: the key of the one fact that each row of an update tells: it left, came or changed
+-- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
+CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END;
 
--- hand_images: as `log_images`, for the next trigger to write
-eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
-  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
-       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
-  NULL::text, /* old_image */NULL::text, /* new_image */NULL::text)), '[]')::text
-FROM /* source */new_rows WHERE /* condition */(1 = 1));
+-- kind_of_each: its kind
+CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
+       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END;
 
--- hand_image: as `log_image`, for the next trigger to write
-eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  /* key */'idu=1', /* kind */eventlog_kind_5, NULL::text, /* old */NULL, /* new */NULL)), '[]')::text
-FROM /* source */new_rows WHERE /* condition */(1 = 1));
+-- log_rows: one row of the log for each of a source
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT /* key */'idu=1', /* waiting */eventlog_waiting, /* kind */eventlog_kind_6, /* now */eventlog_now, /* user */eventlog_user,
+  /* table */'usr'/* context_value */, /* column */NULL, /* old */NULL, /* new */NULL
+FROM /* source */new_rows;
 
--- hand_facts: as `log_facts`, for the next trigger to write
+-- hand_rows: the same, for the next trigger to write
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  fact.key, fact.kind, fact.name, fact.old, fact.new)), '[]')::text
-FROM /* source */new_rows CROSS JOIN LATERAL (
-/* facts */
-) AS fact (key, kind, name, old, new));
+  /* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL)), '[]')::text
+FROM /* source */new_rows);
 
 -- child_side: the values that stood, or stand, under a parent
 SELECT /* key */'idu=1' AS key, /* values */phoneno FROM /* source */old_rows WHERE /* condition */(1 = 1);
-
--- log_child_values: one row of the log for each value
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
-  /* old_value */old_value, /* new_value */new_value)
-SELECT side.key, /* waiting */eventlog_waiting, /* kind */eventlog_kind_2, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr'/* context_value */, /* column */'phoneno', /* old */NULL, /* new */NULL
-FROM (/* sides */) AS side;
-
--- log_child_reads: one row of the log for each parent
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
-  /* old_value */old_value, /* new_value */new_value)
-SELECT side.key, /* waiting */eventlog_waiting, /* kind */eventlog_kind_6, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr'/* context_value */, /* column */NULL, NULL, NULL
-FROM (/* sides */) AS side GROUP BY side.key;
-
--- hand_child_values: as `log_child_values`, for the next trigger to write
-eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  side.key, /* kind */eventlog_kind_2, /* column */'phoneno'::text, /* old */NULL::text, /* new */NULL::text)), '[]')::text
-FROM (/* sides */) AS side);
-
--- hand_child_reads: as `log_child_reads`, for the next trigger to write
-eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  side.key, /* kind */eventlog_kind_6, /* column */NULL::text, NULL::text, NULL::text)), '[]')::text
-FROM (SELECT read.key FROM (/* sides */) AS read GROUP BY read.key) AS side);
 
 -- function: what a trigger runs, with its owner's rights, so that writers need none on the log
 CREATE OR REPLACE FUNCTION /* function */event_log_usr_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -644,28 +576,10 @@ SELECT own_schema || '.' || own_name, version,
 END
 $eventlog$;
 
--- follower_write: what a trigger writes of the changes that a query finds
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
-  /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name, /* old_value */old_value,
-  /* new_value */new_value/* context_name *//* number_name */)
-SELECT change.key, 'N', change.kind, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr', change.name, change.was,
-  change.becomes/* context_value *//* number */
-FROM (/* changes */'') AS change (key, kind, name, was, becomes);
-
 -- follower_hand: what a trigger hands over that may read and not write
 PERFORM set_config('eventlog.facts', '[' || coalesce((
   SELECT json_agg(json_build_array(change.key, change.kind, change.name, change.was, change.becomes))
   FROM (/* changes */'') AS change (key, kind, name, was, becomes) WHERE /* called */'usr' IS NOT NULL)::text, '[]') || ']', true);
-
--- follower_take: writes what was handed over
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type, /* event_time */event_time,
-  /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name, /* old_value */old_value,
-  /* new_value */new_value/* context_name *//* number_name */)
-SELECT fact.value ->> 0, 'N', (fact.value ->> 1)::integer, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* called */'usr',
-  fact.value ->> 2, fact.value ->> 3, fact.value ->> 4/* context_value *//* number */
-FROM json_array_elements(current_setting('eventlog.facts')::json) AS part (value)
-CROSS JOIN LATERAL json_array_elements(part.value) AS fact (value);
-PERFORM set_config('eventlog.facts', '', true);
 
 -- next_of_identity: the next number of a column that numbers itself; none where it does not
 nextval(pg_get_serial_sequence(/* log_name */'event_log', /* column_name */'record_id'));

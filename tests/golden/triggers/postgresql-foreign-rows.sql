@@ -393,26 +393,26 @@ END IF;
 IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'usr'::regclass
   AND mode = 'AccessExclusiveLock' AND granted) THEN
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  side.key, 2, 'usr_phone.phoneno'::text, side.value0::text, NULL::text)), '[]')::text
+  side.key, 2, 'usr_phone.phoneno', side.value0, NULL)), '[]')::text
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (fname = 'Ann')) IS NOT NULL)
   AND o.phoneno IS DISTINCT FROM NULL))) AS side);
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  side.key, 2, 'usr_phone.kind'::text, side.value0::text, NULL::text)), '[]')::text
+  side.key, 2, 'usr_phone.kind', side.value0, NULL)), '[]')::text
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (fname = 'Ann')) IS NOT NULL)
   AND o.kind IS DISTINCT FROM NULL))) AS side);
 ELSE
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  side.key, 8, 'usr_phone.phoneno'::text, NULL::text, NULL::text)), '[]')::text
-FROM (SELECT read.key FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL
+  side.key, 8, 'usr_phone.phoneno', NULL, NULL)), '[]')::text
+FROM (SELECT side.key FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (fname = 'Ann')) IS NOT NULL)
-  AND o.phoneno IS DISTINCT FROM NULL))) AS read GROUP BY read.key) AS side);
+  AND o.phoneno IS DISTINCT FROM NULL))) AS side GROUP BY side.key) AS side);
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
-  side.key, 8, 'usr_phone.kind'::text, NULL::text, NULL::text)), '[]')::text
-FROM (SELECT read.key FROM ((SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL
+  side.key, 8, 'usr_phone.kind', NULL, NULL)), '[]')::text
+FROM (SELECT side.key FROM ((SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (fname = 'Ann')) IS NOT NULL)
-  AND o.kind IS DISTINCT FROM NULL))) AS read GROUP BY read.key) AS side);
+  AND o.kind IS DISTINCT FROM NULL))) AS side GROUP BY side.key) AS side);
 END IF;
 PERFORM set_config('eventlog.facts', '[' || array_to_string(eventlog_facts, ',') || ']', true);
 RETURN NULL;

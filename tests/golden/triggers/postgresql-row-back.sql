@@ -39,12 +39,11 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name)
-SELECT CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN 'idu=' || o.idu::text ELSE 'idu=' || n.idu::text END,
-  eventlog_waiting,
-  CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_4
-       WHEN (o.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_5 ELSE eventlog_kind_6 END,
-  eventlog_now, eventlog_user, 'usr'
+  event_time, perpetrator, table_name, column_name,
+  old_value, new_value)
+SELECT CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN 'idu=' || o.idu::text ELSE 'idu=' || n.idu::text END, eventlog_waiting, CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_4
+       WHEN (o.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_5 ELSE eventlog_kind_6 END, eventlog_now, eventlog_user,
+  'usr', NULL, NULL, NULL
 FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu WHERE ((n.idu IS NOT DISTINCT FROM NULL) OR (o.idu IS NOT DISTINCT FROM NULL) OR o.* *<> n.*);
 RETURN NULL;
 END

@@ -158,7 +158,7 @@ def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> Non
     place = CapturedTable(schema="APP", name="USR", owner="APP")
     for sequence, told in ((None, []), ("SEQ_LOG", ["installer", "app"])):
         names = LogNames(schema="INDIRECT", sequence=sequence)
-        site = RightsScope(names=names, existing=True, companions=names.own[1:], tables=(place,))
+        site = RightsScope(names=names, existing=True, tables=(place,))
         given = [one.sql for one in rights(ORACLE, Roles(installer="installer"), site)]
         drawn = [re.fullmatch(r"GRANT SELECT ON indirect\.seq_log TO (\w+)", text) for text in given]
         assert [found[1] for found in drawn if found] == told
