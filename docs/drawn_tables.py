@@ -163,7 +163,7 @@ def granted() -> dict[tuple[str, str], list[str]]:
     """What `eventlog rights` grants each role on each kind of object, on PostgreSQL."""
     names = LogNames(schema="capture")
     usr = CapturedTable(schema="app", name="usr", owner="app_owner")
-    scope = RightsScope(names=names, existing=True, companions=names.beside, tables=(usr,))
+    scope = RightsScope(names=names, existing=True, tables=(usr,))
     kinds = {"app.usr": "captured tables", "capture.event_log": "the log"}
     kinds |= {f"capture.{table}": "results, journal" for table in names.beside}
     kinds |= {f"capture.{table}": "the registry" for table in names.owners}

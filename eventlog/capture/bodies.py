@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
-from eventlog.capture.column_sql import present, same_key
+from eventlog.capture.column_sql import compare, present
 from eventlog.capture.plan import EVERY, ChildPlan, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.dialect import statement
 from eventlog.tracked.options import VALUED, Style
@@ -124,7 +124,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         # The key decides which row was which: an update that changes it made one go and one come.
         clauses = self.clauses
         rows = [(column, clauses.old.value(column), clauses.new.value(column)) for column in clauses.plan.key]
-        same = " AND ".join(same_key(clauses.dialect, column, old, new) for column, old, new in rows)
+        same = " AND ".join(compare(clauses.dialect, "same_key", column, old, new) for column, old, new in rows)
         return f"old_rows AS o FULL JOIN new_rows AS n ON {same}"
 
     def _source(self, side: Side, when: When) -> str:

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from eventlog.capture.plan import TriggerPlan, plan
-from eventlog.capture.requests import TrackRequest, words
+from eventlog.capture.plan import TriggerPlan
 from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Table
@@ -23,10 +22,10 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.classes import RegistryState, read_capture
-from eventlog.tracked.options import TriggerOptions
+from eventlog.tracked.options import TrackRequest, TriggerOptions, words
 from eventlog.tracked.registry import read_log_owner, read_relation, refuse_fault
 
-Note = Callable[[str], None]
+Note = Callable[[str], object]
 
 
 class WantedClass(Struct, frozen=True, kw_only=True):
@@ -66,44 +65,23 @@ def plan_wanted_classes(
     others still are.
     """
     _refuse_tables(tables, request)
-    classes, needs = Classes(connection, schema), TableNeeds(connection, names)
-    capture = read_capture(connection, names)
-    known = {owner: tracked.options for owner, tracked in capture.classes.items()}
-    log_owner, is_log_owner = read_log_owner(connection, names)
-    function_owner = None if is_log_owner else log_owner
+    planner = _ClassPlanner(connection, names, schema, request)
+    classes, known = planner.classes, planner.known
     taken = {*(request.children or ()), *chain.from_iterable(options.children for options in known.values())}
     keyed = {owner for owner, options in known.items() if options.key}
-    wanted: list[WantedClass] = []
+    patterns_only = all(is_pattern(name) and not classes.has(name) for name in tables)
     meant = resolve_table_names(classes, tables, names, taken, note, keyed)
+    wanted: list[WantedClass] = []
     for table in classes.find_named(meant, request.children or ()):
-        renamed = None if table.whole in known else former_name(classes, table, capture)
-        owner = renamed or table.whole
-        former = None
-        if not request.reset and owner in capture.classes:
-            refuse_fault(capture.classes[owner])
-            former = known[owner]
-        asked = request.over(former or TriggerOptions())
         try:
-            if not dialect_of(connection).case_sensitive:
-                _refuse_alike(classes, table, {*known, *(other.owner for other in wanted)})
-            planned = _plan_class(classes, needs, table, request, asked)
-            fitted = replace(planned.plan, function_owner=function_owner)
-            relation = read_relation(connection, table.schema, table.name)
-            planned = replace(planned, plan=fitted, former=renamed, relation=relation)
+            planned = planner.plan(table, {other.owner for other in wanted})
         except InstallError as error:
             # A table that was named is wanted; one that only a pattern means may be left out.
-            patterns_only = all(is_pattern(name) and not classes.has(name) for name in tables)
             if leave is None or not patterns_only:
                 raise
             leave(f"{table.whole} is left out: {error}")
             continue
-        captured_children = {child.name for child in planned.plan.table.children}
-        for child in {child.name for child in table.children} - captured_children:
-            why = f"its foreign key is not about {', '.join(asked.key)}"
-            note(f"{child} is not captured with {table.whole}: {why}.")
-        _tell(note, planned, known.get(table.whole), request)
-        whole = planned.plan.table
-        for remark in [*_note_shared_children(classes, whole), *needs.remarks(whole, planned.asked)]:
+        for remark in planner.remark(table, planned):
             note(remark)
         wanted.append(planned)
     return wanted
@@ -118,6 +96,86 @@ def _refuse_tables(tables: Sequence[str], request: TrackRequest) -> None:
             raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
     elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
         raise UsageError("--key is about one table; track the others by themselves.")
+
+
+class _ClassPlanner:
+    """Plans one class after another by what the registry has of it and what is asked for now."""
+
+    def __init__(self, connection: Connection, names: LogNames, schema: str | None, request: TrackRequest) -> None:
+        self._connection = connection
+        self._request = request
+        self._capture = read_capture(connection, names)
+        self._needs = TableNeeds(connection, names)
+        log_owner, is_log_owner = read_log_owner(connection, names)
+        self._function_owner = None if is_log_owner else log_owner
+        self.classes = Classes(connection, schema)
+        self.known = {owner: tracked.options for owner, tracked in self._capture.classes.items()}
+
+    def plan(self, table: Table, others: Collection[str]) -> WantedClass:
+        """Plan a class; `others` are tracked with it."""
+        former = None if table.whole in self.known else former_name(self.classes, table, self._capture)
+        kept, tracked = TriggerOptions(), self._capture.classes.get(former or table.whole)
+        if tracked is not None and not self._request.reset:
+            refuse_fault(tracked)
+            kept = tracked.options
+        if not dialect_of(self._connection).case_sensitive:
+            _refuse_alike(self.classes, table, {*self.known, *others})
+        asked = self._request.over(kept)
+        table, asked = self._fit_children(table, asked)
+        try:
+            planned = self._needs.plan(table, asked)
+        except UsageError as error:
+            if self._request.columns is None and self._request.exclude is None and not self._request.reset:
+                tracked_with = f"It was tracked with {words(asked)}"
+                error.hint = f"{tracked_with}; use --columns or --exclude again, or --reset."
+            raise
+        planned = replace(planned, function_owner=self._function_owner)
+        relation = read_relation(self._connection, table.schema, table.name)
+        return WantedClass(plan=planned, asked=asked, former=former, relation=relation)
+
+    def _fit_children(self, table: Table, asked: TriggerOptions) -> tuple[Table, TriggerOptions]:
+        """Find the class with the key and the children that are asked for; children named for several
+        classes go where they belong.
+        """
+        if asked.key or (self._request.children is None and asked.children):
+            children = asked.children or [write_name(table.schema, child.name) for child in table.children]
+            try:
+                table = self.classes.one(table.whole, children, asked.key)
+            except InstallError as error:
+                tracked = f"{table.whole} was tracked with {words(asked)}"
+                raise InstallError(
+                    f"{tracked}, which does not fit any more: {error.message}",
+                    hint="Use --child again with what there is now, or --reset.",
+                ) from None
+        own = {child.name.casefold() for child in table.children}
+        children = tuple([child for child in asked.children if read_name(child)[1].casefold() in own])
+        # A key that is not the primary one is kept, so that another index which comes later does not
+        # change it.
+        is_primary = table.view or table.key == self.classes.primary(table)
+        return table, replace(asked, children=children, key=() if is_primary else table.key)
+
+    def remark(self, found: Table, wanted: WantedClass) -> Iterator[str]:
+        """Yield what somebody should know who tracks the class that was found."""
+        table, asked = wanted.plan.table, wanted.asked
+        for name in {child.name for child in found.children} - {child.name for child in table.children}:
+            why = f"its foreign key is not about {', '.join(asked.key)}"
+            yield f"{name} is not captured with {found.whole}: {why}."
+        # Options that are kept without being repeated, and changed ones.
+        former = self.known.get(found.whole)
+        if former is not None:
+            before, now = words(former), words(asked)
+            if before != now:
+                yield f"{wanted.owner} was tracked with {before}; it is now tracked with {now}."
+            elif now != words(TriggerOptions()) and self._request == TrackRequest(reset=self._request.reset):
+                yield f"{wanted.owner} is tracked as before, with {now}."
+        # A child table with other parents too, as a relation of two tables has.
+        for child in table.children:
+            referred = self.classes.schema(table.schema).list_referred(child.name)
+            others = [name for name in referred if name != table.name]
+            if others:
+                refers = f"{child.name} refers to {', '.join(others)} too"
+                yield f"{refers}; its changes are published as changes of {table.whole}."
+        yield from self._needs.remarks(wanted.plan, asked)
 
 
 def former_name(
@@ -159,123 +217,46 @@ def resolve_table_names(
     note: Note,
     keyed: Collection[str] = (),
 ) -> list[str]:
-    """Find the tables for names and patterns.
+    """Find the tables for names and patterns; `note` hears which tables of a pattern have no key.
 
     `children` are known to belong to others; `keyed` tables have a key somebody named before.
     """
     # A table may be called like a pattern; then its name means that table.
     patterns = [name for name in asked if is_pattern(name) and not classes.has(name)]
-    tables = [name for name in asked if name not in patterns]
-    for pattern in patterns:
-        tables += _matching(classes, pattern, names, children, note, keyed)
-    return tables
-
-
-def _plan_class(
-    classes: Classes,
-    needs: TableNeeds,
-    table: Table,
-    request: TrackRequest,
-    asked: TriggerOptions,
-) -> WantedClass:
-    """Plan a class; children named for several classes go where they belong."""
-    if asked.key or (request.children is None and asked.children):
-        children = asked.children or [write_name(table.schema, child.name) for child in table.children]
-        try:
-            table = classes.one(table.whole, children, asked.key)
-        except InstallError as error:
-            tracked = f"{table.whole} was tracked with {words(asked)}"
-            raise InstallError(
-                f"{tracked}, which does not fit any more: {error.message}",
-                hint="Use --child again with what there is now, or --reset.",
-            ) from None
-    own = {child.name.casefold() for child in table.children}
-    named = [(child, read_name(child)[1].casefold()) for child in asked.children]
-    children = tuple([child for child, name in named if name in own])
-    # A key that is not the primary one is kept, so that another index which comes later does not
-    # change it.
-    key = table.key
-    if table.view or table.key == classes.primary(table):
-        key = ()
-    asked = replace(asked, children=children, key=key)
-    try:
-        fitted = needs.number_images(plan(table, needs.fit_options(table, asked)))
-        return WantedClass(plan=fitted, asked=asked)
-    except UsageError as error:
-        if request.columns is None and request.exclude is None and not request.reset:
-            tracked = f"It was tracked with {words(asked)}"
-            error.hint = f"{tracked}; use --columns or --exclude again, or --reset."
-        raise
-
-
-def _note_shared_children(classes: Classes, table: Table) -> Iterator[str]:
-    """Yield remarks on child tables with other parents too, as a relation of two tables has."""
-    for child in table.children:
-        referred = classes.schema(table.schema).list_referred(child.name)
-        others = [name for name in referred if name != table.name]
-        if others:
-            yield (
-                f"{child.name} refers to {', '.join(others)} too;"
-                f" its changes are published as changes of {table.whole}."
-            )
-
-
-def _tell(
-    note: Note,
-    wanted: WantedClass,
-    former: TriggerOptions | None,
-    request: TrackRequest,
-) -> None:
-    """Report earlier options kept without being repeated, and changed ones."""
-    if former is None:
-        return
-    now = words(wanted.asked)
-    before = words(former)
-    if before != now:
-        note(f"{wanted.owner} was tracked with {before}; it is now tracked with {now}.")
-    elif now != words(TriggerOptions()) and request == TrackRequest(reset=request.reset):
-        note(f"{wanted.owner} is tracked as before, with {now}.")
-
-
-def _matching(
-    classes: Classes,
-    pattern: str,
-    names: LogNames,
-    children: set[str],
-    note: Note,
-    keyed: Collection[str],
-) -> list[str]:
-    """Find the tables of a pattern: with a key, not a log's own, no children, no views."""
-    first, _, last = pattern.rpartition(".")
-    schema = classes.schema(first or classes.default)
-    # What has companions is a log, whether this one or another.
-    tables = {table.casefold() for table in schema.tables}
-    others = [LogNames(table=table) for table in schema.tables]
-    others = [log for log in others if log.marks.casefold() in tables]
-    logs = {name.casefold() for log in (names, *others) for name in log.own}
+    meant = [name for name in asked if name not in patterns]
     inner = {read_name(child)[1].casefold() for child in children}
-    with_key: list[str] = []
-    keyless: list[str] = []
-    for table in schema.tables:
-        name = table.casefold()
-        not_meant = name in logs or name in inner or table in schema.parts
-        if not_meant or not fnmatchcase(name, last.casefold()):
-            continue
-        (with_key if schema.key(table) else keyless).append(table)
-    chosen = [table for table in keyless if schema.row_key(table) or write_name(schema.name, table) in keyed]
-    if not with_key and not chosen:
-        captured = {table for table in schema.tables if table.casefold() not in logs}
-        hint = "Patterns mean tables; a view is named by its name."
-        if near := nearest(last.strip("*?"), captured):
-            hint = f"Did you mean {near}?"
-        raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
-    meant = [write_name(schema.name, table) for table in with_key]
-    taken = {child.name for table in classes.find_named(meant) for child in table.children}
-    for table in keyless:
-        if table in taken:
-            continue
-        if table in chosen:
-            meant.append(write_name(schema.name, table))
-        else:
-            note(f"{table} is left out: it has no key.")
+    for pattern in patterns:
+        first, _, last = pattern.rpartition(".")
+        schema = classes.schema(first or classes.default)
+        logs = _find_logs(schema.tables, names)
+        captured = [table for table in schema.tables if table.casefold() not in logs]
+        matching = [
+            table
+            for table in captured
+            if fnmatchcase(table.casefold(), last.casefold())
+            and table.casefold() not in inner
+            and table not in schema.parts
+        ]
+        with_key = [write_name(schema.name, table) for table in matching if schema.key(table)]
+        taken = {child.name for table in classes.find_named(with_key) for child in table.children}
+        chosen, keyless = list[str](), list[str]()
+        for table in matching:
+            if not schema.key(table):
+                has_key = schema.row_key(table) or write_name(schema.name, table) in keyed
+                (chosen if has_key else keyless).append(table)
+        if not with_key and not chosen:
+            near = nearest(last.strip("*?"), captured)
+            hint = f"Did you mean {near}?" if near else "Patterns mean tables; a view is named by its name."
+            raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
+        meant += [*with_key, *(write_name(schema.name, table) for table in chosen if table not in taken)]
+        for table in keyless:
+            if table not in taken:
+                note(f"{table} is left out: it has no key.")
     return meant
+
+
+def _find_logs(tables: Collection[str], names: LogNames) -> set[str]:
+    """Find the tables of logs: what has companions is one, whether this or another."""
+    known = {table.casefold() for table in tables}
+    others = [log for log in (LogNames(table=table) for table in tables) if log.marks.casefold() in known]
+    return {name.casefold() for log in (names, *others) for name in log.own}

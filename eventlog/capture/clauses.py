@@ -15,7 +15,7 @@ from eventlog.capture.column_sql import (
     PREFIX,
     Row,
     absent,
-    differs,
+    compare,
     is_unseen,
     join_texts,
     on_lines,
@@ -326,7 +326,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if not self._is_seen(column):
             # It cannot be compared, but whether the statement writes the column is known.
             return parameters("sets", self.new.columns)[column.name]
-        return differs(self.dialect, column, self.old.value(column), self.new.value(column))
+        return compare(self.dialect, "differs", column, self.old.value(column), self.new.value(column))
 
 
 def _parent_key(child: Child) -> tuple[Column, ...]:

@@ -94,16 +94,6 @@ def is_unseen(dialect: Dialect, column: Column) -> bool:
     return name in dialect.ddl.unseen_types or (limit is not None and (longest(column.type) or 0) > limit)
 
 
-def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Write the condition of a changed text; NULL is a value like others."""
-    return _compare_texts(dialect, "differs", column, before, after)
-
-
-def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Write the condition of equal values in a key column."""
-    return _compare_texts(dialect, "same_key", column, before, after)
-
-
 def present(dialect: Dialect, value: str) -> str:
     """Write the condition of a value; a composite one counts even if some parts are NULL."""
     return statement(dialect, "present", value=value)
@@ -130,7 +120,8 @@ def parameters(what: str, columns: Sequence[Column]) -> dict[str, str]:
     return {column.name: f"{what}_{number}" for number, column in enumerate(columns, 1)}
 
 
-def _compare_texts(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
+def compare(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
+    """Write the condition `differs`, for which NULL is a value like others, or `same_key`."""
     plain = dialect.plain_types is None or bare_type(column.type) in dialect.plain_types
     # Comparing values of a type that somebody made would run that owner's operators (decision 13),
     # so texts are compared.

@@ -19,13 +19,13 @@ from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, is_denied
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
-from eventlog.tracked.registry import registry_place
 
 SCHEMA: Final = "eventlog_ddl"
 """Where the follower's functions stand, and nobody else may create."""
 FOLLOWED: Final = "followed"
 """The digest of a trigger whose function the follower made: it waits for `eventlog track`."""
-EVENTS: Final = ("ddl_command_end", "sql_drop")
+EVENTS: Final = {"altered": "ddl_command_end", "dropped": "sql_drop"}
+"""When each of the event triggers fires."""
 
 
 class Follower(Struct, frozen=True, kw_only=True):
@@ -42,9 +42,7 @@ class Follower(Struct, frozen=True, kw_only=True):
 def read_follower(connection: Connection, names: LogNames) -> Follower | None:
     """Read the state of a log's follower; None if there is none. `names` need the schema."""
     dialect = dialect_of(connection)
-    altered, dropped = _trigger_names(dialect, names)
-    asked = {"altered": altered, "dropped": dropped, "follow": f"{_function_name(dialect, names)}_follow"}
-    rows = answers(connection, "standing_follower", asked)
+    rows = answers(connection, "standing_follower", _name_parts(dialect, names))
     if not rows:
         return None
     function, follow = _write_functions(dialect, names)
@@ -82,8 +80,8 @@ def write_follower(connection: Connection, names: LogNames, *, followed: bool) -
         yield from _drop_event_triggers(dialect, names)
     yield statement(dialect, "follower_schema")
     yield from reversed(_write_functions(dialect, names))
-    for trigger, event in zip(_trigger_names(dialect, names), EVENTS, strict=True):
-        yield statement(dialect, "follower_trigger", trigger=dialect.quote(trigger), event=event, **holes)
+    for trigger, event in EVENTS.items():
+        yield statement(dialect, "follower_trigger", trigger=holes[trigger], event=event, function=holes["function"])
 
 
 def drop_follower(connection: Connection, names: LogNames) -> list[str]:
@@ -96,8 +94,8 @@ def drop_follower(connection: Connection, names: LogNames) -> list[str]:
 
 
 def _drop_event_triggers(dialect: Dialect, names: LogNames) -> Iterator[str]:
-    for trigger in _trigger_names(dialect, names):
-        yield statement(dialect, "drop_follower_trigger", trigger=dialect.quote(trigger))
+    for trigger in EVENTS:
+        yield statement(dialect, "drop_follower_trigger", trigger=_holes(dialect, names)[trigger])
 
 
 def refuse_unsafe_owner(connection: Connection, names: LogNames) -> None:
@@ -105,8 +103,7 @@ def refuse_unsafe_owner(connection: Connection, names: LogNames) -> None:
 
     The follower runs in everybody's DDL with a superuser's rights, and reads the registry.
     """
-    place = {"place": registry_place(dialect_of(connection), names)}
-    for (role,) in answers(connection, "unsafe_owner", place):
+    for (role,) in answers(connection, "unsafe_owner", **log_holes(dialect_of(connection), names)):
         message = f"{role}, which is no superuser, owns the registry of {names.whole} or may become its owner"
         raise InstallError(
             f"{message}: what follows everybody's DDL with a superuser's rights would read it.",
@@ -126,26 +123,26 @@ def explain_refusal(dialect: Dialect, sql: str, error: BaseException | None) -> 
 
 def name_follower(dialect: Dialect, names: LogNames) -> str:
     """Name the first event trigger of a log; a database has one list of them, whatever the schema."""
-    return _trigger_names(dialect, names)[0]
+    return _name_parts(dialect, names)["altered"]
 
 
-def _trigger_names(dialect: Dialect, names: LogNames) -> tuple[str, str]:
-    own = "_".join(filter(None, ("eventlog", names.schema, names.table)))
-    return dialect.shorten_name(f"{own}_ddl"), dialect.shorten_name(f"{own}_drop")
-
-
-def _function_name(dialect: Dialect, names: LogNames) -> str:
-    name = "_".join(filter(None, (names.schema, names.table)))
+def _name_parts(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    """Name the event triggers and functions of a log."""
+    own = "_".join(filter(None, (names.schema, names.table)))
     # Room for an ending, so that two logs never share a function.
-    return dialect.shorten_name(f"{name}_follow").removesuffix("_follow")
+    function = dialect.shorten_name(f"{own}_follow").removesuffix("_follow")
+    return {
+        "altered": dialect.shorten_name(f"eventlog_{own}_ddl"),
+        "dropped": dialect.shorten_name(f"eventlog_{own}_drop"),
+        "function": function,
+        "follow": f"{function}_follow",
+    }
 
 
 def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
-    name = _function_name(dialect, names)
-    return {
-        "function": dialect.qualify(SCHEMA, name),
-        "follow": dialect.qualify(SCHEMA, f"{name}_follow"),
-    }
+    """Write the names as SQL does."""
+    parts = _name_parts(dialect, names).items()
+    return {part: dialect.qualify(None if part in EVENTS else SCHEMA, name) for part, name in parts}
 
 
 def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
@@ -165,7 +162,6 @@ def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
         **own,
         **_templates(dialect, names),
         schema_name=dialect.literal(names.schema or ""),
-        registry=dialect.literal(registry_place(dialect, names)),
         numbers=statement(dialect, "numbers_of"),
         next=number,
     )

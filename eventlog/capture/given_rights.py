@@ -73,28 +73,23 @@ def taking_back(grant: str) -> str | None:
 
 def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
     """Run statements; keep those that granted something new."""
-    kept, dialect = has_setup(connection, names), dialect_of(connection)
-    # What the role of the statement before had after it, so that each is asked once and not twice.
-    known: tuple[str, list[tuple[object, ...]]] | None = None
+    kept = has_setup(connection, names)
+    # What a role has, as long as nothing has changed since it was asked.
+    known: dict[str, list[tuple[object, ...]]] = {}
     for written in statements:
-        role = quote_role(dialect, written.role)
-        grants = kept and taking_back(written.sql) is not None
-        before = []
-        if known and known[0] == role:
-            before = known[1]
-        elif grants:
-            before = _list_grants(connection, role)
+        role = quote_role(dialect_of(connection), written.role)
+        is_kept = kept and taking_back(written.sql) is not None
+        before = (known.get(role) or _list_grants(connection, role)) if is_kept else []
         connection.execute(verbatim(written.sql))
-        known = None
+        known = {}
         if kept and written.sql.startswith("REVOKE "):
             for grant in list_kept_grants(connection, names):
                 if taking_back(grant) == written.sql:
                     connection.execute(_in_setup(connection, names, "mark_clear"), {"name": _note_name(grant)})
-        if grants:
-            after = _list_grants(connection, role)
-            known = (role, after)
+        if is_kept:
+            known[role] = _list_grants(connection, role)
             # A right that was there before is somebody else's, and is not taken back with ours.
-            if after != before:
+            if known[role] != before:
                 note = {"name": _note_name(written.sql), "value": written.sql}
                 connection.execute(_in_setup(connection, names, "mark_write"), note)
 
@@ -111,26 +106,24 @@ def list_kept_grants(connection: Connection, names: LogNames) -> list[str]:
 
 def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
     """Revoke rights; return those not revoked. Rights on dropped objects are gone already."""
-    transactional = dialect_of(connection).ddl.transactional_ddl
+    dialect = dialect_of(connection)
     left = []
     for grant in grants:
         text = verbatim(taking_back(grant) or "")
+        # Elsewhere the statement ends the transaction, and a savepoint with it.
+        begun = connection.begin_nested() if dialect.ddl.transactional_ddl else nullcontext()
         try:
-            # Elsewhere the statement ends the transaction, and a savepoint with it.
-            with connection.begin_nested() if transactional else nullcontext(), _warnings(connection) as warned:
+            with begun, _warnings(connection) as warned:
                 connection.execute(text)
             # PostgreSQL warns of what another role has given, and leaves it.
-            if NOT_REVOKED in warned:
-                left.append(grant)
+            is_left = NOT_REVOKED in warned
         except SQLAlchemyError:
             # The table that it was about may be gone, where the database can be asked by its written name.
             table = _on_table.search(grant)
-            if (
-                table is None
-                or not offers(dialect_of(connection), "table_owner")
-                or any(owner for (owner,) in answers(connection, "table_owner", {"place": table[1]}))
-            ):
-                left.append(grant)
+            can_ask = table is not None and offers(dialect, "table_owner")
+            is_left = not can_ask or any(answers(connection, "table_owner", {"place": table and table[1]}))
+        if is_left:
+            left.append(grant)
     return left
 
 
@@ -147,14 +140,14 @@ def _warnings(connection: Connection) -> Iterator[list[str | None]]:
     def note(diagnostic: Any) -> None:
         warned.append(diagnostic.sqlstate)
 
-    has_handler = hasattr(driver, "add_notice_handler")
-    if has_handler:
-        driver.add_notice_handler(note)
+    if not hasattr(driver, "add_notice_handler"):
+        yield warned
+        return
+    driver.add_notice_handler(note)
     try:
         yield warned
     finally:
-        if has_handler:
-            driver.remove_notice_handler(note)
+        driver.remove_notice_handler(note)
 
 
 def _list_grants(connection: Connection, role: str) -> list[tuple[object, ...]]:

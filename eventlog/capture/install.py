@@ -16,16 +16,19 @@ from alembic.runtime.migration import MigrationContext
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, column, select, table
 
-from eventlog.capture.given_rights import has_setup, take_back, taking_back
+from eventlog.capture.follower import name_follower, read_follower
+from eventlog.capture.given_rights import has_setup, list_kept_grants, take_back, taking_back
 from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
+from eventlog.capture.statements import name_left_functions
 from eventlog.capture.track import all_drops
-from eventlog.capture.uninstall import Leaving, refuse_waiting, what_goes
-from eventlog.core.errors import ConfigError, UsageError
-from eventlog.sql.access import verbatim
+from eventlog.core.errors import ConfigError, InstallError, UsageError
+from eventlog.core.plural import count_words
+from eventlog.sql.access import answers, verbatim
 from eventlog.sql.connect import read_url
-from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
-from eventlog.sql.findlog import has_log, log_columns
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.findlog import has_log, log_columns, present_companions, with_schema
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
+from eventlog.tracked.classes import read_capture
 
 ADOPTED = "log adopted"
 """The note that says: somebody else made this log, it is not ours to drop."""
@@ -38,6 +41,8 @@ SEQUENCE = "log sequence"
 TABLESPACE = "log tablespace"
 """The note that names the tablespace that was asked for, so that an upgrade's tables lie there too.
 """
+MOST_SHOWN_ROWS = 20
+"""Rows of the list of triggers, and of that of functions."""
 UNSEEN = """\
 -- Without a database to look at. Take the triggers off first: `eventlog triggers` lists them, `eventlog untrack`\
  removes them.
@@ -68,7 +73,7 @@ def install(
         elif _check_revision(connection, names) is None:
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
-        _run(connection, names, "upgrade", NEWEST_MIGRATION, tuple(order), storage=storage)
+        _Migrations(names=names, order=tuple(order), storage=storage).run(connection, "upgrade", NEWEST_MIGRATION)
     return is_new
 
 
@@ -83,7 +88,7 @@ def install_sql(
     names = names or LogNames()
     refuse_sorted(columns)
     _check_sequence(dialect_of(url), names)
-    return _print_statements(url, names, NEWEST_MIGRATION, tuple(order), storage=storage)
+    return _Migrations(names=names, order=tuple(order), storage=storage).write(url, NEWEST_MIGRATION)
 
 
 class MigrationPlan(Struct, frozen=True, kw_only=True):
@@ -98,22 +103,24 @@ def upgrade(
     names: LogNames | None = None,
     to: str | None = None,
     *,
-    agree: Callable[[MigrationPlan], None] = lambda _plan: None,
-) -> None:
-    """Migrate an installed log to the newest migration, or `to` another, perhaps a former one.
+    agree: Callable[[MigrationPlan], bool] = lambda _plan: True,
+) -> bool:
+    """Migrate an installed log to the newest migration, or `to` another, perhaps a former one; return
+    True if it was.
 
-    `agree` gets the plan before anything is done, and may raise.
+    `agree` gets the plan before anything is done, and nothing is done without its consent.
     """
     names = names or LogNames()
     with engine.connect() as connection:
-        agree(MigrationPlan(existing=_revision(connection, names), goal=_goal(to)))
+        plan = MigrationPlan(existing=_revision(connection, names), goal=_goal(to))
+    if not agree(plan):
+        return False
     with ddl_transaction(engine) as connection:
         # Asked again: somebody else may have upgraded while this one made up their mind.
-        revision = _revision(connection, names)
         goal = _goal(to)
-        direction = "downgrade" if goal < revision else "upgrade"
-        storage = Storage(tablespace=_setup(connection, names).get(TABLESPACE))
-        _run(connection, names, direction, goal, storage=storage)
+        direction = "downgrade" if goal < _revision(connection, names) else "upgrade"
+        _recall_migrations(names, _setup(connection, names)).run(connection, direction, goal)
+    return True
 
 
 def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
@@ -122,8 +129,11 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     with engine.connect() as connection:
         way = f"{_revision(connection, names)}:{_goal(to)}"
         marks = _setup(connection, names)
-    url = engine.url.render_as_string(hide_password=False)
-    return _print_statements(url, names, way, NEW_ORDER, storage=Storage(tablespace=marks.get(TABLESPACE)), marks=marks)
+    return _recall_migrations(names, marks).write(_address(engine), way, marks=marks)
+
+
+def _recall_migrations(names: LogNames, marks: dict[str, str]) -> _Migrations:
+    return _Migrations(names=names, storage=Storage(tablespace=marks.get(TABLESPACE)))
 
 
 def _goal(to: str | None) -> str:
@@ -138,44 +148,106 @@ def _goal(to: str | None) -> str:
     return to
 
 
+class Leaving(Struct, frozen=True, kw_only=True):
+    """What goes, by name; `grants` are the statements that gave the rights.
+
+    An adopted log stays and keeps its rows.
+    """
+
+    triggers: tuple[str, ...]
+    functions: tuple[str, ...]
+    tables: tuple[str, ...]
+    grants: tuple[str, ...]
+    rows: int
+    waiting: int
+    adopted: bool
+
+    def lines(self) -> list[str]:
+        """Describe the uninstall to the person who decides, a line each."""
+        lines = [f"table {name}" for name in self.tables]
+        rows = f"{count_words(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
+        if self.adopted:
+            rows = f"nothing of the log itself, which was adopted: {rows}"
+        lines.append(rows)
+        for what, names in (("trigger", self.triggers), ("function", self.functions)):
+            lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
+            if len(names) > MOST_SHOWN_ROWS:
+                lines.append(count_words(len(names) - MOST_SHOWN_ROWS, f"more {what}"))
+        return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
+
+
+def list_leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:
+    """List the existing parts of a log; refuse while rows wait, unless they are to be thrown away."""
+    _revision(connection, names)
+    if not purge:
+        refuse_waiting(connection, names)
+    log, adopted = with_schema(connection, names), ADOPTED in _setup(connection, names)
+    dialect, capture = dialect_of(connection), read_capture(connection, log)
+    triggers = [f"{trigger.name} on {trigger.table}" for trigger in capture.triggers]
+    if read_follower(connection, log):
+        triggers.insert(0, f"{name_follower(dialect, log)} on ALTER TABLE")
+    tables = [*present_companions(connection, names), *([] if adopted else [names.table])]
+    return Leaving(
+        triggers=tuple(triggers),
+        functions=tuple(name_left_functions(dialect, log, capture)),
+        tables=tuple(dialect.qualify(log.schema, table) for table in tables),
+        grants=tuple(list_kept_grants(connection, names)),
+        rows=_count(connection, names, "count_rows"),
+        waiting=_count(connection, names, "count_waiting"),
+        adopted=adopted,
+    )
+
+
+def refuse_waiting(connection: Connection, names: LogNames, *, off: bool = False) -> None:
+    """Raise InstallError while rows wait; `off`: the triggers are gone in any case."""
+    if waiting := _count(connection, names, "count_waiting"):
+        rows = f"{count_words(waiting, 'row')} of {names.table}"
+        message = f"{rows} still wait{'s' * (waiting == 1)} to be published."
+        if off:
+            message += " The triggers are off already, so no more come."
+        raise InstallError(message, hint="Publish them, or use --purge to lose them.")
+
+
+def _count(connection: Connection, names: LogNames, query: str) -> int:
+    """Count rows of the log; none where it went when an uninstall was broken off."""
+    if not has_log(connection, names):
+        return 0
+    [(count,)] = answers(connection, query, **log_holes(dialect_of(connection), names))
+    return int(count)
+
+
 def uninstall(
     engine: Engine,
     names: LogNames | None = None,
     *,
     purge: bool = False,
-    agree: Callable[[Leaving], None] = lambda _leaving: None,
-) -> list[str]:
+    agree: Callable[[Leaving], bool] = lambda _leaving: True,
+) -> list[str] | None:
     """Takes off triggers, functions, tables and rights; refuses while rows wait, unless they are to
     be thrown away.
 
-    An adopted log stays. `agree` gets what goes before anything does, and may raise. Returns the
-    grants that stay, because whoever uninstalls may not take them back.
+    An adopted log stays. `agree` gets what goes before anything does; None without its consent. Returns
+    the grants that stay, because whoever uninstalls may not take them back.
     """
     names = names or LogNames()
     with engine.connect() as connection:
-        leaving = _leaving(connection, names, purge=purge)
-    agree(leaving)
+        leaving = list_leaving(connection, names, purge=purge)
+    if not agree(leaving):
+        return None
     with ddl_transaction(engine) as connection:
         # Between the question and the answer rows may have come.
-        leaving = _leaving(connection, names, purge=purge)
+        leaving = list_leaving(connection, names, purge=purge)
         for text in all_drops(connection, names):
             connection.execute(verbatim(text))
         # The drops waited for writers, whose rows have come meanwhile; now no more come.
         if not purge:
             refuse_waiting(connection, names, off=not dialect_of(connection).ddl.transactional_ddl)
-        _run(connection, names, "downgrade", "base")
+        _Migrations(names=names).run(connection, "downgrade", "base")
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
         # Last, for who uninstalls may need them; those on the log's own tables have gone with these
         # on most databases.
         left = take_back(connection, leaving.grants)
         return [grant for grant in left if not _is_own(leaving, grant)]
-
-
-def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:
-    _revision(connection, names)
-    if not purge:
-        refuse_waiting(connection, names)
-    return what_goes(connection, names, adopted=ADOPTED in _setup(connection, names))
 
 
 def _is_own(leaving: Leaving, grant: str) -> bool:
@@ -201,19 +273,21 @@ def uninstall_sql(
         _check_sequence(dialect_of(where), names)
         made = {SEQUENCE: names.sequence} if names.sequence else {}
         last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
-        script = _print_statements(where, names, way, NEW_ORDER, marks=made, after=last)
-        return UNSEEN.format(log=names.table) + script
+        return UNSEEN.format(log=names.table) + _Migrations(names=names).write(where, way, marks=made, after=last)
     with where.connect() as connection:
         revision = _revision(connection, names)
-        leaving = _leaving(connection, names, purge=purge)
+        leaving = list_leaving(connection, names, purge=purge)
         drops = all_drops(connection, names)
         marks = _setup(connection, names)
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
-    url = where.url.render_as_string(hide_password=False)
-    known: dict[str, Any] = {"marks": marks, "before": drops, "after": last}
-    return _print_statements(url, names, f"{revision}:base", NEW_ORDER, **known)
+    way = f"{revision}:base"
+    return _Migrations(names=names).write(_address(where), way, marks=marks, before=drops, after=last)
+
+
+def _address(engine: Engine) -> str:
+    return engine.url.render_as_string(hide_password=False)
 
 
 def find_migration(engine: Engine, names: LogNames) -> str | None:
@@ -266,47 +340,46 @@ def _check_revision(connection: Connection, names: LogNames) -> str | None:
     return revision
 
 
-def _run(
-    connection: Connection,
-    names: LogNames,
-    direction: str,
-    goal: str,
-    order: tuple[str, ...] = NEW_ORDER,
-    *,
-    storage: Storage = UNSAID,
-) -> None:
-    dialect = dialect_of(connection)
-    settings = {"connection": connection, "transactional": dialect.ddl.transactional_ddl}
-    config = _config(names, order, storage=storage, **settings)
-    with storing(connection, writing(dialect, storage)):
-        getattr(command, direction)(config, goal)
+class _Migrations(Struct, frozen=True, kw_only=True):
+    """Runs the migrations of a log, or writes them as a script."""
 
+    names: LogNames
+    order: tuple[str, ...] = NEW_ORDER
+    storage: Storage = UNSAID
 
-def _print_statements(
-    url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **known: Any
-) -> str:
-    """Write the statements of a way up, or down where the goal is the base; `known` has earlier answers of
-    a database.
-    """
-    dialect = dialect_of(url)
-    write = writing(dialect, storage)
-    transactional = dialect.ddl.transactional_ddl
-    settings = {"url": read_url(url), "transactional": transactional, "storage": storage}
-    config = _config(names, order, **settings, **known)
-    config.output_buffer = StringIO()
-    first, _, last = goal.rpartition(":")
-    # A single migration as the goal is a way up from nothing: `first` is empty then, and comes
-    # first.
-    if last == "base" or last < first:
-        run_once = "run_down_once"
-        command.downgrade(config, goal, sql=True)
-    else:
-        run_once = "run_once"
-        command.upgrade(config, goal, sql=True)
-    written = config.output_buffer.getvalue()
-    if offers(dialect, "run_once"):
-        written = _to_run_again(dialect, names, written, (first, last), run_once, write)
-    return dialect.ddl.script_head + written + dialect.ddl.script_commit
+    def run(self, connection: Connection, direction: str, goal: str) -> None:
+        dialect = dialect_of(connection)
+        with storing(connection, writing(dialect, self.storage)):
+            getattr(command, direction)(self._configure(dialect, connection=connection), goal)
+
+    def write(self, url: str, way: str, **known: Any) -> str:
+        """Write the statements of a way up, or down where it ends at the base; `known` has earlier answers of
+        a database.
+        """
+        dialect = dialect_of(url)
+        stored = writing(dialect, self.storage)
+        config = self._configure(dialect, url=read_url(url), **known)
+        config.output_buffer = StringIO()
+        first, _, last = way.rpartition(":")
+        # A single migration as the goal is a way up from nothing: `first` is empty then, and comes
+        # first.
+        is_down = last == "base" or last < first
+        getattr(command, "downgrade" if is_down else "upgrade")(config, way, sql=True)
+        written = config.output_buffer.getvalue()
+        if offers(dialect, "run_once"):
+            run_once = "run_down_once" if is_down else "run_once"
+            written = _to_run_again(dialect, self.names, written, (first, last), run_once, stored)
+        return dialect.ddl.script_head + written + dialect.ddl.script_commit
+
+    def _configure(self, dialect: Dialect, **settings: Any) -> Config:
+        """Make Alembic's settings here, read from no file; silence its log."""
+        logging.getLogger("alembic").setLevel(logging.WARNING)
+        config = Config()
+        config.set_main_option("script_location", MIGRATIONS)
+        config.set_main_option("path_separator", "os")
+        own = {"names": self.names, "order": self.order, "storage": self.storage}
+        config.attributes.update(transactional=dialect.ddl.transactional_ddl, **own, **settings)
+        return config
 
 
 _comments = re.compile(r"(?:\s*--.*\n)*\s*")
@@ -329,14 +402,12 @@ def _to_run_again(
     parts = []
     for part in re.split(r"\n+/\n+", script):
         comments = _comments.match(part)
-        end = 0
-        if comments:
-            end = comments.end()
-        before, text = part[:end].strip(), part[end:].rstrip()
+        text = part[comments.end() if comments else 0 :].rstrip()
         # Alembic records the version after each step; a script that is run again would then begin
         # in the middle.
         if not text or records.match(text):
             continue
+        before = part[: len(part.rstrip()) - len(text)].strip()
         # What stands there already, or is gone, is no error.
         if re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text):
             text = statement(dialect, query, statement=dialect.literal(write(text)))
@@ -348,13 +419,3 @@ def _to_run_again(
         versions_written = {"first": dialect.literal(first), "last": dialect.literal(last)}
         parts.append(statement(dialect, record, version=table, **versions_written))
     return "".join(f"{part}\n\n/\n\n" for part in parts)
-
-
-def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
-    """Make Alembic's settings here, read from no file; silence its log."""
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    config = Config()
-    config.set_main_option("script_location", MIGRATIONS)
-    config.set_main_option("path_separator", "os")
-    config.attributes.update(names=names, order=order, **settings)
-    return config

@@ -4,7 +4,6 @@ and who may do what.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,17 +18,8 @@ from eventlog.core.secrets import make_readable
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.capture.install import MigrationPlan
-    from eventlog.capture.uninstall import Leaving
+    from eventlog.capture.install import Leaving, MigrationPlan
     from eventlog.sql.names import LogNames
-
-
-class DryRun(Exception):  # noqa: N818  # it ends a command where it would begin to act, and is no error
-    """What would be done, by name."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__()
-        self.names = [*names]
 
 
 sql_option = click.option("--sql", is_flag=True, help="Only print the statements for a DBA.")
@@ -109,22 +99,18 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
         click.echo(upgrade_sql(engine, site.wanted_names, to), nl=False)
         return
 
-    def agree_to_plan(plan: MigrationPlan) -> None:
+    def agree_to_plan(plan: MigrationPlan) -> bool:
         if dry and as_json:
             show_json({"would_upgrade": {"from": plan.existing, "to": plan.goal}})
         elif dry:
             say(f"The log would move from migration {plan.existing} to {plan.goal}.")
-        if dry:
-            # The way out of `upgrade`, which asks before it changes anything.
-            raise DryRun([plan.goal])
-        if plan.goal < plan.existing:
+        elif plan.goal < plan.existing:
             what = f"The log goes back from migration {plan.existing} to {plan.goal}"
             agree([f"{what}: what only the later ones have is lost."], yes=yes)
+        return not dry
 
-    try:
-        agree_once = say_once(agree_to_plan)
-        try_while_in_use(lambda: bring_up(engine, site.wanted_names, to, agree=agree_once), engine, note_aside)
-    except DryRun:
+    agree_once = say_once(agree_to_plan)
+    if not try_while_in_use(lambda: bring_up(engine, site.wanted_names, to, agree=agree_once), engine, note_aside):
         return
     state = "is current" if to is None else f"is at migration {to}"
     _say_done("upgraded", site, state, as_json=as_json)
@@ -157,13 +143,10 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     if sql:
         click.echo(uninstall_sql(engine, _find_names(site, engine), purge=purge), nl=False)
         return
-    try:
-        names = _find_names(site, engine)
-        agree_once = say_once(partial(_agree_to_leave, dry=dry, yes=yes, as_json=as_json))
-        stayed = try_while_in_use(lambda: take_off(engine, names, purge=purge, agree=agree_once), engine, note_aside)
-    except DryRun as planned:
-        if as_json:
-            show_json({"would_uninstall": site.config.source.log, "triggers": planned.names})
+    names = _find_names(site, engine)
+    agree_once = say_once(partial(_agree_to_leave, site=site, dry=dry, yes=yes, as_json=as_json))
+    stayed = try_while_in_use(lambda: take_off(engine, names, purge=purge, agree=agree_once), engine, note_aside)
+    if stayed is None:
         return
     for grant in stayed:
         say(f"You may not take back what was given by {grant}.", err=True)
@@ -189,16 +172,18 @@ def _find_names(site: Site, engine: Engine) -> LogNames:
         return site.wanted_names
 
 
-def _agree_to_leave(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
+def _agree_to_leave(leaving: Leaving, *, site: Site, dry: bool, yes: bool, as_json: bool) -> bool:
     """Show the parts to remove, and ask for consent. With --dry-run that is the report itself."""
     # With --dry-run the list is what was asked for, and a pipe gets it; else it is talk.
     on_stderr = not dry or as_json
     say("This would be removed:" if dry else "This is removed:", err=on_stderr)
     for line in leaving.lines():
         say(f"  {line}", err=on_stderr)
-    if dry:
-        raise DryRun(leaving.triggers)
-    agree(["It cannot be restored."], yes=yes)
+    if dry and as_json:
+        show_json({"would_uninstall": site.config.source.log, "triggers": leaving.triggers})
+    if not dry:
+        agree(["It cannot be restored."], yes=yes)
+    return not dry
 
 
 _role_option = partial(click.option, metavar="ROLE")
@@ -235,7 +220,7 @@ def rights(
     Example for a DBA: eventlog rights --writer app --publisher idm --sql --database
     postgresql+psycopg://db/app
     """
-    from eventlog.capture.rights import Roles, give_rights, plan_rights, rights_script
+    from eventlog.capture.rights import Roles, give_rights, rights_script
     from eventlog.sql.dialect import dialect_of
 
     if every and tables:
@@ -243,11 +228,10 @@ def rights(
     engine, roles = site.engine(), Roles(**named)
     # A pattern, so that tables without a key are left out instead of refused.
     wanted = ("*",) if every else tables
-    ask = plan_rights if sql else give_rights
     # Who has a reader for the tables needs no rights on them for the publisher.
     read_apart = bool(site.config.source.reader)
     names = _find_names(site, engine)
-    statements = ask(engine, roles, names, wanted, site.schema, read_apart=read_apart)
+    statements = give_rights(engine, roles, names, wanted, site.schema, read_apart=read_apart, dry=sql)
     if as_json:
         show_json({"would_run" if sql else "ran": statements})
     elif sql:

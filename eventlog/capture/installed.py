@@ -11,9 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from eventlog.capture.follower import FOLLOWED, name_follower, read_follower
-from eventlog.capture.plan import plan
 from eventlog.capture.render import Trigger, render
-from eventlog.capture.requests import words
 from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
@@ -26,8 +24,8 @@ from eventlog.sql.history import read_history
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.classes import Installed, find_present, read_capture, read_visible, sees_triggers
-from eventlog.tracked.options import Style, TriggerOptions
-from eventlog.tracked.registry import TrackedClass, registry_place
+from eventlog.tracked.options import Style, words
+from eventlog.tracked.registry import TrackedClass
 
 
 class TriggerCondition(StrEnum):
@@ -72,7 +70,6 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
     asked = {
         "prefix": f"{names.table}_",
         "writes": f"INSERT INTO {dialect.qualify(names.schema, names.table)} (",
-        "place": registry_place(dialect, names),
     }
     return [
         TriggerState(
@@ -88,20 +85,12 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
     ]
 
 
-def compare(
-    wanted: Sequence[Trigger],
-    existing: Sequence[Installed],
-    owner: str,
-    options: TriggerOptions,
-) -> list[TriggerState]:
+def compare(wanted: Sequence[Trigger], existing: Sequence[Installed], tracked: TrackedClass) -> list[TriggerState]:
     """Compare a class's planned triggers with those there."""
-    there = {(trigger.table, trigger.entered): trigger for trigger in existing}
-    states = []
-    for trigger in wanted:
-        its_own = there.pop((trigger.table, trigger.name), None)
-        states.append(_state(trigger, its_own, owner, options))
+    there = {(trigger.table, trigger.entry.name): trigger for trigger in existing}
+    states = [_compare_trigger(trigger, there.pop((trigger.table, trigger.name), None), tracked) for trigger in wanted]
     # Those that nobody wants are left.
-    return states + [_describe_trigger(trigger, TriggerCondition.STRAY) for trigger in there.values()]
+    return states + [_describe(trigger, tracked, TriggerCondition.STRAY) for trigger in there.values()]
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
@@ -115,7 +104,8 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     owners = read_visible(connection, classes, owners)
     found: list[TriggerState] = []
     for owner in owners:
-        found += _class_states(classes, needs, dialect, names, capture.classes[owner], capture.of(owner))
+        tracked, existing = capture.classes[owner], capture.of(owner)
+        found += _class_states(classes, needs, dialect, names, tracked, existing)
     following = [owner for owner in owners if capture.classes[owner].options.follow_ddl]
     if following:
         # A log has one event trigger. It is listed as one of the first class's, which makes it
@@ -145,26 +135,28 @@ def _class_states(
     existing: Sequence[Installed],
 ) -> Iterable[TriggerState]:
     owner, options = tracked.whole, tracked.options
+
+    def state_all(state: TriggerCondition, note: str) -> list[TriggerState]:
+        return [_describe(trigger, tracked, state, note) for trigger in existing]
+
     if tracked.fault is not None:
-        state = TriggerCondition.OUTDATED
-        if not existing:
-            return [TriggerState(name=owner, table=tracked.table, owner=owner, state=state, note=tracked.fault)]
-        return [_describe_trigger(trigger, state, tracked.fault) for trigger in existing]
+        outdated, note = TriggerCondition.OUTDATED, tracked.fault
+        entry = TriggerState(name=owner, table=tracked.table, owner=owner, state=outdated, note=note)
+        return state_all(outdated, note) or [entry]
     try:
         table = find_present(classes, owner, options.children)
     except EventlogError as error:
-        return [_describe_trigger(trigger, TriggerCondition.STRAY, str(error)) for trigger in existing]
+        return state_all(TriggerCondition.STRAY, str(error))
     try:
         table = classes.one(owner, options.children, options.key)
-        wanted = render(needs.number_images(plan(table, needs.fit_options(table, options))), dialect, names)
+        wanted = render(needs.plan(table, options), dialect, names)
     except EventlogError as error:
-        problem = str(error)
-        states = [_describe_trigger(trigger, TriggerCondition.OUTDATED, problem) for trigger in existing]
+        states = state_all(TriggerCondition.OUTDATED, str(error))
     else:
-        states = compare(wanted, existing, owner, options)
+        states = compare(wanted, existing, tracked)
     # After a renaming the triggers stand under the former name: they are no strays, and those that
     # would be made now are not missing.
-    if any(trigger.owner.triggers[trigger.entered].digest == FOLLOWED for trigger in existing):
+    if any(trigger.entry.digest == FOLLOWED for trigger in existing):
         states = [_note_rename(state) for state in states if state.state is not TriggerCondition.STRAY]
     texts = {trigger.name: trigger.source for trigger in existing if trigger.enabled}
     return [with_failure(state, texts.get(state.name, ""), table, dialect) for state in states]
@@ -203,65 +195,48 @@ def find_gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> li
     gone = []
     for written in dict.fromkeys(read):
         quote = written[0]
-        if quote in '"`':
-            name = written[1:-1].replace(quote * 2, quote)
-            is_there = name in exact
-        else:
-            name = written
-            is_there = name.casefold() in known  # nobody quoted it, so its case does not matter
+        # What nobody quoted has any case.
+        name = written[1:-1].replace(quote * 2, quote) if quote in '"`' else written
+        is_there = name in exact if quote in '"`' else name.casefold() in known
         if not is_there and name not in gone:
             gone.append(name)
     return gone
 
 
-def _state(
-    trigger: Trigger,
-    existing: Installed | None,
-    owner: str,
-    options: TriggerOptions,
-) -> TriggerState:
+def _compare_trigger(trigger: Trigger, existing: Installed | None, tracked: TrackedClass) -> TriggerState:
     if existing is None:
-        return TriggerState(
-            name=trigger.name,
-            table=trigger.table,
-            schema=trigger.schema,
-            owner=owner,
-            state=TriggerCondition.MISSING,
-            style=options.style,
-            asked=words(options),
-        )
+        return _describe(trigger, tracked, TriggerCondition.MISSING)
     if not existing.enabled:
-        return _describe_trigger(existing, TriggerCondition.DISABLED)
+        return _describe(existing, tracked, TriggerCondition.DISABLED)
     if is_current(trigger, existing):
-        return _describe_trigger(existing, TriggerCondition.CURRENT)
+        return _describe(existing, tracked, TriggerCondition.CURRENT)
     note = None if existing.unchanged else "somebody has changed it"
-    if existing.owner.triggers[existing.entered].digest == FOLLOWED:
+    if existing.entry.digest == FOLLOWED:
         note = "its table was altered, and the follower logs it in its style since"
-        if existing.owner.options.children:
+        if tracked.options.children:
             note = "its table was altered, and it logs rows to be read back since"
-    return _describe_trigger(existing, TriggerCondition.OUTDATED, note)
+    return _describe(existing, tracked, TriggerCondition.OUTDATED, note)
 
 
-def is_current(trigger: Trigger, existing: Installed) -> bool:
-    """Return True if a trigger was planned as it would be now and is unchanged."""
-    entered = existing.owner.triggers[existing.entered]
-    return existing.enabled and existing.unchanged and entered.digest == trigger.hash
+def is_current(trigger: Trigger, existing: Installed | None) -> bool:
+    """Return True if a trigger was planned as it would be now, on that table, and is unchanged."""
+    if existing is None or existing.table != trigger.table:
+        return False
+    return existing.enabled and existing.unchanged and existing.entry.digest == trigger.hash
 
 
-def _describe_trigger(
-    trigger: Installed,
-    state: TriggerCondition,
-    note: str | None = None,
+def _describe(
+    trigger: Trigger | Installed, tracked: TrackedClass, state: TriggerCondition, note: str | None = None
 ) -> TriggerState:
     return TriggerState(
         name=trigger.name,
         table=trigger.table,
         schema=trigger.schema,
-        owner=trigger.owner.whole,
+        owner=tracked.whole,
         state=state,
-        style=trigger.owner.options.style,
+        style=tracked.options.style,
         note=note,
-        asked=words(trigger.owner.options),
+        asked=words(tracked.options),
     )
 
 

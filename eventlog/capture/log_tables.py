@@ -108,14 +108,7 @@ def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
 def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[None]:
     """Rewrite the statements of this connection by `write` during the block."""
 
-    def store(
-        _connection: Any,
-        _cursor: Any,
-        statement: str,
-        parameters: Any,
-        _context: Any,
-        _many: bool,
-    ) -> tuple[str, Any]:
+    def store(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_context: Any) -> tuple[str, Any]:
         return write(statement), parameters
 
     event.listen(connection, "before_cursor_execute", store, retval=True)
@@ -139,23 +132,19 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
         sa.Table(names.sessions, metadata, number, sa.Column("value", types.log_value), **types.table_options)
     # Of what is parked an index leads to an object's rows, to what is due, and to a row whatever
     # output it is for.
-    parked = sa.Table(names.journal["parked"], metadata)
-    for ending, indexed in (
-        ("object", ("output", "object", "record_id")),
-        ("due", ("output", "due", "record_id")),
-        ("row", ("record_id",)),
+    # An object is found by what its receiver calls it, too. A table is tracked once; what depends on an
+    # altered one is found by its number.
+    for hole, ending, indexed in (
+        ("parked", "object", ("output", "object", "record_id")),
+        ("parked", "due", ("output", "due", "record_id")),
+        ("parked", "row", ("record_id",)),
+        ("associations", "id", ("output", "association")),
+        ("tracked", "name", ("schema_name", "table_name")),
+        ("relations", "number", ("relation",)),
     ):
-        index = dialect.shorten_name(f"{parked.name}_{ending}")
-        sa.Index(index, *(parked.c[column] for column in indexed))
-    # An object is found by what its receiver calls it, too.
-    associations = sa.Table(names.journal["associations"], metadata)
-    index = dialect.shorten_name(f"{associations.name}_id")
-    sa.Index(index, associations.c.output, associations.c.association)
-    # A table is tracked once; what depends on an altered one is found by its number.
-    tracked = sa.Table(names.registry["tracked"], metadata)
-    sa.Index(dialect.shorten_name(f"{tracked.name}_name"), tracked.c.schema_name, tracked.c.table_name, unique=True)
-    relations = sa.Table(names.registry["relations"], metadata)
-    sa.Index(dialect.shorten_name(f"{relations.name}_number"), relations.c.relation)
+        made = sa.Table(names.companions[hole], metadata)
+        name = dialect.shorten_name(f"{made.name}_{ending}")
+        sa.Index(name, *(made.c[column] for column in indexed), unique=hole == "tracked")
     return metadata
 
 
@@ -217,39 +206,27 @@ def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[An
 
     A writer may leave out record_id, status and event_time.
     """
-    numbered = [] if names.sequence else [sa.Identity(always=False, **dialect.types.number_options)]
+    types = dialect.types
+    numbered = [] if names.sequence else [sa.Identity(always=False, **types.number_options)]
     number = sa.Column(
         names.column("record_id"),
-        dialect.types.log_number,
+        types.log_number,
         *numbered,
         primary_key=dialect.ddl.log_has_key,
         nullable=False,
         autoincrement=not names.sequence,
     )
-    columns: dict[str, sa.Column[Any]] = {"record_id": number}
+    kinds: dict[str, ColumnType] = {"status": sa.CHAR(1), "event_type": sa.Integer(), "event_time": types.log_time}
+    kinds |= dict.fromkeys(("perpetrator", "table_name", "column_name"), types.log_name)
+    kinds |= {"table_key": types.log_key, "old_value": types.log_value, "new_value": types.log_value}
     defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
-    for name, (usual, nullable) in _types_of_log(dialect.types).items():
-        type_ = usual
-        if dialect.types.domain is not None and name in _DOMAINS:
-            type_ = dialect.types.domain(_domain(names, dialect, name), usual, names.schema)
-        default = defaults.get(name)
-        columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=default)
+    columns: dict[str, sa.Column[Any]] = {"record_id": number}
+    if types.domain is not None:
+        kinds |= {name: types.domain(_domain(names, dialect, name), kinds[name], names.schema) for name in _DOMAINS}
+    for name, kind in kinds.items():
+        is_optional = name in ("perpetrator", "column_name", "old_value", "new_value")
+        columns[name] = sa.Column(names.column(name), kind, nullable=is_optional, server_default=defaults.get(name))
     return columns
-
-
-def _types_of_log(types: ColumnTypes) -> dict[str, tuple[ColumnType, bool]]:
-    """Choose the type of each column but the number, and if it may be NULL."""
-    return {
-        "status": (sa.CHAR(1), False),
-        "event_type": (sa.Integer(), False),
-        "event_time": (types.log_time, False),
-        "perpetrator": (types.log_name, True),
-        "table_name": (types.log_name, False),
-        "table_key": (types.log_key, False),
-        "column_name": (types.log_name, True),
-        "old_value": (types.log_value, True),
-        "new_value": (types.log_value, True),
-    }
 
 
 def _meanings(name: Mapping[str, str]) -> dict[str, str]:

@@ -32,32 +32,23 @@ def try_triggers(connection: Connection) -> None:
 
 def try_log(connection: Connection, names: LogNames) -> None:
     """Write one row and undo it; raise InstallError if it cannot be written or gets no number."""
+    dialect = dialect_of(connection)
+    holes = log_holes(dialect, names) | row_holes(dialect, names)
     try:
         with connection.begin_nested() as attempt:
-            unnumbered = _count_written(connection, names)
+            run_verbatim(connection, statement(dialect, "try_log", **holes))
+            count = verbatim(statement(dialect, "count_unnumbered", **holes))
+            is_numbered = not connection.execute(count).scalar_one()
             # Nothing of the try stays, and a publisher never sees it.
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        hint = _SHAPE
-        if is_denied(dialect_of(connection), error):
-            hint = _RIGHT
+        hint = _RIGHT if is_denied(dialect, error) else _SHAPE
         message = f"The log {names.table} does not take the rows of triggers: {problem}."
         raise InstallError(message, hint=hint) from None
-    if unnumbered:
-        column = names.column("record_id")
-        raise InstallError(
-            f"The log {names.table} gives its rows no number.",
-            hint=f"Let {column} number itself.",
-        )
-
-
-def _count_written(connection: Connection, names: LogNames) -> int:
-    dialect = dialect_of(connection)
-    holes = log_holes(dialect, names) | row_holes(dialect, names)
-    write, count = (statement(dialect, query, **holes) for query in ("try_log", "count_unnumbered"))
-    run_verbatim(connection, write)
-    return int(connection.execute(verbatim(count)).scalar_one())
+    if not is_numbered:
+        hint = f"Let {names.column('record_id')} number itself."
+        raise InstallError(f"The log {names.table} gives its rows no number.", hint=hint)
 
 
 def refuse_unfit(
@@ -66,10 +57,10 @@ def refuse_unfit(
     """Refuse a plan whose triggers would fail only when somebody writes; `kept` is the registry's
     entry.
     """
-    table, dialect = wanted.table, dialect_of(connection)
+    table, dialect, options = wanted.table, dialect_of(connection), wanted.options
+    views_hint = "Track the tables that it reads."
     if table.view and not dialect.ddl.instead_of_triggers:
-        message = f"{table.name} is a view, and this database has no triggers on views."
-        raise InstallError(message, hint="Track the tables that it reads.")
+        raise InstallError(f"{table.name} is a view, and this database has no triggers on views.", hint=views_hint)
     if table.schema and not names.schema and dialect.ddl.qualified_in_triggers:
         message = f"{table.name} is in {table.schema}, where a trigger would look for {names.table} too."
         raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
@@ -87,24 +78,19 @@ def refuse_unfit(
                 f"{lacks}; ours would suppress every change.",
                 hint="Make that trigger first, or track the tables that the view reads.",
             )
-    if wanted.options.always and not offers(dialect, "always_trigger"):
+    if options.always and not offers(dialect, "always_trigger"):
         message = f"{dialect.name} has no triggers that fire for replicated changes too."
-        raise UsageError(
-            message,
-            hint="Leave out --always, and track the tables on the server where they are written.",
-        )
-    if wanted.options.always and table.view:
-        raise UsageError(
-            f"{table.name} is a view; --always is for tables.",
-            hint="Track the tables that it reads.",
-        )
-    if wanted.options.follow_ddl:
+        hint = "Leave out --always, and track the tables on the server where they are written."
+        raise UsageError(message, hint=hint)
+    if options.always and table.view:
+        raise UsageError(f"{table.name} is a view; --always is for tables.", hint=views_hint)
+    if options.follow_ddl:
         _check_ddl(connection, wanted)
     _refuse_lossy(connection, wanted)
     # To plan a condition can run what it calls: one that is kept is the log owner's code, and was tried.
-    is_kept = kept is not None and kept.when == wanted.options.when
-    if wanted.options.when is not None and not (is_kept and wanted.function_owner is not None):
-        _try_condition(connection, table, wanted.options.when)
+    is_kept = kept is not None and kept.when == options.when
+    if options.when is not None and not (is_kept and wanted.function_owner is not None):
+        _try_condition(connection, table, options.when)
     if (table.schema, table.name) == (names.schema, names.table):
         raise InstallError(f"{table.name} is the log itself; tracking it would never end.")
 
@@ -120,11 +106,8 @@ def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
         lossy = answers(connection, "lossy_columns", {"schema": table.schema, "table": name})
         lost = [str(column) for (column,) in lossy if column in watched_columns]
         if lost:
-            message = (
-                f"{name} has national characters in {', '.join(lost)}, and the character set of"
-                " this database is not Unicode: a trigger would log question marks, and miss"
-                " changes."
-            )
+            has = f"{name} has national characters in {', '.join(lost)}, and the character set of this database is not"
+            message = f"{has} Unicode: a trigger would log question marks, and miss changes."
             raise InstallError(message, hint=f"Leave them out with --exclude {','.join(lost)}.")
 
 
@@ -134,16 +117,11 @@ def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
     if not offers(dialect, "follower_function"):
         message = f"{dialect.name} has no triggers on DDL that could follow an ALTER TABLE."
         raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
-    if wanted.table.view:
-        why = "is a view"
-    elif wanted.options.when and wanted.children:
-        why = "has a condition (--when) and child tables"
-    else:
-        return
-    raise UsageError(
-        f"{wanted.table.name} {why}; --follow-ddl cannot follow that.",
-        hint="Leave out --follow-ddl.",
-    )
+    is_conditional = wanted.options.when and wanted.children
+    if wanted.table.view or is_conditional:
+        why = "is a view" if wanted.table.view else "has a condition (--when) and child tables"
+        message = f"{wanted.table.name} {why}; --follow-ddl cannot follow that."
+        raise UsageError(message, hint="Leave out --follow-ddl.")
 
 
 def _try_condition(connection: Connection, table: Table, condition: str) -> None:

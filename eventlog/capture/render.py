@@ -110,8 +110,9 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
         function = "reading_function" if self.part is TriggerPart.READING else "function"
         made = (self._statement(query, **holes) for query in (function, *body, form))
         digest = hash_texts([*made, *(["always"] if self.plan.options.always else ())])
-        called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
-        holes |= self._check_trigger(digest) | dropping(self.dialect, called)
+        program = self._name_program(digest)
+        called = qualify_program(self.dialect, self.names, self.plan.table.schema, program)
+        holes |= self._check_trigger(program) | dropping(self.dialect, called)
         queries = ["before_trigger", function, *body]
         if self.plan.function_owner is not None and offers(self.dialect, "own_function"):
             holes["function_owner"] = self.dialect.quote(self.plan.function_owner)
@@ -136,7 +137,7 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
             create=tuple(text for text in texts.values() if text),
             drop=tuple(text for text in drops if text),
             function=called,
-            program=self._program(digest),
+            program=program if offers(self.dialect, "drop_function") else None,
             part=self.part.name.lower(),
             hash=digest,
         )
@@ -174,7 +175,7 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
 
     def _holes(self) -> dict[str, str]:
         table, ddl = self.plan.table, self.dialect.ddl
-        function = function_name(self.dialect, self.names, table.schema, self.name)
+        function = qualify_program(self.dialect, self.names, table.schema, self._name_program())
         target = qualify_table(self.dialect, table.schema, self.table)
         log = self._log() | {"function": function}
         body = self._body(log)
@@ -241,7 +242,7 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
         query = "guard_rows" if self._by_statement else "guard_row"
         return self._statement(query, types=f"({types})", source=source) + ";"
 
-    def _check_trigger(self, digest: str) -> dict[str, str]:
+    def _check_trigger(self, program: str) -> dict[str, str]:
         """Fill the holes of a look at the new trigger."""
         literal, schema, name = self.dialect.literal, self.plan.table.schema, self.name
         called = self.dialect.trigger_name(schema, name)
@@ -250,7 +251,7 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
             rights += f" and SELECT on the sequence {self.names.sequence}"
         return {
             "name": literal(self.dialect.report_name(name)),
-            "package": literal(self.dialect.report_name(package_name(self.dialect, name, digest))),
+            "package": literal(program),
             "owner": literal(schema) if schema else "USER",
             "disable": literal(f"ALTER TRIGGER {called} DISABLE"),
             "complaint": literal(f"The trigger {name} does not compile and is disabled"),
@@ -291,15 +292,12 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
     def _clauses(self) -> Clauses:
         """Make the SQL for the rows before and after."""
         columns, steps = self.columns, self.dialect.ddl.procedural_triggers
-        old, new = (
-            Row(
-                dialect=self.dialect,
-                alias=alias,
-                columns=columns,
-                parameters=parameters(what, columns) if steps else {},
-            )
-            for what, alias in zip(("old", "new"), self._row_names, strict=True)
-        )
+
+        def make_row(what: str, alias: str) -> Row:
+            names = parameters(what, columns) if steps else {}
+            return Row(dialect=self.dialect, alias=alias, columns=columns, parameters=names)
+
+        old, new = map(make_row, ("old", "new"), self._row_names)
         return Clauses(
             dialect=self.dialect,
             plan=self.plan,
@@ -354,33 +352,22 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
             return self.plan.key
         return self.plan.key + tuple(attribute.column for attribute in self.plan.watched)
 
-    def _program(self, digest: str) -> str | None:
-        """Return the bare name of the trigger's function, as in the catalog."""
-        if self.dialect.ddl.procedural_triggers:
-            return self.dialect.report_name(package_name(self.dialect, self.name, digest))
-        return self.name if offers(self.dialect, "drop_function") else None
+    def _name_program(self, digest: str = "") -> str:
+        """Return the bare name of what the trigger runs, as in the catalog."""
+        if not self.dialect.ddl.procedural_triggers:
+            return self.name
+        # Its name changes with its text. So a trigger that is replaced goes from one to the other
+        # in one step, and nobody who writes meanwhile meets a trigger with another one's procedure.
+        name = self.dialect.shorten_name(f"{self.name}_{digest[:8]}")
+        return self.dialect.report_name(self.dialect.beside(name, self.name))
 
     def _statement(self, query: str, **holes: str) -> str:
         return statement(self.dialect, query, **holes)
 
 
-def function_name(
-    dialect: Dialect,
-    names: LogNames,
-    schema: str | None,
-    trigger: str,
-    digest: str = "",
-) -> str:
-    """Name the function of a trigger: beside the log, or beside the trigger if that has the rights."""
-    if dialect.ddl.procedural_triggers:
-        # Its name changes with its text. So a trigger that is replaced goes from one to the other
-        # in one step, and nobody who writes meanwhile meets a trigger with another one's procedure.
-        return dialect.qualify(schema, package_name(dialect, trigger, digest))
-    return dialect.qualify(names.schema, trigger)
-
-
-def package_name(dialect: Dialect, trigger: str, digest: str) -> str:
-    return dialect.beside(dialect.shorten_name(f"{trigger}_{digest[:8]}"), trigger)
+def qualify_program(dialect: Dialect, names: LogNames, schema: str | None, program: str) -> str:
+    """Name in SQL what a trigger runs: beside the log, or beside the trigger if that has the rights."""
+    return dialect.qualify(schema if dialect.ddl.procedural_triggers else names.schema, program)
 
 
 def dropping(dialect: Dialect, function: str) -> dict[str, str]:

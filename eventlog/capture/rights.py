@@ -32,7 +32,6 @@ from eventlog.sql.findlog import has_log, locate_log, with_schema
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.classes import list_tracked
-from eventlog.tracked.registry import registry_place
 
 
 class Roles(Struct, frozen=True, kw_only=True):
@@ -89,25 +88,6 @@ class RolePower(Struct, frozen=True, kw_only=True):
     power: str
 
 
-def plan_rights(
-    engine: Engine,
-    roles: Roles,
-    names: LogNames | None = None,
-    tables: Sequence[str] = (),
-    schema: str | None = None,
-    *,
-    read_apart: bool = False,
-) -> list[RoleStatement]:
-    """Plan the statements of `give_rights`, including those for a log still to be created.
-
-    Tables are names or patterns, by default the tracked ones; `read_apart` is for a separate reader
-    at work whom nobody names.
-    """
-    with engine.connect() as connection:
-        site = _describe_site(connection, roles, names, tables, schema, read_apart=read_apart)
-        return list(rights(dialect_of(connection), roles, site))
-
-
 def rights_script(statements: Sequence[RoleStatement]) -> str:
     """Write the statements as a script.
 
@@ -128,13 +108,19 @@ def give_rights(
     schema: str | None = None,
     *,
     read_apart: bool = False,
+    dry: bool = False,
 ) -> list[RoleStatement]:
     """Grant the roles their rights and return the statements; raise InstallError if the writer
-    still reaches the log.
+    still reaches the log. With `dry` only plan them, those for a log still to be created too.
+
+    Tables are names or patterns, by default the tracked ones; `read_apart` is for a separate reader
+    at work whom nobody names.
     """
     with engine.begin() as connection:
         site = _describe_site(connection, roles, names, tables, schema, read_apart=read_apart)
         done = list(rights(dialect_of(connection), roles, site))
+        if dry:
+            return done
         if any(written.later for written in done):
             raise no_log(names or LogNames())
         for named in filter(None, (roles.installer, roles.writer, roles.publisher, roles.reader)):
@@ -146,8 +132,8 @@ def give_rights(
     # have run.
     with engine.connect() as connection:
         for called, role in (("writer", roles.writer), ("reader", roles.reader)):
-            for table in (site.names.table, *site.names.beside) if role is not None else ():
-                if reached := list_held_rights(connection, site.names, table, role):
+            for table in (site.names.table, *site.names.beside):
+                if role is not None and (reached := list_held_rights(connection, site.names, table, role)):
                     held = f"may still {', '.join(reached)} on {table}"
                     raise InstallError(
                         f"The {called} {role} {held}, by a role, an ownership or a wider grant.",
@@ -180,9 +166,8 @@ def _refuse_names(dialect: Dialect, named: Mapping[str, str]) -> None:
         user, _ = account(dialect, role)
         if not user.strip() or user.casefold() in EVERYBODY:
             raise UsageError(f"--{part} {role!r} means everybody, or nobody.", hint="Name one role.")
-    without_rights, with_rights = (
-        {named[part] for part in parts if part in named} for parts in (("writer", "reader"), ("installer", "publisher"))
-    )
+    without_rights = {named.get(part) for part in ("writer", "reader")} - {None}
+    with_rights = {named.get(part) for part in ("installer", "publisher")}
     if both := without_rights & with_rights:
         apart = "who writes or reads captured tables has no right on the log"
         message = f"{both.pop()} cannot be two parts: {apart}."
@@ -191,10 +176,8 @@ def _refuse_names(dialect: Dialect, named: Mapping[str, str]) -> None:
 
 def role_powers(connection: Connection, role: str) -> list[RolePower]:
     """List the powers of a role, direct or by its memberships, beyond rights on tables; worst first."""
-    return [
-        RolePower(role=str(row.role), through=str(row.through), power=str(row.power))
-        for row in answers(connection, "role_powers", {"role": role})
-    ]
+    rows = answers(connection, "role_powers", {"role": role})
+    return [RolePower(role=row.role, through=row.through, power=row.power) for row in rows]
 
 
 def list_held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
@@ -220,54 +203,60 @@ def list_held_rights(connection: Connection, names: LogNames, table: str, role: 
     return [str(right) for (right,) in rights]
 
 
+Place = Mapping[str, str]
+"""What a right is on: the holes of a statement."""
+
+
 class _Grants(Struct, frozen=True, kw_only=True):
-    """Writes statements for one database and one site; one is empty where the database needs none."""
+    """Writes statements for one database and one site. A database has a query for each thing on which a
+    part needs a right there, and none where it needs nothing.
+    """
 
     dialect: Dialect
     site: RightsScope
 
     def installer(self, role: str) -> Iterator[str]:
-        site, names = self.site, self.site.names
+        site, names, registry = self.site, self.site.names, self.site.registry
         self._refuse_powers(role)
-        yield from self._on_schemas("installer_on_schema", role, [names.schema])
-        yield from self._on_tables("installer_on_log", role, [names.table])
-        if site.existing:
-            yield from self._on_tables("installer_on_standing_log", role, [names.table])
-        # Also those that an upgrade will make.
-        yield from self._on_tables("installer_on_companion", role, names.beside)
-        yield from self._on_schemas("installer_on_place", role, self._foreign())
-        captured = site.tables
         # Nobody but its owner writes the registry.
-        registry = site.registry
-        if registry is not None and registry.power is not None and registry.owner != role:
-            yield from self._on_tables("installer_on_registry", role, sorted(names.owners))
-            for function in site.functions:
-                called = self.dialect.qualify(names.schema, function)
-                yield self._write("installer_on_function", role, function=called)
-        elif registry is not None:
-            captured = (registry, *captured)
-        # An owner of several tables is named once.
-        yield from dict.fromkeys(self._on_captured("installer_on_table", role, table) for table in captured)
-        yield from self._on_sequence("installer_on_sequence", role)
+        takes_over = registry is not None and registry.power is not None and registry.owner != role
+        owned = site.tables if registry is None or takes_over else (registry, *site.tables)
+        yield from self._write(
+            "installer",
+            role,
+            schema=self._schemas([names.schema]),
+            log=self._tables([names.table]),
+            standing_log=self._tables([names.table] if site.existing else []),
+            # Also those that an upgrade will make.
+            companion=self._tables(names.beside),
+            place=self._schemas(self._foreign()),
+            registry=self._tables(sorted(names.owners) if takes_over else []),
+            function=[{"function": self.dialect.qualify(names.schema, name)} for name in site.functions if takes_over],
+            table=[self._captured(table) for table in owned if table.owner != role],
+            sequence=self._sequence(),
+        )
         owners = [table.owner for table in site.tables if table.owner not in (None, role)]
         for owner in dict.fromkeys(owners):
             # A trigger's function writes with the rights of its table's owner.
             quoted = self.dialect.quote(str(owner))
-            yield from self._on_tables("owner_on_log", role, [names.table], owner=quoted)
-            yield from self._on_sequence("owner_on_sequence", role, owner=quoted)
+            log, sequence = self._tables([names.table], owner=quoted), self._sequence(owner=quoted)
+            yield from self._write("owner", role, log=log, sequence=sequence)
 
     def writer(self, role: str) -> Iterator[str]:
-        yield from self._on_tables("writer_on_log", role, [self.site.names.table])
-        yield from self._on_tables("writer_on_companion", role, self.site.names.beside)
+        names = self.site.names
+        yield from self._write("writer", role, log=self._tables([names.table]), companion=self._tables(names.beside))
 
     def publisher(self, role: str) -> Iterator[str]:
         names = self.site.names
-        yield from self._on_schemas("publisher_on_schema", role, [names.schema])
         status = self.dialect.quote(names.column("status"))
-        yield from self._on_tables("publisher_on_log", role, [names.table], status=status)
-        for companion in names.beside:
-            query = "publisher_on_registry" if companion in names.owners else "publisher_on_companion"
-            yield from self._on_tables(query, role, [companion])
+        yield from self._write(
+            "publisher",
+            role,
+            schema=self._schemas([names.schema]),
+            log=self._tables([names.table], status=status),
+            registry=self._tables(name for name in names.beside if name in names.owners),
+            companion=self._tables(name for name in names.beside if name not in names.owners),
+        )
         # Where somebody else reads, what was given before for that is taken back.
         reads = not (self.site.read_apart and self.dialect.open_catalog)
         yield from self._reads(role, self._foreign() if reads else (), reads=reads)
@@ -301,14 +290,15 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def _reads(self, role: str, schemas: Iterable[str | None], *, reads: bool = True) -> Iterator[str]:
         """Let a role read captured tables, or no more."""
-        yield from self._on_schemas("publisher_on_place", role, schemas)
-        for captured in self.site.tables:
-            sql = self._on_captured("publisher_on_table", role, captured)
+        yield from self._write("publisher", role, place=self._schemas(schemas))
+        # Nobody can be given himself.
+        tables = [self._captured(captured) for captured in self.site.tables if captured.owner != role]
+        for sql in self._write("publisher", role, table=tables):
             _, _, place = sql.partition(" ON ")
             # Former grants on the same table to the same role may cover columns now left out.
             for grant in sorted(self.site.given):
                 is_former = grant.startswith("GRANT SELECT") and grant.endswith(f" ON {place}")
-                if sql and is_former and (grant != sql or not reads):
+                if is_former and (grant != sql or not reads):
                     yield taking_back(grant) or ""
             if reads:
                 yield sql
@@ -318,36 +308,33 @@ class _Grants(Struct, frozen=True, kw_only=True):
         schemas = [captured.schema for captured in self.site.tables]
         return dict.fromkeys(schema for schema in schemas if schema != self.site.names.schema)
 
-    def _on_schemas(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
-        for schema in schemas:
-            yield self._write(query, role, schema=self.dialect.quote(schema or ""))
+    def _schemas(self, schemas: Iterable[str | None]) -> list[Place]:
+        return [{"schema": self.dialect.quote(schema or "")} for schema in schemas]
 
-    def _on_tables(self, query: str, role: str, tables: Iterable[str], **holes: str) -> Iterator[str]:
-        """Write a statement about each of these tables of the log."""
-        for table in tables:
-            qualified = self.dialect.qualify(self.site.names.schema, table)
-            yield self._write(query, role, table=qualified, **holes)
+    def _tables(self, tables: Iterable[str], **holes: str) -> list[Place]:
+        """List tables of the log."""
+        return [{"table": self.dialect.qualify(self.site.names.schema, table), **holes} for table in tables]
 
-    def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
-        """Grant the sequence of the log's numbers, if any: writers of rows need it beside the log."""
+    def _sequence(self, **holes: str) -> list[Place]:
+        """List the sequence of the log's numbers, if any: writers of rows need it beside the log."""
         names = self.site.names
-        if names.sequence is not None:
-            sequence = self.dialect.qualify(names.schema, names.sequence)
-            yield self._write(query, role, sequence=sequence, **holes)
+        return [{"sequence": self.dialect.qualify(names.schema, names.sequence), **holes}] if names.sequence else []
 
-    def _on_captured(self, query: str, role: str, captured: CapturedTable) -> str:
-        if captured.owner == role:  # nobody can be given himself
-            return ""
+    def _captured(self, captured: CapturedTable) -> Place:
         columns = ""
         if captured.columns:
             named = ", ".join(map(self.dialect.quote, captured.columns))
             columns = f" {statement(self.dialect, 'columns_read', names=named)}"
         table = self.dialect.qualify(captured.schema, captured.name)
-        owner = self.dialect.quote(captured.owner or "")
-        return self._write(query, role, table=table, owner=owner, columns=columns)
+        return {"table": table, "owner": self.dialect.quote(captured.owner or ""), "columns": columns}
 
-    def _write(self, query: str, role: str, **holes: str) -> str:
-        return statement(self.dialect, query, role=quote_role(self.dialect, role), **holes)
+    def _write(self, part: str, role: str, **things: Iterable[Place]) -> Iterator[str]:
+        """Write what a part needs on each of these things, once where several places need the same."""
+        quoted = quote_role(self.dialect, role)
+        for thing, places in things.items():
+            query = f"{part}_on_{thing}"
+            texts = dict.fromkeys(statement(self.dialect, query, **place, role=quoted) for place in places)
+            yield from filter(None, texts)
 
 
 def _describe_site(
@@ -377,9 +364,7 @@ def _describe_site(
     registry, functions = None, list[str]()
     if existing and has_setup(connection, log):
         registry = owners.describe(log.schema, log.registry["triggers"])
-        dialect = dialect_of(connection)
-        place = {"place": registry_place(dialect, log)}
-        rows = answers(connection, "registry_functions", place, **log_holes(dialect, log))
+        rows = answers(connection, "registry_functions", **log_holes(dialect_of(connection), log))
         functions = [str(name) for (name,) in rows]
     return RightsScope(
         names=log,

@@ -61,14 +61,16 @@ def try_while_in_use(work: Callable[[], Done], engine: Engine, note: Callable[[s
             pause = min(LONGEST_PAUSE_SECONDS, 2 * pause)
 
 
-def say_once(note: Callable[[Said], object]) -> Callable[[Said], None]:
-    """Return a function passing on each message once, however often the work is repeated."""
-    said: list[Said] = []
+def say_once(note: Callable[[Said], Done]) -> Callable[[Said], Done]:
+    """Return a function passing on each message once, however often the work is repeated, with its answer."""
+    said: list[tuple[Said, Done]] = []
 
-    def say(words: Said) -> None:
-        if words not in said:
-            said.append(words)
-            note(words)
+    def say(words: Said) -> Done:
+        answers = [answer for known, answer in said if known == words]
+        if not answers:
+            answers = [note(words)]
+            said.append((words, answers[0]))
+        return answers[0]
 
     return say
 

@@ -26,7 +26,6 @@ from eventlog.sql.history import image_number, read_owned
 from eventlog.sql.names import LogNames
 from eventlog.sql.shapes import unique_indexes
 from eventlog.tracked.options import VALUED, Style, TriggerOptions
-from eventlog.tracked.registry import registry_place
 
 
 class TableNeeds:
@@ -39,63 +38,53 @@ class TableNeeds:
         self._passed_by: dict[str | None, frozenset[str]] = {}
         self._unique: dict[str | None, dict[str, list[frozenset[str]]]] = {}
 
-    def fit_options(self, table: Table, options: TriggerOptions) -> TriggerOptions:
-        """Fit the options to these tables; nothing of a foreign owner's may run with our rights."""
-        foreign = any(self._ask_each_table(table, "foreign_owners"))
-        return replace(self.choose_trigger_style(table, options), foreign=foreign)
-
-    def number_images(self, planned: TriggerPlan) -> TriggerPlan:
-        """Add the number of its images to the plan."""
+    def plan(self, table: Table, options: TriggerOptions) -> TriggerPlan:
+        """Plan the triggers of a class with options that fit its tables, and the number of its images."""
+        planned = plan(table, self._fit_options(table, options))
         if planned.options.style != Style.IMAGE:
             return planned
         columns = image_columns(self._dialect, planned)
-        number = image_number(self._connection, self._owned, planned.table, columns)
-        return replace(planned, number=number)
+        return replace(planned, number=image_number(self._connection, self._owned, table, columns))
 
-    def choose_trigger_style(self, table: Table, options: TriggerOptions) -> TriggerOptions:
-        """Choose row triggers where statement triggers would miss a change or its order.
+    def _fit_options(self, table: Table, options: TriggerOptions) -> TriggerOptions:
+        """Fit the options to these tables; nothing of a foreign owner's may run with our rights.
 
-        Also choose a look for a second row with the same key or value where there may be one.
+        Row triggers where statement triggers would miss a change or its order; and a look for a second
+        row with the same key or value where there may be one.
         """
-        repeated: Iterable[str] = ()
-        if options.style in VALUED:
-            repeated = self._find_repeatable_attributes(table)
         return replace(
             options,
+            foreign=any(self._ask_each_table(table, "foreign_owners")),
             rows=options.rows or any(True for _ in self._why_rows(table)),
             at_once=not table.view and any(self._ask_each_table(table, "triggers_between")),
             deferred=self._is_deferred(table),
-            repeated=tuple(repeated),
+            repeated=tuple(self._find_repeatable_attributes(table)) if options.style in VALUED else (),
         )
 
-    def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
+    def remarks(self, planned: TriggerPlan, asked: TriggerOptions) -> Iterator[str]:
         """Yield remarks for the person tracking a class: choices made for them, and changes
         invisible to triggers.
         """
-        if not options.rows:
+        table = planned.table
+        if not asked.rows:
             yield from self._why_rows(table)
         if not self._dialect.ddl.cascades_fire_triggers:
-            yield from self._unseen_actions(table, options)
-        if self._is_deferred(table):
+            yield from self._unseen_actions(table, asked)
+        if planned.options.deferred:
             yield (
                 f"{table.name} may have two rows with one key for a while. So when a row leaves a"
                 " key, the other row with that key is read back."
             )
-        if options.style in VALUED:
+        for child in planned.children:
             # A receiver would take both for gone with the first.
-            planned = plan(table, replace(options, repeated=tuple(self._find_repeatable_attributes(table))))
-            for child in planned.children:
-                repeated = planned.options.repeated
-                watched = [attribute for attribute in child.watched if attribute.name in repeated]
-                names = ", ".join(attribute.column.name for attribute in watched)
-                if names:
-                    parent_key = ", ".join(child.child.parent_key)
-                    yield (
-                        f"{child.child.name} may have the same value twice under one parent"
-                        f" ({names}). So, when such a value is deleted, the values that are left"
-                        f" are read back. A unique index that also has {parent_key} makes this"
-                        " unnecessary."
-                    )
+            repeated = [one.column.name for one in child.watched if one.name in planned.options.repeated]
+            if repeated:
+                yield (
+                    f"{child.child.name} may have the same value twice under one parent"
+                    f" ({', '.join(repeated)}). So, when such a value is deleted, the values that are left"
+                    f" are read back. A unique index that also has {', '.join(child.child.parent_key)} makes"
+                    " this unnecessary."
+                )
         between = sorted({str(name) for name in self._ask_each_table(table, "triggers_between")})
         if between:
             yield (
@@ -103,7 +92,7 @@ class TableNeeds:
                 " So each row is logged at once, and bulk statements take longer."
             )
         yield from self._ask_each_table(table, "remarks_on")
-        if options.key and (empty := _may_be_null(table)):
+        if asked.key and (empty := _may_be_null(table)):
             yield (
                 f"{empty} may be NULL in the key of {table.name}. Such a row has an empty text there"
                 " in the log, and is not found when it is read back."
@@ -116,15 +105,17 @@ class TableNeeds:
             rows = answers(self._connection, "passed_by", {"schema": table.schema})
             self._passed_by[table.schema] = frozenset(str(name) for (name,) in rows)
         for schema, name in _names(table):
+            why = ""
             if name == table.name and (empty := _may_be_null(table)):
                 # Rows before and after are paired by the key, and NULL is like no other.
-                yield f"{name} gets row triggers, because {empty} may be NULL in its key."
+                why = f"{empty} may be NULL in its key"
             elif name in self._passed_by[schema]:
                 why = "it has partitions or is changed by way of another table"
-                yield f"{name} gets row triggers, because {why}."
             elif (root := find_table_changed_twice((schema, name), self.references)) is not None:
                 why = f"foreign keys may change one of its rows twice when {root[1]} is changed"
-                yield (f"{name} gets row triggers, because {why}; bulk statements take longer with them.")
+                why += "; bulk statements take longer with them"
+            if why:
+                yield f"{name} gets row triggers, because {why}."
 
     def _unseen_actions(self, table: Table, options: TriggerOptions) -> Iterator[str]:
         """Find places where foreign keys change rows and no trigger fires."""
@@ -162,14 +153,12 @@ class TableNeeds:
         if not offers(self._dialect, "always_unique"):
             indexes = unique_indexes(self._connection, schema, table)
             asked = self._dialect.normalise_name(table)
-            constraint = inspect(self._connection).get_pk_constraint(asked, schema=schema)
-            names = constraint["constrained_columns"]
+            names = inspect(self._connection).get_pk_constraint(asked, schema=schema)["constrained_columns"]
             key = tuple(self._dialect.column_name(str(name)) for name in names)
             return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
         if schema not in self._unique:
             by_index: dict[tuple[str, str], set[str]] = {}
-            rows = answers(self._connection, "always_unique", {"schema": schema})
-            for name, index, column in rows:
+            for name, index, column in answers(self._connection, "always_unique", {"schema": schema}):
                 by_index.setdefault((str(name), str(index)), set()).add(str(column))
             of_schema = self._unique[schema] = dict[str, list[frozenset[str]]]()
             for (name, _), columns in by_index.items():
@@ -193,8 +182,6 @@ class TableNeeds:
         answered = []
         for schema, name in _names(table):
             asked = {"table": name, "schema": schema}
-            if query == "foreign_owners":
-                asked["place"] = registry_place(self._dialect, self._names)
             rows = answers(self._connection, query, asked, **log_holes(self._dialect, self._names))
             answered += [row[0] for row in rows if row[0]]
         return answered
@@ -279,79 +266,55 @@ def find_table_changed_twice(table: Name, references: Sequence[Reference]) -> Na
     """Find a table where one statement can change or delete rows, and so change a row of this one
     twice.
     """
-    own = acting(table, references)
-    if not any(reference.clears or reference.follows for reference in own):
+    if not any(reference.clears or reference.follows for reference in acting(table, references)):
         return None  # a row is deleted once, however many foreign keys do so
-    above, taking_part = _above(table, references)
-    for root in sorted(above, key=str):
-        if _is_changed_twice(table, root, taking_part):
-            return root
-    return None
-
-
-def _above(table: Name, references: Sequence[Reference]) -> tuple[list[Name], list[Reference]]:
-    """Find all tables with actions leading to this one, and the references taking part."""
-    above, taking_part = [table], []
+    above, taking_part = [table], list[Reference]()
     for name in above:  # grows while it is walked
-        for reference in acting(name, references):
-            taking_part.append(reference)
-            if reference.referred not in above:
-                above.append(reference.referred)
-    return above, taking_part
+        leading = acting(name, references)
+        taking_part += leading
+        above += dict.fromkeys(reference.referred for reference in leading if reference.referred not in above)
+    return next((root for root in sorted(above, key=str) if _is_changed_twice(table, root, taking_part)), None)
 
 
 def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> bool:
     """Return True if one statement on `root`, as a MERGE, reaches a row of the table twice."""
     deleted = _find_tables_deleted_from(root, references)
+
+    def count_updates(reference: Reference, known: list[int]) -> int:
+        """Count how often the referenced row is deleted or gets another key, so far as is known; more than
+        twice is twice, else a circle of them would never end.
+        """
+        # A row of the root is either deleted or updated, so both together are one time.
+        by_root = reference.referred == root and (reference.clears or reference.follows)
+        by_delete = reference.clears and reference.referred in deleted
+        by_update = sum(
+            often
+            for other, often in zip(references, known, strict=True)
+            if reference.follows and other.table == reference.referred and other.columns & reference.referred_columns
+        )
+        return min(2, by_root + by_delete + by_update)
+
     # How often each reference may update one row. One leads to another, so it is asked until
-    # nothing changes; more than twice is twice, else a circle of them would never end.
+    # nothing changes.
     updates, before = [0] * len(references), None
     while updates != before:
         before = updates
-        updates = []
-        for reference in references:
-            updates.append(min(2, _times(reference, root, references, before, deleted)))
-    met, updated = 0, 0
-    for reference, times in zip(references, updates, strict=True):
-        if reference.table == table:
-            # It either deletes a row or updates it when the one row changes that it points to. To
-            # be deleted is to be met once, by whatever.
-            goes = reference.referred == root or reference.referred in deleted
-            deletes = reference.deletes and goes
-            met += max(times, int(deletes))
-            updated += times
+        updates = [count_updates(reference, before) for reference in references]
+    own = [(key, times) for key, times in zip(references, updates, strict=True) if key.table == table]
+    # It either deletes a row or updates it when the one row changes that it points to. To be deleted
+    # is to be met once, by whatever.
+    goes = {root, *deleted}
+    met = sum(max(times, int(key.deletes and key.referred in goes)) for key, times in own)
     # What the statement itself does is done before any foreign key acts. So a row that it deletes
     # is met by no action, and one that it updates is heard as updated before an action deletes it.
-    return updated > 0 and (met > 1 or table == root)
+    return any(times for _, times in own) and (met > 1 or table == root)
 
 
 def _find_tables_deleted_from(root: Name, references: list[Reference]) -> set[Name]:
     """Find the tables whose rows foreign keys delete with rows of `root`."""
-    deleted: set[Name] = set()
-    deleting = [key for key in references if key.deletes]
-    grown = True
-    # Actions lead to actions, and may lead in a circle.
-    while grown:
-        more = {key.table for key in deleting if key.referred == root or key.referred in deleted}
-        grown = not more <= deleted
+    deleted, reached = set[Name](), [root]
+    for name in reached:  # grows while it is walked; actions may lead in a circle
+        more = {key.table for key in references if key.deletes and key.referred == name} - deleted
         deleted |= more
+        reached += more
     return deleted
-
-
-def _times(
-    reference: Reference,
-    root: Name,
-    references: list[Reference],
-    times: list[int],
-    deleted: set[Name],
-) -> int:
-    """Count how often the referenced row is deleted or gets another key, so far as is known."""
-    # A row of the root is either deleted or updated, so both together are one time.
-    by_root = reference.referred == root and (reference.clears or reference.follows)
-    by_delete = reference.clears and reference.referred in deleted
-    by_update = 0
-    if reference.follows:
-        for other, often in zip(references, times, strict=True):
-            if other.table == reference.referred and other.columns & reference.referred_columns:
-                by_update += often
-    return by_root + by_delete + by_update

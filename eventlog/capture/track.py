@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection, Engine
@@ -24,7 +25,6 @@ from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.preflight import try_log, try_triggers
 from eventlog.capture.registry_writer import RegistryWriter
 from eventlog.capture.render import render
-from eventlog.capture.requests import OPTIONS, TrackRequest
 from eventlog.capture.statements import drop_triggers, write_needed
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
@@ -33,12 +33,12 @@ from eventlog.sql.access import is_denied, run_verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import locate_log, with_schema
-from eventlog.sql.history import enter_versions, write_versions
+from eventlog.sql.history import Images, enter_versions, write_versions
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.classes import RegistryState, read_capture
-from eventlog.tracked.options import Style, TriggerOptions, keep_captured_columns
+from eventlog.tracked.options import OPTIONS, Style, TrackRequest, TriggerOptions, keep_captured_columns
 from eventlog.tracked.registry import require_registry
 from eventlog.tracked.stamp import note_current, read_stamp
 
@@ -69,7 +69,7 @@ def track(
     triggers know them, if these follow later.
     """
     with ddl_transaction(engine) as connection:
-        log = locate_log(connection, names)
+        log, dialect = locate_log(connection, names), dialect_of(connection)
         # Our triggers write UTC: in a log of another clock, rows of two clocks could not be told
         # apart.
         if zone_of(log.clock) is not None:
@@ -82,24 +82,24 @@ def track(
         try_triggers(connection)
         try_log(connection, log)
         try:
-            request = _request(options)
-            wanted = _lock_as_planned(connection, tables, request, log, schema, note, leave)
+            plan_classes = partial(plan_wanted_classes, connection, tables, _request(options), log, schema)
+            wanted = _lock_as_planned(connection, plan_classes, note, leave)
             # All of it is known before the first of it runs, for not every database takes back what
             # ran before a refusal.
             for statement_text in list(write_needed(connection, wanted, log)):
                 _make(connection, statement_text)
-            enter_versions(connection, log, *_definitions(connection, wanted), since)
+            enter_versions(connection, log, *_definitions(dialect, wanted), since)
             _notify_publisher(connection, engine, log)
         finally:
             for query in ("restore_session", "release_table"):
-                run_verbatim(connection, statement(dialect_of(connection), query))
+                run_verbatim(connection, statement(dialect, query))
         capture, states = read_capture(connection, log), []
-        for tracked_class in wanted:
-            triggers = render(tracked_class.plan, dialect_of(connection), log)
-            owner = tracked_class.owner
-            states += compare(triggers, capture.of(owner), owner, tracked_class.asked)
-        if {tracked_class.owner for tracked_class in wanted} == {*capture.classes}:
-            _note_current(connection, engine, log, states, wanted)
+        for planned in wanted:
+            triggers, tracked = render(planned.plan, dialect, log), capture.classes[planned.owner]
+            states += compare(triggers, capture.of(planned.owner), tracked)
+        follows = any(planned.plan.options.follow_ddl for planned in wanted)
+        if {planned.owner for planned in wanted} == {*capture.classes} and not follows:
+            _note_current(connection, engine, log, states)
         return states
 
 
@@ -114,12 +114,12 @@ def track_sql(
 ) -> str:
     """Write the statements `track` would run now, as a script."""
     with engine.connect() as connection:
-        log = locate_log(connection, names)
+        log, dialect = locate_log(connection, names), dialect_of(connection)
         require_registry(connection, log)
         wanted = plan_wanted_classes(connection, tables, _request(options), log, schema, note, leave)
         texts = [*write_needed(connection, wanted, log)]
-        texts += write_versions(connection, log, *_definitions(connection, wanted))
-        return script(texts, dialect_of(connection))
+        texts += write_versions(connection, log, *_definitions(dialect, wanted))
+        return script(texts, dialect)
 
 
 def untrack(
@@ -128,34 +128,33 @@ def untrack(
     names: LogNames | None = None,
     schema: str | None = None,
     *,
-    agree: Callable[[list[str]], None] = lambda _names: None,
+    agree: Callable[[list[str]], bool] = lambda _names: True,
 ) -> list[str]:
     """Takes the triggers of these classes off, and returns their names; InstallError where a class
     has none.
 
-    `agree` gets the names before anything is done, and may raise.
+    `agree` gets the names before anything is done, and nothing is done without its consent.
     """
     with engine.connect() as connection:
         log = locate_log(connection, names)
         capture = read_capture(connection, log)
-        owners = _owners_meant(connection, capture, log, tables, schema)
-        agree([trigger.name for trigger in capture.part(owners).triggers])
+        owners = _find_owners(Classes(connection, schema), capture, log, tables)
+        triggers = [trigger.name for trigger in capture.part(owners).triggers]
+    if not agree(triggers):
+        return triggers
     with ddl_transaction(engine) as connection:
         # Looked up again: somebody may have taken long to agree.
         capture = read_capture(connection, log)
-        owners = _owners_meant(connection, capture, log, tables, schema)
-        leaving = capture.part(owners)
+        owners = _find_owners(Classes(connection, schema), capture, log, tables)
+        leaving, dialect = capture.part(owners), dialect_of(connection)
         # The event trigger is one for the whole log, and goes with the last class that wants it.
         others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
-        if not any(tracked.options.follow_ddl for tracked in others):
-            for text in drop_follower(connection, log):
-                run_verbatim(connection, text)
-        dialect = dialect_of(connection)
-        for text in drop_triggers(dialect, log, leaving):
+        follows = any(tracked.options.follow_ddl for tracked in others)
+        drops = [] if follows else drop_follower(connection, log)
+        for text in [*drops, *drop_triggers(dialect, log, leaving)]:
             run_verbatim(connection, text)
         # Last: a trigger that stands is always one that the registry names.
-        for owner in owners:
-            known = capture.classes[owner]
+        for known in leaving.classes.values():
             writer = RegistryWriter(dialect=dialect, names=log, schema=known.schema, table=known.table, known=known)
             for text in writer.remove_class():
                 _make(connection, text)
@@ -165,10 +164,7 @@ def untrack(
 
 def _lock_as_planned(
     connection: Connection,
-    tables: Sequence[str],
-    request: TrackRequest,
-    names: LogNames,
-    schema: str | None,
+    plan_classes: Callable[[Note, Note | None], list[WantedClass]],
     note: Note,
     leave: Note | None,
 ) -> list[WantedClass]:
@@ -179,20 +175,17 @@ def _lock_as_planned(
     # is gone, and fail each writer: it would take the place of what an event trigger has just made
     # of it. So each table is locked, and looked at again, until no look brings a table that is not
     # locked.
-    can_lock = offers(dialect_of(connection), "keep_shape")
-    locked: set[tuple[str | None, str]] = set()
+    dialect = dialect_of(connection)
+    locked: set[str] = set()
     while True:
         # Each round says the same again, so only the last one is heard.
         notes: list[str] = []
         left_out: list[str] = []
-        leave_out = None if leave is None else left_out.append
-        wanted = plan_wanted_classes(connection, tables, request, names, schema, notes.append, leave_out)
-        new = _tables_of(wanted) - locked
-        if not (can_lock and new):
+        wanted = plan_classes(notes.append, None if leave is None else left_out.append)
+        new = {target for planned in wanted for target in _list_tables(dialect, planned)} - locked
+        if not (new and offers(dialect, "keep_shape")):
             break
-        for table_schema, table in sorted(new, key=str):
-            dialect = dialect_of(connection)
-            target = dialect.qualify(table_schema, table)
+        for target in sorted(new):
             try:
                 with connection.begin_nested():
                     run_verbatim(connection, statement(dialect, "keep_shape", target=target))
@@ -201,39 +194,45 @@ def _lock_as_planned(
                 if not is_denied(dialect, error.orig):
                     raise
         locked |= new
-    for text in notes:
-        note(text)
-    for text in left_out:
-        (leave or note)(text)
+    for hear, texts in ((note, notes), (leave or note, left_out)):
+        for text in texts:
+            hear(text)
     return wanted
 
 
-def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
-    """List the tables named by triggers; a view replaced by others keeps its columns."""
-    tables = set()
-    for planned in wanted:
-        table = planned.plan.table
-        if not table.view:
-            tables.add((table.schema, table.name))
-            tables |= {(table.schema, child.child.name) for child in planned.plan.children}
-    return tables
+def _list_tables(dialect: Dialect, planned: WantedClass) -> list[str]:
+    """List the tables named by triggers, as in SQL; a view replaced by others keeps its columns."""
+    table = planned.plan.table
+    names = [] if table.view else [table.name, *(child.child.name for child in planned.plan.children)]
+    return [dialect.qualify(table.schema, name) for name in names]
 
 
-def _owners_meant(
-    connection: Connection,
-    capture: RegistryState,
-    log: LogNames,
-    tables: Sequence[str],
-    schema: str | None,
-) -> list[str]:
-    """Find the tracked classes named, as they were tracked."""
-    classes = Classes(connection, schema)
+def _find_owners(classes: Classes, capture: RegistryState, log: LogNames, tables: Sequence[str]) -> list[str]:
+    """Find the tracked classes that names or patterns mean, each in its case, else in any; raise
+    InstallError if there is none.
+    """
     class_of_table = {}
     for trigger in capture.triggers:
         class_of_table[write_name(trigger.schema, trigger.table).casefold()] = trigger.owner.whole
     owners: dict[str, None] = {}
     for name in tables:
-        owners |= dict.fromkeys(_owners(classes, name, capture.classes, class_of_table, log.table))
+        first, last = read_name(name)
+        schema = classes.schema(first or classes.default)
+        # A table that is gone is taken by its word, so that strays can be taken off.
+        exact = write_name(schema.name, schema.find(last) or last)
+        meant = exact.casefold()
+        matching = [exact] if exact in capture.classes else []
+        matching = matching or [owner for owner in capture.classes if owner.casefold() == meant]
+        if not matching and is_pattern(last):
+            matching = [owner for owner in capture.classes if fnmatchcase(owner.casefold(), meant)]
+        if not matching and meant in class_of_table:
+            parent = class_of_table[meant]
+            message = f"{name} is not tracked by itself, but as a part of {parent}."
+            raise InstallError(message, hint=f"`eventlog untrack {parent}` removes the triggers of both.")
+        if not matching:
+            message = f"{name} is not tracked for {log.table}."
+            raise InstallError(message, hint="`eventlog triggers` lists what is.")
+        owners |= dict.fromkeys(matching)
     return [*owners]
 
 
@@ -264,23 +263,20 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
     return head + "".join(f"{text}{dialect.ddl.script_end}\n\n" for text in statements)
 
 
-def _definitions(
-    connection: Connection, wanted: Sequence[WantedClass]
-) -> tuple[list[Table], dict[str, str], dict[str, tuple[int, tuple[str, ...]]]]:
+def _definitions(dialect: Dialect, wanted: Sequence[WantedClass]) -> tuple[list[Table], dict[str, str], Images]:
     """Find the shapes of tracked classes, their former names, and their images' columns.
 
     Rows written by the triggers from now on are read by these.
     """
-    tables: list[Table] = []
-    former: dict[str, str] = {}
-    images: dict[str, tuple[int, tuple[str, ...]]] = {}
-    dialect = dialect_of(connection)
-    for planned in wanted:
-        tables.append(keep_captured_columns(planned.plan.table, planned.plan.options, planned.plan.remembered))
-        if planned.plan.options.style == Style.IMAGE:
-            images[planned.owner] = planned.plan.number, image_columns(dialect, planned.plan)
-        if planned.former is not None:
-            former[planned.owner] = planned.former
+    tables = [
+        keep_captured_columns(planned.plan.table, planned.plan.options, planned.plan.remembered) for planned in wanted
+    ]
+    former = {planned.owner: planned.former for planned in wanted if planned.former is not None}
+    images = {
+        planned.owner: (planned.plan.number, image_columns(dialect, planned.plan))
+        for planned in wanted
+        if planned.plan.options.style == Style.IMAGE
+    }
     return tables, former, images
 
 
@@ -295,61 +291,16 @@ def _notify_publisher(connection: Connection, engine: Engine, names: LogNames) -
             connection.execute(log.query("mark_write"), stamp)
 
 
-def _note_current(
-    connection: Connection,
-    engine: Engine,
-    names: LogNames,
-    states: Sequence[TriggerState],
-    wanted: Sequence[WantedClass],
-) -> None:
+def _note_current(connection: Connection, engine: Engine, names: LogNames, states: Sequence[TriggerState]) -> None:
     """Note for the publisher that the log's triggers are current: these, and no others. It looks itself where this
     role may not write marks, or something else follows DDL.
     """
     are_current = all(state.state is TriggerCondition.CURRENT for state in states)
-    follows = any(planned.plan.options.follow_ddl for planned in wanted)
-    if follows or not are_current or similar_triggers(connection, names):
+    if not are_current or similar_triggers(connection, names):
         return
     counts = {state.value: 0 for state in TriggerCondition} | {TriggerCondition.CURRENT.value: len(states)}
     with suppress(SQLAlchemyError), connection.begin_nested():
         note_current(connection, Log(engine, names), names, read_stamp(connection, names), counts)
-
-
-def _owners(
-    classes: Classes,
-    name: str,
-    known: Iterable[str],
-    children: Mapping[str, str],
-    log: str,
-) -> list[str]:
-    """Find the tracked classes a name or pattern means, in its case, else in any; raise
-    InstallError if there is none.
-
-    `children` maps tables with triggers to their class.
-    """
-    first, last = read_name(name)
-    schema = classes.schema(first or classes.default)
-    # A table that is gone is taken by its word, so that strays can be taken off.
-    table = schema.find(last) or last
-    exact = write_name(schema.name, table)
-    if exact in known:
-        return [exact]
-    meant = exact.casefold()
-    matching = [owner for owner in known if owner.casefold() == meant]
-    if not matching and is_pattern(last):
-        matching = [owner for owner in known if fnmatchcase(owner.casefold(), meant)]
-    if not matching and meant in children:
-        parent = children[meant]
-        hint = f"`eventlog untrack {parent}` removes the triggers of both."
-        raise InstallError(
-            f"{name} is not tracked by itself, but as a part of {parent}.",
-            hint=hint,
-        )
-    if not matching:
-        raise InstallError(
-            f"{name} is not tracked for {log}.",
-            hint="`eventlog triggers` lists what is.",
-        )
-    return matching
 
 
 def _make(connection: Connection, sql: str) -> None:

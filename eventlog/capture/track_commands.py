@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from eventlog.capture.install_commands import DryRun, note_aside, sql_option
+from eventlog.capture.install_commands import note_aside, sql_option
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, complete_tables, json_option, site_options
@@ -89,13 +89,12 @@ def track(
 
     Example: eventlog track usr grp --events field
     """
-    from eventlog.capture.requests import TrackRequest
     from eventlog.capture.table_locks import say_once, try_while_in_use
     from eventlog.capture.track import track as make
     from eventlog.capture.track import track_sql
     from eventlog.core.errors import EX_CONFIG, OK, UsageError
     from eventlog.core.schema import WHOLE_ROW
-    from eventlog.tracked.options import Style
+    from eventlog.tracked.options import Style, TrackRequest
 
     if every and tables:
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
@@ -166,20 +165,17 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
     from eventlog.capture.table_locks import say_once, try_while_in_use
     from eventlog.capture.track import untrack as take_off
 
-    def agree_to_untrack(names: list[str]) -> None:
-        if dry:
-            raise DryRun(names)
+    def agree_to_untrack(names: list[str]) -> bool:
         heading = f"{count_words(len(names), 'trigger')} would be removed:"
-        agree([heading, *[f"  {name}" for name in names]], yes=yes)
+        if not dry:
+            agree([heading, *[f"  {name}" for name in names]], yes=yes)
+        return not dry
 
     engine = site.engine()
-    try:
-        names, agree_once = site.names(engine), say_once(agree_to_untrack)
-        removed = try_while_in_use(
-            lambda: take_off(engine, tables, names, site.schema, agree=agree_once), engine, note_aside
-        )
-    except DryRun as planned:
-        removed = planned.names
+    names, agree_once = site.names(engine), say_once(agree_to_untrack)
+    removed = try_while_in_use(
+        lambda: take_off(engine, tables, names, site.schema, agree=agree_once), engine, note_aside
+    )
     if as_json:
         show_json({"would_remove" if dry else "removed": removed})
         return

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture.installed import TriggerCondition, TriggerState, states
-from eventlog.capture.requests import words
 from eventlog.capture.rights import list_held_rights, role_powers
 from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
@@ -33,8 +32,8 @@ from eventlog.sql.log import Log
 from eventlog.sql.loose_keys import find_loose_key
 from eventlog.sql.names import LogNames
 from eventlog.tracked.classes import list_tracked, list_tracked_tables
-from eventlog.tracked.options import TriggerOptions
-from eventlog.tracked.registry import read_registry, read_relation, registry_place
+from eventlog.tracked.options import TriggerOptions, words
+from eventlog.tracked.registry import read_registry, read_relation
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
 """States in which changes go by unseen.
@@ -184,7 +183,6 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
     reader = config.source.reader
     known = {
         "log": dialect_of(engine).qualify(log.schema, log.table),
-        "place": registry_place(dialect_of(engine), log),
         "reader": (read_url(reader).username or "") if reader else "",
     }
     nothing = "no owner of a captured table could have code run with more rights than theirs"
@@ -196,8 +194,7 @@ def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point
     """Warn of each part in a powerful role: `rights` once made installers members of such."""
     with engine.connect() as connection:
         dialect = dialect_of(engine)
-        place = {"place": registry_place(dialect, log)}
-        owners = answers(connection, "trigger_owners", place, **log_holes(dialect, log))
+        owners = answers(connection, "trigger_owners", **log_holes(dialect, log))
         installers = [str(role) for (role,) in owners]
         publisher = engine.url.username or ""
         parts = [*(("installer", role) for role in installers), ("publisher", publisher), ("reader", reader)]

@@ -279,6 +279,8 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
     """Fill the holes of nearly every query: the log, its companions and columns."""
     places = {"log": names.table, **names.companions}
     holes = {hole: dialect.qualify(names.schema, table) for hole, table in places.items()}
+    # The registry's table of triggers, as the catalog is asked about it.
+    holes["registry"] = dialect.literal(holes["triggers"])
     for alias in ("waiting", "late"):
         holes[f"{alias}_number"] = f"{alias}.{dialect.quote(names.column('record_id'))}"
         if names.transaction is not None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category, bare_type, is_zoned
-from eventlog.sql.dialect import Dialect, statement
+from eventlog.sql.dialect import Dialect, offers, statement
 
 ZONED = "text_of_zoned"
 """The fragment for moments."""
@@ -35,14 +35,15 @@ _FRAGMENTS = {
 def value_text(dialect: Dialect, column: Column, value: str, *, in_key: bool = False) -> str:
     """Write SQL for the logged text of a column's value, alone or in a key; `value` is SQL for the value."""
     usual = _FRAGMENTS[column.category]
-    if is_moment(dialect, column):
+    if is_moment(dialect, column) and offers(dialect, ZONED):
         usual = ZONED
     # A type that somebody made may be called like one of the database's.
     name = "" if column.made is Made.TYPE else bare_type(column.type)
     fragment = dialect.type_texts.get(name, usual)
     if in_key or column.key is not None:
         fragment = dialect.key_texts.get(name, fragment)
-    return statement(dialect, fragment, value=value)
+    # A database has a fragment of its own for values whose text is not written as any other's.
+    return statement(dialect, fragment if offers(dialect, fragment) else _FRAGMENTS[Category.STRING], value=value)
 
 
 def is_moment(dialect: Dialect, column: Column) -> bool:

@@ -19,21 +19,21 @@ from eventlog.sql.history import as_logged
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.options import keep_captured_columns
-from eventlog.tracked.registry import TrackedClass, read_registry, read_relation, registry_place
+from eventlog.tracked.registry import EnteredTrigger, TrackedClass, read_registry, read_relation
 
 
 class Installed(Struct, frozen=True, kw_only=True):
     """A trigger of the registry as the catalog has it.
 
-    `name` and `table` are what the catalog says, `entered` and `owner` what the registry says: the
-    trigger's name, and the class that it belongs to. `unchanged` says that its text is the one that
-    was kept when it was made.
+    `name` and `table` are what the catalog says, `entry` and `owner` what the registry says of the
+    trigger, and of the class that it belongs to. `unchanged` says that its text is the one that was
+    kept when it was made.
     """
 
     name: str
     schema: str | None
     table: str
-    entered: str
+    entry: EnteredTrigger
     owner: TrackedClass
     source: str
     fires: str
@@ -76,29 +76,30 @@ class RegistryState(Struct, frozen=True, kw_only=True):
 
 def read_capture(connection: Connection, names: LogNames) -> RegistryState:
     """Read the registry and its triggers; names need the log's schema if the database has schemas."""
-    dialect = dialect_of(connection)
     classes = read_registry(connection, names)
     if not classes:
         return RegistryState(classes={}, triggers=())
-    by_number = {tracked.id: tracked for tracked in classes.values()}
-    triggers = []
-    place = {"place": registry_place(dialect, names)}
-    for row in answers(connection, "standing_triggers", place, **log_holes(dialect, names)):
-        tracked = by_number.get(row.tracked)
-        if tracked is None:
-            continue
-        trigger = Installed(
+    entries = {
+        (tracked.id, entry.name): (tracked, entry)
+        for tracked in classes.values()
+        for entry in tracked.triggers.values()
+    }
+    rows = answers(connection, "standing_triggers", **log_holes(dialect_of(connection), names))
+    triggers = [
+        Installed(
             name=row.trigger_name,
             schema=row.table_schema,
             table=row.table_name,
-            entered=row.entered,
-            owner=tracked,
+            entry=known[1],
+            owner=known[0],
             source=str(row.source or ""),
             fires=row.fires,
             unchanged=bool(row.unchanged),
             relation=row.relation,
         )
-        triggers.append(trigger)
+        for row in rows
+        if (known := entries.get((row.tracked, row.entered))) is not None
+    ]
     return RegistryState(classes=classes, triggers=triggers)
 
 

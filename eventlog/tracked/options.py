@@ -1,9 +1,11 @@
-"""What a class is tracked with, and which of its columns are captured."""
+"""What a class is tracked with, what somebody asks of `eventlog track`, and which columns are captured."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,9 +23,6 @@ class Style(StrEnum):
     FIELD_REPLACE = "field-replace"
     FIELD_BACK = "field-back"
     IMAGE = "image"
-
-
-_Names = set[tuple[str | None, str]]
 
 
 VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
@@ -67,6 +66,62 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.key == (WHOLE_ROW,)
 
 
+class TrackRequest(Struct, frozen=True, kw_only=True):
+    """What somebody asks for now; None keeps what a class was tracked with, `reset` keeps nothing
+    of it.
+    """
+
+    style: Style | None = None
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    children: tuple[str, ...] | None = None
+    key: tuple[str, ...] | None = None
+    when: str | None = None
+    rows: bool | None = None
+    always: bool | None = None
+    follow_ddl: bool | None = None
+    reset: bool = False
+
+    def over(self, kept: TriggerOptions) -> TriggerOptions:
+        """Return a class's former options with these changes; an empty condition removes the
+        condition.
+        """
+        options = {name: getattr(self, name) for name in OPTIONS}
+        options = {name: getattr(kept, name) if asked is None else asked for name, asked in options.items()}
+        # Without a key nobody finds the row again, so --whole-row alone means the one style that
+        # needs no second look.
+        if self.key == (WHOLE_ROW,) and self.style is None:
+            options["style"] = Style.IMAGE
+        return TriggerOptions(**options | {"when": options["when"] or None})
+
+
+OPTIONS: Final = tuple(name for name in TrackRequest.__struct_fields__ if name != "reset")
+"""What somebody may ask for; the other options depend on the table."""
+
+
+def words(options: TriggerOptions) -> str:
+    """Write the options as `eventlog track` takes them."""
+    lists = {
+        "--columns": options.columns,
+        "--exclude": options.exclude,
+        "--child": options.children,
+        "--key": () if options.whole_row else options.key,
+    }
+    flags = {
+        "--whole-row": options.whole_row,
+        "--row-triggers": options.rows,
+        "--always": options.always,
+        "--follow-ddl": options.follow_ddl,
+    }
+    arguments = ["--events", options.style.value]
+    for option, names in lists.items():
+        if names:
+            arguments += [option, ",".join(names)]
+    if options.when:
+        arguments += ["--when", options.when]
+    return shlex.join([*arguments, *(flag for flag, given in flags.items() if given)])
+
+
 def keep_captured_columns(table: Table, options: TriggerOptions, watched: Collection[str] = ()) -> Table:
     """Drop uncaptured columns from the class: a read-back or a full load would publish them otherwise.
 
@@ -82,20 +137,16 @@ def keep_captured_columns(table: Table, options: TriggerOptions, watched: Collec
     names = {(attribute.child, attribute.column.name) for attribute in chosen}
     names |= {(None, name) for name in table.key}
     names |= {(child.name, name) for child in table.children for name in child.parent_key}
-    children = []
-    for child in table.children:
-        columns = _among(child.columns, child.name, names)
-        children.append(replace(child, columns=columns))
+
+    def keep(columns: Iterable[Column], child: str | None) -> tuple[Column, ...]:
+        return tuple([column for column in columns if (child, column.name) in names])
+
     return replace(
         table,
-        columns=_among(table.columns, None, names),
-        children=tuple(children),
+        columns=keep(table.columns, None),
+        children=tuple(replace(child, columns=keep(child.columns, child.name)) for child in table.children),
         left_out=tuple(left_out),
     )
-
-
-def _among(columns: Iterable[Column], child: str | None, names: _Names) -> tuple[Column, ...]:
-    return tuple([column for column in columns if (child, column.name) in names])
 
 
 def divide_attributes(

@@ -35,7 +35,6 @@ class EnteredTrigger(Struct, frozen=True, kw_only=True):
     table: str
     function: str | None = None
     digest: str = ""
-    part: str = "whole"
 
 
 class TrackedClass(Struct, frozen=True, kw_only=True):
@@ -67,84 +66,71 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
     A database error for users who may not read the registry is raised: without it nobody knows what
     is left out.
     """
-    dialect = dialect_of(connection)
-    renamed: dict[int, dict[str, str]] = {}
-    keys: dict[int, tuple[str, ...]] = {}
     # A savepoint is gone with its statement where each is a transaction of its own.
     alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     try:
         with nullcontext() if alone else connection.begin_nested():
-            rows = _read(connection, dialect, names, "registry_read")
-            entered = _read(connection, dialect, names, "registry_triggers")
-            offered = offers(dialect, "registry_columns")
-            columns = _read(connection, dialect, names, "registry_columns") if offered else []
+            rows = _read(connection, names, "registry_read")
+            entered = _read(connection, names, "registry_triggers")
+            is_followed = offers(dialect_of(connection), "registry_columns")
+            columns = _read(connection, names, "registry_columns") if is_followed else []
     except SQLAlchemyError:
         if inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
             raise
         return {}
-    for number, former, now, place in columns:
-        names_now = renamed.setdefault(int(number), {})
-        if former is not None:
-            names_now[str(former)] = str(now)
-        if place is not None:
-            keys[int(number)] = (*keys.get(int(number), ()), str(now))
     triggers: dict[int, dict[str, EnteredTrigger]] = {}
     for number, name, table, function, digest in entered:
         trigger = EnteredTrigger(name=str(name), table=str(table), function=function, digest=str(digest or ""))
         triggers.setdefault(int(number), {})[trigger.name] = trigger
-    classes = {}
-    for number, schema, table, relation, options, watched, style in rows:
-        texts = (str(options or ""), str(watched or "[]"), str(style))
-        tracked = _decode(int(number), schema, str(table), relation, *texts)
-        tracked = msgspec.structs.replace(tracked, triggers=triggers.get(tracked.id, {}))
-        if tracked.id in renamed:
-            tracked = _rename_columns(tracked, renamed[tracked.id], keys.get(tracked.id))
-        classes[tracked.whole] = tracked
-    return classes
+    renamed: dict[int, list[Any]] = {}
+    for number, *column in columns:
+        renamed.setdefault(int(number), []).append(column)
+    classes = [_decode(row, triggers.get(int(row[0]), {}), renamed.get(int(row[0]), ())) for row in rows]
+    return {tracked.whole: tracked for tracked in classes}
 
 
-def _read(connection: Connection, dialect: Dialect, names: LogNames, query: str) -> list[tuple[Any, ...]]:
-    return fetch(connection, verbatim(write_statement(dialect, names, query)))
+def _read(connection: Connection, names: LogNames, query: str) -> list[tuple[Any, ...]]:
+    return fetch(connection, verbatim(write_statement(dialect_of(connection), names, query)))
 
 
 def _decode(
-    number: int, schema: Any, table: str, relation: Any, options: str, watched: str, style: str
+    row: tuple[Any, ...], triggers: Mapping[str, EnteredTrigger], columns: Sequence[tuple[Any, Any, Any]]
 ) -> TrackedClass:
-    found, names, fault, place = TriggerOptions(), list[str](), None, None
+    """Decode a class; `columns` that the follower renamed come with their former names, and their places in
+    the key where that is the primary one no longer.
+    """
+    number, schema, table, relation, written, names, style = row
+    options, watched, fault, place = TriggerOptions(), list[str](), None, None
     try:
         place = None if relation is None else int(relation)
-        found = msgspec.json.decode(options, type=TriggerOptions)
-        names = msgspec.json.decode(watched, type=list[str])
-        if style not in (BY_KEY, found.style):
-            fault = f"the registry is damaged there (it has the style {style!r} beside its options)"
+        options = msgspec.json.decode(str(written or ""), type=TriggerOptions)
+        watched = msgspec.json.decode(str(names or "[]"), type=list[str])
+        if style not in (BY_KEY, options.style):
+            fault = f"the registry is damaged there (it has the style {str(style)!r} beside its options)"
     except (msgspec.DecodeError, ValueError) as error:
         fault = f"the registry is damaged there ({error})"
-    return TrackedClass(
-        id=number,
-        schema=None if schema is None else str(schema),
-        table=table,
-        relation=place,
-        options=found,
-        watched=tuple(names),
-        fault=fault,
-    )
-
-
-def _rename_columns(tracked: TrackedClass, names: Mapping[str, str], key: tuple[str, ...] | None) -> TrackedClass:
-    """Put present names of columns, and a non-primary key, into a class's options."""
-    in_any_case = {name.casefold(): now for name, now in names.items()}
+    renamed = {str(former): str(name) for former, name, _ in columns if former is not None}
+    in_any_case = {former.casefold(): name for former, name in renamed.items()}
 
     def now(asked: Sequence[str]) -> tuple[str, ...]:
-        return tuple(names.get(name) or in_any_case.get(name.casefold(), name) for name in asked)
+        return tuple(renamed.get(name) or in_any_case.get(name.casefold(), name) for name in asked)
 
-    options = tracked.options
     options = msgspec.structs.replace(
         options,
         columns=now(options.columns),
         exclude=now(options.exclude),
-        key=key or now(options.key),
+        key=tuple(str(name) for _, name, key in columns if key is not None) or now(options.key),
     )
-    return msgspec.structs.replace(tracked, options=options, watched=now(tracked.watched))
+    return TrackedClass(
+        id=int(number),
+        schema=None if schema is None else str(schema),
+        table=str(table),
+        relation=place,
+        options=options,
+        watched=now(watched),
+        triggers=triggers,
+        fault=fault,
+    )
 
 
 def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None, bool]:
@@ -152,20 +138,13 @@ def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None,
 
     None and True if tables have no owners.
     """
-    dialect = dialect_of(connection)
-    if not offers(dialect, "log_owner"):
-        return None, True
-    place = {"place": registry_place(dialect, names)}
-    rows = answers(connection, "log_owner", place, **log_holes(dialect, names))
-    if not rows:
-        return None, True
-    return str(rows[0][0]), bool(rows[0][1])
+    rows = answers(connection, "log_owner", **log_holes(dialect_of(connection), names))
+    return (str(rows[0][0]), bool(rows[0][1])) if rows else (None, True)
 
 
 def read_relation(connection: Connection, schema: str | None, table: str) -> int | None:
     """Read the number of a table, where tables have numbers."""
-    dialect = dialect_of(connection)
-    rows = answers(connection, "relation_now", {"place": dialect.qualify(schema, table)})
+    rows = answers(connection, "relation_now", {"place": dialect_of(connection).qualify(schema, table)})
     return None if not rows or rows[0][0] is None else int(rows[0][0])
 
 
@@ -189,11 +168,6 @@ def refuse_condition(connection: Connection, names: LogNames, called: str) -> No
         f"{message}: nobody else runs it.",
         hint=f"Run this as {owner}, or set source.reader to a login that may only read.",
     )
-
-
-def registry_place(dialect: Dialect, names: LogNames) -> str:
-    """Name the registry's table of triggers, as the catalog is asked about it."""
-    return dialect.qualify(names.schema, names.registry["triggers"])
 
 
 def write_statement(dialect: Dialect, names: LogNames, query: str, **holes: str) -> str:

@@ -8,7 +8,6 @@ from sqlalchemy import Engine
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track, track_sql, trigger_states, untrack
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config
@@ -19,7 +18,7 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
-from eventlog.tracked.options import Style
+from eventlog.tracked.options import Style, TrackRequest
 from tests.conformance.cases import CURRENT, came, installed_usr, states
 from tests.support.logged import USR, left_by, run
 from tests.support.reflected import reflect_table

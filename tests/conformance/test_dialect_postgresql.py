@@ -10,12 +10,11 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install, uninstall
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track, trigger_states
 from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import UsageError
 from eventlog.sql.names import LogNames
-from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.conformance.cases import CURRENT, FIELDS, changed, gone, installed_usr, states
 from tests.support.logged import Logged, left_by, logged, run, said_of
 

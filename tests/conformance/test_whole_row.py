@@ -15,7 +15,6 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
@@ -28,7 +27,7 @@ from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
-from eventlog.tracked.options import Style
+from eventlog.tracked.options import Style, TrackRequest
 from tests.integration.publishing import publish_all
 from tests.support.logged import left_by, run
 from tests.support.told import taken

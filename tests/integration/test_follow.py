@@ -47,7 +47,7 @@ def test_what_may_not_be_tracked_anew_is_said_once_and_check_knows_why(
     def refuse(*_: object, **__: object) -> list[str]:
         raise InstallError("must be owner of table usr.", hint="Let its owner do it.")
 
-    monkeypatch.setattr("eventlog.capture.follow.track", refuse)
+    monkeypatch.setattr("eventlog.capture.schema_watch.track", refuse)
     run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
     said = [one for one in follower.poll() if one["event"] == "triggers_behind"]
     assert ["must be owner" in one["why"] for one in said] == [True]

@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture.follow import behind, follow
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.schema_watch import behind, follow
 from eventlog.capture.track import track, trigger_states
 from eventlog.capture.track import track as tracking
 from eventlog.core.errors import EventlogError

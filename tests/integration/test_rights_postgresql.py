@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
-from eventlog.capture.rights import Roles, give_rights, plan_rights, rights_script
+from eventlog.capture.rights import Roles, give_rights, rights_script
 from eventlog.capture.track import track
 from eventlog.check.examine import check
 from eventlog.config.settings import Config, SourceConfig
@@ -229,7 +229,7 @@ def test_where_a_reader_reads_the_publisher_may_read_no_captured_table(cast: Cas
         for _ in range(2):  # the second time there is nothing to take back
             give_rights(cast.admin, Roles(publisher=publisher, reader=reader), LOG)
             assert "permission denied" in refused(cast.publisher, "SELECT * FROM app.usr")
-        planned = plan_rights(cast.admin, Roles(publisher="x"), LOG, read_apart=True)
+        planned = give_rights(cast.admin, Roles(publisher="x"), LOG, read_apart=True, dry=True)
         assert not [one.sql for one in planned if "app.usr" in one.sql], "so it is where source.reader is set"
         track(cast.installer, ["app.usr"], TriggerOptions(), LOG)
         run(cast.owner, "ALTER TABLE app.usr ADD COLUMN lname VARCHAR(40)")
@@ -285,7 +285,7 @@ def granted(cast: Cast) -> list[object]:
 
 
 def test_what_is_printed_is_what_would_be_run(cast: Cast) -> None:
-    printed = rights_script(plan_rights(cast.admin, cast.roles, LOG))
+    printed = rights_script(give_rights(cast.admin, cast.roles, LOG, dry=True))
     given = [one.sql for one in give_rights(cast.admin, cast.roles, LOG)]
     assert printed == "".join(f"{statement};\n" for statement in given)
     assert f"GRANT {cast.name('owner')} TO {cast.name('installer')}" in given

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.given_rights import take_back, taking_back
-from eventlog.capture.install import install, uninstall, uninstall_sql
+from eventlog.capture.install import Leaving, install, uninstall, uninstall_sql
 from eventlog.capture.install_commands import has_address
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track
-from eventlog.capture.uninstall import Leaving
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK, InstallError
 from eventlog.sql.names import LogNames
@@ -51,6 +50,16 @@ ORDER BY 1"""
 ROLES = Roles(installer="ins_traces", writer="app_traces", publisher="idm_traces", reader="read_traces")
 
 
+def note_in(told: list[Leaving]) -> Callable[[Leaving], bool]:
+    """Make what agrees to everything, and notes what it was."""
+
+    def agree(leaving: Leaving) -> bool:
+        told.append(leaving)
+        return True
+
+    return agree
+
+
 def found(engine: Engine, query: str) -> list[str]:
     with engine.connect() as connection:
         return [str(row[0]) for row in connection.execute(text(query.replace(":", "\\:")))]
@@ -79,7 +88,7 @@ def test_functions_and_rights_go_with_the_log_on_postgresql(roles: Engine) -> No
     assert len(found(roles, FUNCTIONS)) > 20
     told: list[Leaving] = []
     script = uninstall_sql(roles)
-    assert uninstall(roles, agree=told.append) == []
+    assert uninstall(roles, agree=note_in(told)) == []
     assert found(roles, RIGHTS) == before
     assert {name.split("_")[2] for name in found(roles, FUNCTIONS)} == {"two"}
     assert uninstall(roles, other) == []
@@ -117,7 +126,7 @@ def test_what_is_no_grant_is_not_run(postgresql: Engine) -> None:
         postgresql, "INSERT INTO event_log_mark VALUES ('given: 1', 'GRANT pg_monitor TO nobody; DROP TABLE event_log')"
     )
     told: list[Leaving] = []
-    uninstall(postgresql, agree=told.append)
+    uninstall(postgresql, agree=note_in(told))
     assert told[0].grants == ()
     with postgresql.connect() as connection:
         assert take_back(connection, ["GRANT pg_monitor TO nobody_there"]) == ["GRANT pg_monitor TO nobody_there"]

@@ -10,12 +10,11 @@ import pyarrow.parquet as pq
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.integration.publishing import publish_all
 from tests.support.converting import bare
 from tests.support.logged import run

@@ -15,10 +15,9 @@ from lxml import etree
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track
 from eventlog.sql.dialect import dialect_of
-from eventlog.tracked.options import TriggerOptions
+from eventlog.tracked.options import TrackRequest, TriggerOptions
 from tests.support.logged import run
 
 KEYS = range(1, 7)

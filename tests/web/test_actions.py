@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track
 from eventlog.care.listing import Filters
 from eventlog.care.outputs import list_outputs
@@ -27,7 +26,7 @@ from eventlog.refresh.loads import RefreshPace
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.tracked.options import Style
+from eventlog.tracked.options import Style, TrackRequest
 from eventlog.web.actions import FILTERED_ROWS, WHY_CHARACTERS, OutputAct, RowsAct, read_act, read_done
 from eventlog.web.collector import ENTRY_SECONDS, HistoryFile
 from eventlog.web.loading import Loading

@@ -36,9 +36,9 @@ NULLIF(schema_name, DATABASE());
 -- definer: the account with whose rights a trigger runs that is made now
 CURRENT_USER();
 
--- log_owner: the account that made the triggers, and whether that is the connected one; the place is of no account
+-- log_owner: the account that made the triggers, and whether that is the connected one
 SELECT definer, CAST(definer AS BINARY) = CAST(CURRENT_USER() AS BINARY) FROM /* triggers */event_log_trigger
-WHERE definer IS NOT NULL AND :place IS NOT NULL ORDER BY CAST(definer AS BINARY) = CAST(CURRENT_USER() AS BINARY) LIMIT 1;
+WHERE definer IS NOT NULL ORDER BY CAST(definer AS BINARY) = CAST(CURRENT_USER() AS BINARY) LIMIT 1;
 
 -- fingerprint: what changes when somebody changes a trigger
 (SELECT SHA2(action_statement, 256) FROM information_schema.triggers
@@ -57,13 +57,12 @@ JOIN information_schema.triggers AS existing
   ON CAST(existing.trigger_schema AS BINARY) = CAST(class.schema_name AS BINARY)
   AND CAST(existing.trigger_name AS BINARY) = CAST(entered.name AS BINARY)
   AND CAST(existing.definer AS BINARY) = CAST(entered.definer AS BINARY)
-WHERE :place IS NOT NULL
 ORDER BY existing.trigger_schema, existing.trigger_name;
 
 -- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
 SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema, event_object_table AS table_name
 FROM information_schema.triggers
-WHERE LEFT(trigger_name, CHAR_LENGTH(:prefix)) = :prefix AND LOCATE(:writes, action_statement) > 0 AND :place IS NOT NULL
+WHERE LEFT(trigger_name, CHAR_LENGTH(:prefix)) = :prefix AND LOCATE(:writes, action_statement) > 0
   AND NOT EXISTS (
     SELECT 1 FROM /* triggers */event_log_trigger AS entered JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
     WHERE CAST(class.schema_name AS BINARY) = CAST(trigger_schema AS BINARY)

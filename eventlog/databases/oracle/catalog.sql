@@ -21,7 +21,7 @@ schema_name;
 
 -- log_owner: whose schema the registry stands in, and whether that is the connected user's
 SELECT owner, CASE WHEN owner = USER THEN 1 ELSE 0 END FROM all_tables
-WHERE UPPER(:place) IN (UPPER(owner || '.' || table_name), UPPER(table_name)) AND ROWNUM = 1;
+WHERE UPPER(/* registry */'EVENT_LOG_TRIGGER') IN (UPPER(owner || '.' || table_name), UPPER(table_name)) AND ROWNUM = 1;
 
 -- fingerprint: what changes when somebody changes a trigger or its package
 (SELECT TO_CHAR(SUM(ORA_HASH(type || line || text))) || ' ' || COUNT(*) FROM all_source
@@ -47,14 +47,13 @@ SELECT entered.tracked AS tracked, entered.name AS entered, all_triggers.trigger
 FROM /* triggers */event_log_trigger entered
 JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
 JOIN all_triggers ON all_triggers.owner = class.schema_name AND all_triggers.trigger_name = entered.name
-WHERE :place IS NOT NULL
 ORDER BY all_triggers.table_owner, all_triggers.trigger_name;
 
 -- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and what they run
 -- writes to the log
 SELECT all_triggers.trigger_name AS trigger_name, all_triggers.table_owner AS table_schema, all_triggers.table_name AS table_name
 FROM all_triggers
-WHERE SUBSTR(all_triggers.trigger_name, 1, LENGTH(:prefix)) = UPPER(:prefix) AND :place IS NOT NULL AND :writes IS NOT NULL
+WHERE SUBSTR(all_triggers.trigger_name, 1, LENGTH(:prefix)) = UPPER(:prefix) AND :writes IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM /* triggers */event_log_trigger entered
                   JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
                   WHERE class.schema_name = all_triggers.owner AND entered.name = all_triggers.trigger_name)

@@ -30,9 +30,6 @@ REGEXP_REPLACE(TO_CHAR(/* value */:NEW.ratio, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.
 -- text_of_date: a DATE has a time of day
 TO_CHAR(/* value */:NEW.born, 'YYYY-MM-DD HH24:MI:SS".000000000"', 'NLS_CALENDAR=GREGORIAN');
 
--- text_of_time: there is no such type
-/* value */:NEW.starts;
-
 -- text_of_timestamp: date and time with nine digits of a second
 TO_CHAR(/* value */:NEW.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN');
 

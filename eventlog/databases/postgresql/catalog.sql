@@ -73,7 +73,7 @@ GROUP BY nspname, relname, pg_class.oid;
 
 -- log_owner: who owns the registry, and whether that is the connected user
 SELECT pg_get_userbyid(relowner), relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) FROM pg_class
-WHERE oid = to_regclass(:place);
+WHERE oid = to_regclass(/* registry */'public.event_log_trigger');
 
 -- standing_triggers: the triggers of the registry as the catalog has them. One is ours because it runs a function that the
 -- registry names, beside the log and owned by the log's owner; nobody else may run that.
@@ -81,7 +81,7 @@ SELECT entered.tracked AS tracked, entered.name AS entered, tgname AS trigger_na
   pg_class.relname AS table_name, tgrelid::bigint AS relation, prosrc AS source, tgenabled::text AS fires,
   entered.fingerprint IS NOT DISTINCT FROM md5(prosrc) AS unchanged
 FROM /* triggers */event_log_trigger AS entered
-JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
 JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner
 JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
 JOIN pg_class ON pg_class.oid = tgrelid
@@ -99,7 +99,7 @@ WHERE NOT tgisinternal AND tgparentid = 0 AND starts_with(tgname, :prefix) AND r
   AND NOT EXISTS (
     SELECT 1 FROM /* triggers */event_log_trigger AS entered
     JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
-    JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+    JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
     WHERE entered.function_name = proname AND pronamespace = registry.relnamespace AND proowner = registry.relowner)
 ORDER BY nspname, tgname LIMIT 100;
 
@@ -171,7 +171,7 @@ WITH RECURSIVE part (oid) AS (
     SELECT inhrelid FROM pg_inherits JOIN part ON part.oid = inhparent
 )
 SELECT DISTINCT pg_get_userbyid(relowner) FROM part JOIN pg_class USING (oid) WHERE NOT pg_has_role(relowner, (
-    SELECT relowner FROM pg_class WHERE oid = to_regclass(:place)), 'MEMBER');
+    SELECT relowner FROM pg_class WHERE oid = to_regclass(/* registry */'public.event_log_trigger')), 'MEMBER');
 
 -- partitions: the tables of a schema that are parts of another one
 SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

@@ -96,7 +96,7 @@ ORDER BY 2;
 WITH ours AS (
     SELECT DISTINCT tgrelid, proowner, pg_class.relowner
     FROM /* triggers */event_log_trigger AS entered
-    JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+    JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
     JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND prosecdef
     JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
     JOIN pg_class ON pg_class.oid = tgrelid
@@ -129,7 +129,7 @@ ORDER BY 2;
 
 -- trigger_owners: who installed: with whose rights the triggers of a log run
 SELECT DISTINCT pg_get_userbyid(proowner) FROM /* triggers */event_log_trigger AS entered
-JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
 JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND prosecdef
 ORDER BY 1;
 

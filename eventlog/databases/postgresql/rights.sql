@@ -23,7 +23,7 @@ ALTER FUNCTION /* function */event_log_usr_insert() OWNER TO /* role */installer
 
 -- registry_functions: the functions of the log's owner that the registry names
 SELECT proname FROM /* triggers */event_log_trigger AS entered
-JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
 JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner
 ORDER BY proname;
 

@@ -23,14 +23,8 @@ concat(/* row */o);
 -- text_of_octet: binary as Base64 without line breaks
 replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 
--- text_of_int: a whole number
-/* value */n.idu::text;
-
 -- text_of_state: true and false as 1 and 0
 /* value */n.active::integer::text;
-
--- text_of_number: a number
-/* value */n.share::text;
 
 -- text_of_money: an amount of money as a number, whatever currency the session writes
 /* value */n.price::numeric::text;
@@ -45,9 +39,6 @@ pg_catalog.textin(pg_catalog.bpcharout(/* value */n.abbr));
 -- added, those before Christ, infinite ones
 CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < '10000-01-01'
 THEN to_char(/* value */n.born, 'YYYY-MM-DD') ELSE to_json(/* value */n.born) #>> '{}' END;
-
--- text_of_time: a time of day
-/* value */n.starts::text;
 
 -- text_of_timestamp: date and time with nine digits of a second
 CASE WHEN /* value */n.seen >= '0001-01-01' AND /* value */n.seen < 'infinity'
@@ -614,4 +605,4 @@ FROM pg_event_trigger JOIN pg_proc ON pg_proc.oid = evtfoid WHERE evtname IN (:a
 
 -- unsafe_owner: a role that can log in, is no superuser, and owns the registry or may become its owner
 SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper
-  AND pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = to_regclass(:place)), 'MEMBER') LIMIT 1;
+  AND pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = to_regclass(/* registry */'public.event_log_trigger')), 'MEMBER') LIMIT 1;

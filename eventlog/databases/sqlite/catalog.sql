@@ -13,17 +13,17 @@ FROM pragma_table_xinfo(:table) WHERE type <> '';
 -- fingerprint: the text of a trigger: SQLite hashes nothing
 (SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = /* name */'event_log_usr_insert');
 
--- standing_triggers: the triggers of the registry as the catalog has them; the place is of no account
+-- standing_triggers: the triggers of the registry as the catalog has them
 SELECT entered.tracked AS tracked, entered.name AS entered, existing.name AS trigger_name, NULL AS table_schema,
   existing.tbl_name AS table_name, NULL AS relation, existing.sql AS source, 'O' AS fires,
   entered.fingerprint IS existing.sql AS unchanged
 FROM /* triggers */event_log_trigger AS entered
 JOIN sqlite_master AS existing ON existing.type = 'trigger' AND existing.name = entered.name
-WHERE :place IS NOT NULL ORDER BY existing.name;
+ORDER BY existing.name;
 
 -- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
 SELECT name AS trigger_name, NULL AS table_schema, tbl_name AS table_name FROM sqlite_master
-WHERE type = 'trigger' AND substr(name, 1, length(:prefix)) = :prefix AND instr(sql, :writes) > 0 AND :place IS NOT NULL
+WHERE type = 'trigger' AND substr(name, 1, length(:prefix)) = :prefix AND instr(sql, :writes) > 0
   AND name NOT IN (SELECT entered.name FROM /* triggers */event_log_trigger AS entered
                    JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked)
 ORDER BY name LIMIT 100;

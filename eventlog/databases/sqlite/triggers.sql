@@ -25,12 +25,6 @@ CASE WHEN /* value */NEW.photo IS NOT NULL THEN (
       LIMIT -1 OFFSET 0)
     LIMIT -1 OFFSET 0)) END;
 
--- text_of_int: a whole number
-CAST(/* value */NEW.idu AS TEXT);
-
--- text_of_state: true and false are 1 and 0 already
-CAST(/* value */NEW.active AS TEXT);
-
 -- text_of_number: a number; a whole one without a point, as other databases write it, a real one with as many digits as
 -- give it back
 CASE WHEN typeof(/* value */NEW.share) = 'real' AND abs(/* value */NEW.share) < 1e15
@@ -41,21 +35,7 @@ THEN CAST(/* value */NEW.share AS TEXT)
 WHEN CAST(printf('%!.17g', /* value */NEW.share) AS REAL) = /* value */NEW.share THEN printf('%!.17g', /* value */NEW.share)
 ELSE printf('%!.18g', /* value */NEW.share) END;
 
--- text_of_date: a date as it was written
-CAST(/* value */NEW.born AS TEXT);
-
--- text_of_time: a time of day as it was written
-CAST(/* value */NEW.starts AS TEXT);
-
 -- text_of_timestamp: date and time with nine digits of a second where the text is one that says so
-CASE WHEN typeof(/* value */NEW.seen) = 'text' AND /* value */NEW.seen GLOB
-  '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*'
-  AND substr(/* value */NEW.seen, 20) NOT GLOB '?*[^0-9]*' AND substr(/* value */NEW.seen, 20, 1) IN ('', '.')
-THEN replace(substr(/* value */NEW.seen, 1, 19), 'T', ' ') || '.'
-  || substr(substr(/* value */NEW.seen, 21) || '000000000', 1, 9)
-ELSE CAST(/* value */NEW.seen AS TEXT) END;
-
--- text_of_zoned: the same, for there is no type with a time zone
 CASE WHEN typeof(/* value */NEW.seen) = 'text' AND /* value */NEW.seen GLOB
   '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*'
   AND substr(/* value */NEW.seen, 20) NOT GLOB '?*[^0-9]*' AND substr(/* value */NEW.seen, 20, 1) IN ('', '.')

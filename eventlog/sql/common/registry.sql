@@ -31,10 +31,10 @@ DELETE FROM /* triggers */event_log_trigger WHERE tracked NOT IN (SELECT id FROM
 UPDATE /* tracked */event_log_tracked SET schema_name = /* schema */'main', table_name = /* table */'usr',
   relation = /* relation */NULL, options = /* options */'{}', watched = /* watched */'[]', style = /* style */'row-back',
   all_columns = /* all_columns */1, primary_key = /* primary_key */1, deferred = /* deferred */0
-WHERE id = /* id */1;
+WHERE id = /* class */1;
 
 -- class_remove: takes a class off
-DELETE FROM /* tracked */event_log_tracked WHERE id = /* id */1;
+DELETE FROM /* tracked */event_log_tracked WHERE id = /* class */1;
 
 -- trigger_add: enters a trigger before it is made, so that none stands which nobody has entered
 INSERT INTO /* triggers */event_log_trigger (tracked, name, table_name, function_name, definer, digest, part)
@@ -53,7 +53,7 @@ UPDATE /* triggers */event_log_trigger SET fingerprint = /* fingerprint */NULL
 WHERE tracked = /* class */1 AND name = /* name */'event_log_usr_insert';
 
 -- triggers_remove: takes the triggers of a class off
-DELETE FROM /* triggers */event_log_trigger WHERE tracked = /* id */1;
+DELETE FROM /* triggers */event_log_trigger WHERE tracked = /* class */1;
 
 -- relations_remove: forgets what the triggers of a class depend on
 DELETE FROM /* relations */event_log_relation WHERE tracked = /* class */1;

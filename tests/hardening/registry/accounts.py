@@ -10,10 +10,10 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TrackRequest
 from tests.hardening.registry.people import HIDDEN
 from tests.support.logged import run
 

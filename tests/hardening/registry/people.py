@@ -16,12 +16,12 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
+from eventlog.tracked.options import TrackRequest
 from tests.integration.publishing import publish_all
 from tests.support.logged import run
 

@@ -15,14 +15,13 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.check.examine import check
 from eventlog.check.point import Point
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
-from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.hardening.registry.people import HIDDEN, documents
 from tests.integration.publishing import url_of
 from tests.support.logged import run

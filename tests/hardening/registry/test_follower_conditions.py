@@ -12,10 +12,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track
 from eventlog.core.errors import UsageError
-from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.conformance.event_logs import LogTable
 from tests.hardening.registry.people import HIDDEN, People, documents, people
 from tests.hardening.registry.test_follower_attacked import unlogged

@@ -11,9 +11,8 @@ from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track, trigger_states
-from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.support.logged import Logged, left_by, run, unnumbered
 
 TABLE = (

@@ -16,12 +16,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track, trigger_states
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.tracked.options import TrackRequest
 from tests.hardening.registry.accounts import CHANGE, ROW, USR, Accounts, accounts_on
 from tests.hardening.registry.people import HIDDEN, documents
 from tests.integration.publishing import url_of

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture.follow import retrack
+from eventlog.capture.schema_watch import retrack
 from eventlog.capture.track import track, trigger_states
 from eventlog.core.errors import EventlogError
 from tests.hardening.registry.forging import forged, marker

@@ -10,10 +10,9 @@ from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import history
-from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import track, trigger_states
 from eventlog.sql.names import LogNames
-from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.conformance.event_logs import LogTable
 from tests.hardening.registry.people import documents
 from tests.integration.publishing import config_of

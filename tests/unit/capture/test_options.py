@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.capture.given_rights import taking_back
 from eventlog.capture.plan import plan
 from eventlog.capture.registry_writer import RegistryWriter
-from eventlog.capture.requests import OPTIONS, TrackRequest, words
+from eventlog.capture.render import render
 from eventlog.core.schema import Column, Table
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE
@@ -18,8 +18,7 @@ from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
-from eventlog.tracked.options import Style, TriggerOptions
-from eventlog.tracked.registry import EnteredTrigger
+from eventlog.tracked.options import OPTIONS, Style, TrackRequest, TriggerOptions, words
 
 ASKED = TriggerOptions(style=Style.FIELD, exclude=("salary",))
 
@@ -42,14 +41,14 @@ def test_options_are_said_as_people_type_them() -> None:
 @given(table=st.text(min_size=1, max_size=20), when=st.none() | st.text(max_size=2000))
 def test_the_registry_is_written_with_constants(dialect: Dialect, table: str, when: str | None) -> None:
     writer = RegistryWriter(dialect=dialect, names=LogNames(), schema="app", table=table, known=None)
-    trigger = EnteredTrigger(name=f"event_log_{table}_insert", table=table, digest="0123456789abcdef")
     columns = (Column(name="idu", type="INTEGER", key=1), Column(name="fname", type="TEXT"))
     planned = plan(Table(name=table, schema="app", columns=columns))
+    trigger = render(planned, dialect, LogNames())[0]
     texts = [
         *writer.enter_class(replace(ASKED, when=when), planned),
         writer.enter_trigger(trigger),
-        writer.keep_trigger_text(trigger, "event_log_usr_insert"),
-        *writer.enter_relations({table: "table"}),
+        writer.keep_trigger_text(trigger),
+        *writer.enter_relations(planned),
     ]
     for text in texts:
         # Whatever a name or a condition holds stands in a string, which it does not end.
