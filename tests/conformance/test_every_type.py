@@ -243,8 +243,6 @@ def _write(kind: str, value: Any) -> str:
         return written.removeprefix("\\x").lower()
     if kind in ("boolean", "bit(1)"):
         return {"t": "1", "true": "1", "f": "0", "false": "0"}.get(written, written)
-    if kind.startswith("char"):  # its blanks at the end are no part of it
-        return written.rstrip(" ")
     if kind.startswith(("date", "time", "moment")):
         return _write_time(written)
     if kind in ("money", "percent") or kind.startswith(("num", "dec", "double", "real", "float", "tiny")):

@@ -198,6 +198,8 @@ def _text(engine: Engine, name: str, kind: str) -> str:
         return f"REPLACE(TO_BASE64({name}), CHAR(10 USING utf8mb4), '')"
     if database == "postgresql" and kind == "TIMESTAMP":  # one with a zone is told as UTC
         return f"({name} AT TIME ZONE 'UTC')::text" if name == "moment" else f"{name}::text"
+    if database == "postgresql" and kind.startswith("CHAR"):  # with its blanks, which a cast leaves out
+        return f"CASE WHEN {name} IS NOT NULL THEN concat({name}) END"
     if database == "postgresql":
         return f"{name}::text"
     return f"CAST({name} AS {'CHAR' if database in ('mysql', 'mariadb') else 'TEXT'})"
