@@ -140,6 +140,21 @@ def test_the_first_page_draws_its_charts_and_figures_come_without_loading_it_aga
     assert faults == []
 
 
+BEGUN = """window.EventSource = class extends EventSource {
+  constructor(address) { super(address); window.begun = performance.now(); }
+};"""
+
+
+def test_nothing_is_drawn_twice_before_it_is_seen(server: PageServer, context: BrowserContext) -> None:
+    page, faults = watched_page(context)
+    page.add_init_script(BEGUN)
+    page.goto(server.url)
+    until(lambda: page.evaluate("window.begun !== undefined"), "the page asks for updates")
+    painted = page.evaluate("performance.getEntriesByName('first-paint')[0].startTime")
+    assert page.evaluate("window.begun") >= painted
+    assert faults == []
+
+
 def test_updates_wait_while_somebody_points_at_a_curve_and_the_page_says_so(
     server: PageServer, log: LogTable, context: BrowserContext
 ) -> None:

@@ -46,7 +46,13 @@
     }
     tell(waiting ? `Live updates are paused ${why}.` : "");
   };
-  if (live() && sign && "EventSource" in window) {
+  // The first part comes at once, and would be drawn a second time before anything is seen.
+  const afterPaint = (begin) => {
+    if (document.hidden || !window.PerformanceObserver?.supportedEntryTypes.includes("paint")) return begin();
+    const painted = (_, observer) => (observer.disconnect(), begin());
+    return new PerformanceObserver(painted).observe({ type: "paint", buffered: true });
+  };
+  const listen = () => {
     const source = new EventSource(live().dataset.stream);
     source.onmessage = (message) => {
       const made = parsed(message.data);
@@ -55,6 +61,9 @@
       show();
     };
     source.onerror = () => tell("Live updates are paused: the page does not answer. These figures are old.");
+  };
+  if (live() && sign && "EventSource" in window) {
+    afterPaint(listen);
     for (const event of ["focusout", "selectionchange", "pointerup"]) {
       document.addEventListener(event, () => waiting && setTimeout(show, 100));
     }
