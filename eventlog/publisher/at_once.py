@@ -31,9 +31,12 @@ def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow,
 
     A plan is plain if nothing waits and nobody else publishes: its new rows are all in one row.
     """
-    if plan.sealed is None or len(plan.planned) != 1 or memory.stamp != plan.stamp:
+    taken = plan.taken
+    if taken.sealed is None or len(plan.planned) != 1 or memory.stamp != taken.stamp:
         return None
-    if plan.passed or plan.unparked or plan.parked or plan.readable or plan.over or plan.outcomes or plan.gone:
+    if taken.batches or taken.unparked or taken.parked or taken.gone:
+        return None
+    if plan.again or plan.readable or plan.over or plan.outcomes:
         return None
     if memory.outputs.keys() != {name} or memory.any_parked or memory.batches or memory.planned:
         return None

@@ -11,7 +11,6 @@ has it yet: where anything comes again, or fails, it is forgotten, and its rows 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from operator import attrgetter, itemgetter
 from time import time_ns
@@ -40,7 +39,7 @@ from eventlog.publisher.row_outcomes import POSITION, Answers, judge, number_of,
 from eventlog.publisher.selection import BEHIND, EVERY_ROW_SECONDS, NOTHING_SENT, Parking, Take, Unanswered, take
 from eventlog.publisher.sending import Again, HandOver, may_go
 from eventlog.publisher.table_faults import try_tables
-from eventlog.publisher.tables import OnTheWay
+from eventlog.publisher.tables import JournalRow, OnTheWay
 from eventlog.publisher.threads import beside
 from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
 from eventlog.publisher.turn_report import Books, ConsumerSettings, Turn
@@ -86,8 +85,6 @@ class Consumer:
         self._most_wait = False
         """Whether most rows of the last take had to wait, as those behind them may have to."""
         self._ahead: MadePlan | None = None
-        self._preparing: Future[None] | None = None
-        """What the sink prepares beside the turns, or has prepared last."""
         self._maker = PlanMaker(journal, output, settings.limit)
         self._books = Books()
         self._late = Late(journal, output, settings)
@@ -131,8 +128,6 @@ class Consumer:
 
     def _forget_ahead(self) -> None:
         """Forget the plan made for the next turn; its rows are taken again."""
-        if self._preparing is not None:
-            self._preparing.exception()  # waits for it
         if self._ahead is not None:
             self._end_trace(self._ahead.trace)
             self._ahead = None
@@ -199,7 +194,7 @@ class Consumer:
             if self._asked != (self._tenure, self._journal.doubts):
                 return Turn(moved=True)
             unanswered = self._find_unanswered(view)
-            until = view.find_last_retry(self.name) if self._stops else None
+            until = view.find_last_retry(self.name) if self._settings.stops else None
             going = may_go(unanswered, now)
             if going and until is None:
                 return Again(unanswered.documents, going)
@@ -235,19 +230,15 @@ class Consumer:
             if memory.output(self.name).paused or not memory.any_parked:
                 return False
             # With "stop" one answer holds up everything, and nothing may pass it unread either.
-            if self._stops and ((view.find_last_retry(self.name) or 0) > now or view.list_planned(self.name)):
+            if self._settings.stops and ((view.find_last_retry(self.name) or 0) > now or view.list_planned(self.name)):
                 return False
         return park_unread(self._journal, self._decider, self._settings.limit)
-
-    @property
-    def _stops(self) -> bool:
-        return self._settings.strictness.on_retry == "stop"
 
     def _find_unanswered(self, view: View) -> Unanswered:
         """Find documents perhaps at a receiver; a target that can be asked has been."""
         if self.output.sink.capabilities.resolves or not (documents := view.list_planned(self.name)):
             return NOTHING_SENT
-        return Unanswered(documents, view.come_again(self.name), self._stops)
+        return Unanswered(documents, view.come_again(self.name), self._settings.stops)
 
     def _take(self, view: View, unanswered: Unanswered, now: int, until: int | None) -> Take:
         """Take the rows ready for the output; none if a receiver's answer stops everything."""
@@ -270,9 +261,8 @@ class Consumer:
     def _plan(self, made: MadePlan) -> Turn | MadePlan:
         """Enters in the journal where the rows go."""
         self._books, self._trace = made.books, made.trace
-        # Before the plan: else one that the sink cannot write would be open in the journal. Where
-        # the sink prepares it already, it has written the plan before this one just now.
-        if made.plan.planned and made.preparing is None:
+        # Before the plan: else one that the sink cannot write would be open in the journal.
+        if made.plan.planned and not made.is_prepared:
             self.output.sink.prepare(made.plan.plan, made.encoded.documents)
         self._books.enter_finished(self._journal.plan(self.name, made.plan))
         log_documents(self.name, made.encoded.documents)
@@ -283,13 +273,11 @@ class Consumer:
     def _commit(self, made: MadePlan, now: int) -> Turn:
         """Give its plan to a target that can be asked, and make the next one meanwhile."""
         documents = made.encoded.documents
-        began = time_ns()
-        following = self._take_ahead(made, now)
         took_all = False
-        if following is None:
-            took_all = self._deliver(made, now) and made.taken.is_all and not made.plan.parked
+        if self._may_make_ahead(made):
+            self._deliver_beside(made, now)
         else:
-            self._deliver_beside(made, following, began, now)
+            took_all = self._deliver(made, now) and made.plan.taken.is_all and not made.plan.again
         self._after = documents[-1].id
         return Turn(documents=len(documents), moved=True, took_all=took_all)
 
@@ -297,72 +285,67 @@ class Consumer:
         """Commit a plan at the target and enter the result; return True if all of it is finished."""
         documents = made.encoded.documents
         with step(self._span, "write", output=self.name, documents=len(documents)):
-            if made.preparing is not None:
-                made.preparing.result()
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
             answers = self.output.sink.commit(made.plan.plan, made.encoded.documents)
         outcomes = worst_by(POSITION, answers)
         self._pulse()
         self._books.enter_answers(outcomes, self._settings.strictness)
-        is_over = self._finish(made.plan.planned, outcomes, now, made.taken.objects)
+        is_over = self._finish(made.plan.planned, outcomes, now, made.plan.taken.objects)
         self._books.enter_delivery(documents, outcomes)
         return is_over
 
-    def _take_ahead(self, made: MadePlan, now: int) -> Take | None:
-        """Take the rows of the next turn, where a turn was full and a plan may be made beside it."""
-        rows = len(made.taken.events)
+    def _may_make_ahead(self, made: MadePlan) -> bool:
+        """Return True if a turn was full, and the next plan may be made beside its delivery."""
+        rows = len(made.plan.taken.events)
         if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
-            return None
+            return False
         # Of several outputs the first one to plan new rows seals them, and the plans of the others
         # would fail. So one without a batch ahead waits for that.
-        if self._journal.outputs > 1 and not self._journal.is_behind(self.name):
-            return None
-        with self._journal.reading() as view:
-            until = view.find_last_retry(self.name) if self._stops else None
-            taken = self._take(view, NOTHING_SENT, now, until)
-            if taken.is_empty or not self._decider.knows_tables(view.memory, view.ask):
-                return None
-        return taken
+        return self._journal.outputs <= 1 or self._journal.is_behind(self.name)
 
-    def _deliver_beside(self, made: MadePlan, following: Take, began: int, now: int) -> None:
-        """Delivers in a thread of its own, while this one makes the next plan."""
+    def _deliver_beside(self, made: MadePlan, now: int) -> None:
+        """Delivers in a thread of its own, while this one takes the next rows and makes their plan."""
         # Read before the thread begins: its `done` writes into this row what is reckoned here.
         row, documents = self._journal.output(self.name), made.encoded.documents
         if cut := [part for document in documents for part in document.cut]:
             row = replace(row, transactions=counts_after(row.transactions, cut))
-        ahead: MadePlan | Turn | None = None
-        trace, after = self._join_trace(following, began), documents[-1].id
+        ahead: MadePlan | None = None
         with haste():
             delivering = beside(f"eventlog-delivers-{self.name}", partial(self._deliver, made, now))
             try:
-                make = partial(self._maker.make, after=after, trace=trace)
-                ahead = make(self._decider, following, now, row)
-                if isinstance(ahead, MadePlan):
-                    ahead = self._prepare_beside(ahead)
+                ahead = self._make_ahead(row, documents[-1].id, now)
             except EventlogError:
                 pass  # what is wrong with the next plan is raised when its turn comes
             finally:
                 delivering.exception()  # waits for it
-        if isinstance(ahead, MadePlan) and delivering.exception() is None and delivering.result():
-            self._ahead = ahead
-            return
-        self._end_trace(trace)
-        delivering.result()
-        # Something comes again, or there is no plan: resolving sweeps what the sink has prepared.
-        self._forget_ahead()
-        self._asked = None
+        self._ahead = ahead
+        if not delivering.result() and ahead is not None:
+            # Something comes again: resolving sweeps what the sink has prepared.
+            self._forget_ahead()
+            self._asked = None
 
-    def _prepare_beside(self, made: MadePlan) -> MadePlan:
-        """Let the sink prepare the next plan while another one is committed, if it can."""
-        if not (made.plan.planned and self.output.sink.capabilities.prepares):
-            return made
-        # One at a time. What was wrong with the one before is raised by who commits it.
-        if self._preparing is not None:
-            self._preparing.exception()
-        prepare = partial(self.output.sink.prepare, made.plan.plan, made.encoded.documents)
-        self._preparing = beside(f"eventlog-prepares-{self.name}", prepare)
-        return replace(made, preparing=self._preparing)
+    def _make_ahead(self, row: JournalRow, after: str, now: int) -> MadePlan | None:
+        """Make the plan of the next turn while another one is committed, and let the sink prepare it if it can."""
+        began = time_ns()
+        with self._journal.reading() as view:
+            until = view.find_last_retry(self.name) if self._settings.stops else None
+            taken = self._take(view, NOTHING_SENT, now, until)
+            if taken.is_empty or not self._decider.knows_tables(view.memory, view.ask):
+                return None
+        trace = self._join_trace(taken, began)
+        ahead: MadePlan | None = None
+        try:
+            made = self._maker.make(self._decider, taken, now, row, after=after, trace=trace)
+            if isinstance(made, MadePlan):
+                if made.plan.planned and self.output.sink.capabilities.prepares:
+                    self.output.sink.prepare(made.plan.plan, made.encoded.documents)
+                    made = replace(made, is_prepared=True)
+                ahead = made
+        finally:
+            if ahead is None:
+                self._end_trace(trace)
+        return ahead
 
     # --- answers ----------------------------------------------------------------------------------
 

@@ -165,45 +165,46 @@ class Journal(JournalReader):
         """Make a plan durable before anything is sent; return the rows with their final status."""
         if self._plan_at_once(name, plan):
             return FinishedRows()
+        taken, sealed = plan.taken, plan.taken.sealed
         # What goes out must be on disk: a target whose plan no journal knows would get rows twice.
         with self.transaction(soon=not plan.planned) as journal:
             memory = journal.memory
-            is_sealed = plan.sealed is not None and plan.sealed.records.meets(memory.taken)
-            if memory.stamp != plan.stamp or is_sealed:
+            is_sealed = sealed is not None and sealed.records.meets(memory.taken)
+            if memory.stamp != taken.stamp or is_sealed:
                 raise HoldsChangedError("Rows were held or sealed at the same time: read again.")
             if plan.history is not None and plan.history != int(journal.ask("history_stamp")[0][0]):
                 raise TablesChangedError("Tables were altered at the same time; they are looked at again.")
-            if not memory.batches.keys() >= set(plan.passed):
+            if not memory.batches.keys() >= set(taken.batches):
                 raise HoldsChangedError("A batch was joined at the same time; it is read again.")
             row = memory.output(name)
-            position = max([row.position, *plan.passed])
-            if plan.sealed is not None:
-                position = journal.seal(name, plan.sealed)
-                memory.proven.seal(plan.sealed.records)
-            if plan.unparked:
-                journal.unpark(plan.unparked)
+            position = max([row.position, *taken.batches])
+            if sealed is not None:
+                position = journal.seal(name, sealed)
+                memory.proven.seal(sealed.records)
+            if taken.unparked:
+                journal.unpark(taken.unparked)
             if plan.planned:
                 journal.execute("planned_make", [sent.to_columns(name) for sent in plan.planned])
                 rows = RowRanges.union([sent.records for sent in plan.planned])
                 memory.planned[name] = rows | memory.planned[name] if name in memory.planned else rows
                 row = give_plan(row, plan.plan, rows if plan.is_asked else None)
-            if plan.parked:
-                journal.park(plan.parked)
+            if taken.parked or plan.again:
+                journal.park([*taken.parked, *plan.again])
             for table in plan.readable:
                 journal.execute("parked_read_again", [{"output": name, "table": table}])
-            if plan.gone:
-                journal.leave(plan.gone)
+            if taken.gone:
+                journal.leave(taken.gone)
             if plan.planned or position != row.position:
                 journal.move(replace(row, position=position))
             # After rows were parked, which may be the first of these objects now.
-            if plan.unparked:
-                journal.lead(name, [waited.object for waited in plan.unparked])
+            if taken.unparked:
+                journal.lead(name, [waited.object for waited in taken.unparked])
             finished = (
                 journal.finish_rows(name, RowRanges.of(plan.over), plan.outcomes) if plan.over else FinishedRows()
             )
             journal.drop_passed()
-            if plan.sealed is not None and memory.any_parked:
-                journal.see(plan.sealed.records)
+            if sealed is not None and memory.any_parked:
+                journal.see(sealed.records)
         self.faults.end(name, plan.readable)
         return finished
 
@@ -211,7 +212,7 @@ class Journal(JournalReader):
         """Enter a plan by one statement; return True if it was entered."""
         with self.one_at_a_time:
             memory = self._memory
-            if not self._enters_at_once or memory is None or plan.sealed is None:
+            if not self._enters_at_once or memory is None:
                 return False
             if (plain := plan_plainly(memory, name, plan)) is None:
                 return False
@@ -220,7 +221,7 @@ class Journal(JournalReader):
                 return False
             memory.outputs[name] = row
             memory.planned[name] = plan.planned[0].records
-            memory.proven.seal(plan.sealed.records)
+            memory.proven.seal(plan.taken.records)
         return True
 
     def done(self, name: str, done: Done) -> FinishedRows:

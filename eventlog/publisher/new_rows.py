@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import SourceError
 from eventlog.core.model import EVERY_ROW, Event, RowId
 from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
@@ -25,11 +24,9 @@ from eventlog.core.table_names import write_name
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, LAST_NUMBER
-from eventlog.publisher.threads import beside
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
     LogSettings,
-    Portion,
     Request,
     WaitingRows,
     continuing,
@@ -54,55 +51,14 @@ SLOTS: Final = 32
 PAGE_ROWS: Final = 10_000
 """So many numbers are read at once where many gaps are asked for as one."""
 
-AHEAD_ROWS: Final = 1_000
-"""Fewer rows are read quicker than a thread is begun."""
-
 LOOKED_ROWS: Final = 64
 """So many rows are read by who looks whether any wait: others may have to wait, and be looked at again and again."""
 
-AHEAD_SECONDS: Final = 1.0
-"""So long nobody asks whether rows that were read ahead still wait: a receiver may be away for hours."""
+LOOK_SECONDS: Final = 1.0
+"""So long nobody asks whether rows that a look has read still wait: a receiver may be away for hours."""
 
 Spelling = tuple[str | None, str | None]
 """What a row says of its object: table_name and table_key, as they were written."""
-
-
-class ReadAhead:
-    """Rows above all that is known, read in a thread of its own while others are made into documents.
-
-    They count as long as `memory` does, which is dropped when somebody else writes to the journal,
-    and after any error. Who takes rows away by SQL changes no journal: after a moment they are
-    looked at again.
-    """
-
-    def __init__(self, log: Log, rows: WaitingRows, request: Request, memory: Memory) -> None:
-        self.memory = memory
-        self._log = log
-        self._rows = rows
-        self._request = request
-        self._read_at = monotonic()
-        self._reading = beside("eventlog-reads-ahead", self._read)
-
-    def portion(self, request: Request, memory: Memory) -> Portion | None:
-        """Return the rows, if these are the ones requested now."""
-        portion = self._reading.result()
-        if request == self._request and memory is self.memory:
-            return portion
-        return None
-
-    @property
-    def is_fresh(self) -> bool:
-        """Return True if they were read a moment ago."""
-        return monotonic() - self._read_at <= AHEAD_SECONDS
-
-    def _read(self) -> Portion | None:
-        try:
-            with self._log.transaction(lone=True) as connection:
-                portion = self._rows.next(connection, replace(self._request, beside=True))
-                self._read_at = monotonic()
-                return portion
-        except SourceError:
-            return None  # who asks for these rows reads them then, and raises what is wrong
 
 
 class Looked(Struct, frozen=True):
@@ -116,7 +72,7 @@ class Looked(Struct, frozen=True):
         """Return the rows if they still are all ready ones, and fit."""
         if memory is not self.memory or memory.any_parked or len(self.sealed.events or ()) > limit:
             return None
-        return replace(self.sealed, is_new=monotonic() - self.read_at <= AHEAD_SECONDS)
+        return replace(self.sealed, is_new=monotonic() - self.read_at <= LOOK_SECONDS)
 
 
 class UnsealedRows:
@@ -127,7 +83,6 @@ class UnsealedRows:
         self._settings = settings
         self.reader = WaitingRows(log, catalog, settings)
         self._identities = identities_of(catalog)
-        self._ahead: ReadAhead | None = None
         self._looked: Looked | None = None
 
     def next(self, view: View, limit: int) -> Sealed | None:
@@ -143,9 +98,6 @@ class UnsealedRows:
     def _next(self, view: View, limit: int) -> Sealed | None:
         memory, final = view.memory, self._find_final_numbers(view)
         known, room = memory.known, self.reader.share
-        # What was read ahead counts once, if it is this and nobody has changed anything since.
-        ahead, self._ahead = self._ahead, None
-        is_new = True
         if not known and not memory.any_parked:
             portion = self.reader.next(view.connection, Request(limit=limit, room=room))
         elif self._settings.handle_future_events:
@@ -154,36 +106,20 @@ class UnsealedRows:
             request = Request(limit=limit, room=room, among=among, known=memory.taken)
             portion = self.reader.next(view.connection, request)
         else:
-            request = _above(memory.find_edge(known), limit, room)
-            portion_ahead = None
-            if ahead is not None:
-                portion_ahead = ahead.portion(request, memory)
-                is_new = portion_ahead is None or ahead.is_fresh
-            if portion_ahead is not None:
-                final = RowRanges()  # it was read before anybody was asked who writes
-            portion = portion_ahead or self.reader.next(view.connection, request)
+            portion = self.reader.next(view.connection, _above(memory.find_edge(known), limit, room))
             # Asked behind the others: a late row goes before what is above it.
             if self._late(view, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
                 # are wanted, for the end may be among rows of one change.
                 numbers = self._late(view, known, limit + NEAR_ROWS, above=True)
-                portion, is_new = self.reader.next(view.connection, _request_rows(numbers, limit, room)), True
+                portion = self.reader.next(view.connection, _request_rows(numbers, limit, room))
         rows = portion.rows
         memory.proven.look(final, [event.position[0] for event in rows[:1]])
         if not rows:
             return None
-        if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
-            edge = max(memory.find_edge(known), *[event.position[0] for event in rows])
-            self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
         rows = self._with_faults(view, rows)
         records = RowRanges.of([event.position[0] for event in rows])
-        return Sealed(records, portion.weight, rows, is_new, portion.more)
-
-    @property
-    def _may_read_ahead(self) -> bool:
-        # An embedded database has one writer at a time, whom a reader would hold up. Where times
-        # count nobody knows yet what will be due.
-        return not (self._log.dialect.embedded or self._settings.handle_future_events)
+        return Sealed(records, portion.weight, rows, is_new=True, more=portion.more)
 
     def _with_faults(self, view: View, events: Sequence[Event]) -> Sequence[Event]:
         """Mark events with a fault where the number cannot be the row's own.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from concurrent.futures import Future
 from itertools import chain
 from operator import attrgetter
 
@@ -29,14 +28,13 @@ from eventlog.publisher.turn_report import Books, Turn
 class MadePlan(Struct, frozen=True, kw_only=True):
     """What an output may be given next. The journal does not know it yet."""
 
-    taken: Take
     encoded: Encoded
     plan: TakePlan
     decider: Decider
     books: Books
     trace: BatchTrace | None = None
-    preparing: Future[None] | None = None
-    """Where its documents are prepared already, in a thread of their own."""
+    is_prepared: bool = False
+    """Whether the sink has prepared its documents already."""
 
 
 class _Again(Struct):
@@ -94,23 +92,19 @@ class PlanMaker:
                 over.difference_update(detail.records)
         readable = self._journal.faults.find_ended(self._output.name, taken, again.faulty)
         plan = TakePlan(
-            stamp=taken.stamp,
+            taken=taken,
             history=history,
             plan=plan_id,
             is_asked=asked,
-            sealed=taken.sealed,
-            passed=taken.batches,
-            unparked=taken.unparked,
             planned=planned,
-            parked=[*taken.parked, *again.rows],
+            again=again.rows,
             readable=readable,
             outcomes=_outcomes_of(over, encoded),
             over=over,
-            gone=taken.gone,
         )
         books = Books(taken=taken, encoded=encoded, complaint=encoded.complaint)
         books.unread, books.readable = again.unread, readable
-        return MadePlan(taken=taken, encoded=encoded, plan=plan, decider=decider, books=books, trace=trace)
+        return MadePlan(encoded=encoded, plan=plan, decider=decider, books=books, trace=trace)
 
     def _encode(
         self,

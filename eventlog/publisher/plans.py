@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eventlog.core.associations import Association
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Count, Outcome, Status
-from eventlog.publisher.memory import Sealed
+from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
 
@@ -27,29 +27,22 @@ class TablesChangedError(EventlogError):
 
 
 class TakePlan(Struct, frozen=True, kw_only=True):
-    """Where the rows of a take go: into documents, to those that wait, or over, unpublished.
+    """Where the rows of a take go: into documents, to those that come `again`, or over, unpublished.
 
-    `sealed` are new rows, which become a batch by this; `passed` are batches of which the output
-    has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that
-    somebody else has taken away or given a status. `readable` are tables that could not be read
-    before: the rows of theirs that wait may go. `is_asked` says that the target can be asked what
-    it has.
+    `readable` are tables that could not be read before: the rows of theirs that wait may go.
+    `is_asked` says that the target can be asked what it has.
     """
 
-    stamp: str
+    taken: Take
     history: int | None = None
     """What the history of the tables must say still; None where it was asked already."""
     plan: str = ""
     is_asked: bool = False
-    sealed: Sealed | None = None
-    passed: Sequence[int] = ()
-    unparked: Sequence[Parked] = ()
     planned: Sequence[OnTheWay] = ()
-    parked: Sequence[Parked] = ()
+    again: Sequence[Parked] = ()
     readable: Sequence[str] = ()
     over: Collection[int] = ()
     outcomes: Mapping[int, Outcome] = {}
-    gone: RowRanges = RowRanges()
 
 
 class FinishedRows(Struct, frozen=True):

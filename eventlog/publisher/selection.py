@@ -39,8 +39,9 @@ Untried = Mapping[str, TableFault]
 class Take(Struct, frozen=True, kw_only=True):
     """Rows that may go to an output, and what becomes of the others that it has passed then.
 
-    `sealed` are new rows, `records` all rows of it and the batches; `gone` are rows that wait no
-    longer.
+    `sealed` are new rows, `records` all rows of it and the `batches`, of which the output has
+    nothing ahead then; `unparked` are rows that waited until now; `gone` wait no longer, because
+    somebody has taken them away or given them a status.
     """
 
     stamp: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -80,9 +79,8 @@ class HandOver:
         self._waiting = waiting
         self._going = going
         self._unsent = unsent
-        self._strictness = settings.strictness
-        self._stops = settings.strictness.on_retry == "stop"
-        self._most_attempts = settings.max_attempts
+        self._settings = settings
+        self._stops = settings.stops
         # All lanes stand still while the journal is written: as often as one lane alone would be.
         self._unentered_most = ANSWERED_DOCUMENTS * max(1, len(sink.capabilities.lanes))
         self._confirm = confirm
@@ -180,8 +178,7 @@ class HandOver:
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
         document = self._waiting[number]
         # Before anything is freed: nothing has to wait behind what is given up.
-        give_up = partial(end_retries, self._most_attempts, attempts=document.attempts)
-        outcomes = list(map(give_up, outcomes))
+        outcomes = [end_retries(self._settings.max_attempts, outcome, document.attempts) for outcome in outcomes]
         if any(outcome.unread for outcome in outcomes):
             self.complaint = outcomes[0].note
             self._unread.add(number)
@@ -190,7 +187,8 @@ class HandOver:
             self._pulse()
             return
         if number in self._behind:  # only a repeat leaves the right state there
-            outcomes = [_again(position) for several in (document.covers or {}).values() for position in several]
+            positions = chain.from_iterable((document.covers or {}).values())
+            outcomes = [Outcome(position=at, status=Status.NEW, reason=Reason.HELD) for at in positions]
         self._finished.add(number)
         self.answered += 1
         self._over.append(document)
@@ -199,7 +197,7 @@ class HandOver:
         if any(outcome.status is Status.NEW for outcome in outcomes):
             self._free_behind(number)
             self._block(document)
-        if any(self._strictness.ends(outcome.status) for outcome in outcomes):
+        if any(self._settings.strictness.ends(outcome.status) for outcome in outcomes):
             self._all_blocked = self._is_ended = True
         if len(self._over) >= self._unentered_most:
             self.enter_answers()
@@ -227,7 +225,3 @@ class HandOver:
                 self._unsent.discard(document.key)
                 self._finished.add(later)
                 self._freed.append(document)
-
-
-def _again(position: Position) -> Outcome:
-    return Outcome(position=position, status=Status.NEW, reason=Reason.HELD)

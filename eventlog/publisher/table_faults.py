@@ -78,9 +78,7 @@ class TableFaults:
         """Return the tables to be tried among those with rows waiting for an output."""
         if not self._waiting:
             return []
-        with self._one_at_a_time:
-            untried = {table for table, fault in self._faults.items() if fault.due > now}
-            return sorted(self._waiting.get(output, set()) - untried)
+        return sorted(self._waiting.get(output, set()) - self.list_untried(now).keys())
 
     def add(self, table: str, outcome: Outcome, now: int) -> tuple[TableFault, bool]:
         """Enter an unreadable table; return the fault, and True if it is new."""

@@ -231,8 +231,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         there: list[Detail] = []
         missing: list[Detail] = []
         for detail in self.details:
-            is_there = has(detail.document)
-            (there if is_there else missing).append(detail)
+            (there if has(detail.document) else missing).append(detail)
         lacking = {record for detail in missing for record in detail.records}
         for index, detail in enumerate(there):
             # Rows of one number come again together, and what is behind them with them.

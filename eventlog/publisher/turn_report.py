@@ -26,6 +26,11 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True):
     strictness: Strictness = Strictness()
     max_attempts: int = 0
 
+    @property
+    def stops(self) -> bool:
+        """Return True if nothing more is sent while something is to be offered again."""
+        return self.strictness.on_retry == "stop"
+
 
 class Turn(Report, frozen=True, kw_only=True):
     """The report of one turn, with what only whoever gave it needs to know."""

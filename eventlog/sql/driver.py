@@ -32,8 +32,6 @@ class DatabaseDriver(Struct, frozen=True, kw_only=True, eq=False):
     """The driver through which rows can be had by COPY."""
     lone_statements: bool = False
     """Statements that are transactions of their own are two round trips cheaper than in one."""
-    fetch_at_once: Callable[..., list[tuple[Any, ...]]] | None = None
-    """Reads what a lone statement finds without holding up other threads."""
     behind_pooler: Callable[[Any], bool] | None = None
     """Whether a pooler, which gives each transaction another session, is behind a driver's connection."""
     prepare: Callable[[Any], None] | None = None

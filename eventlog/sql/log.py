@@ -5,9 +5,9 @@ can be wrong with it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -74,12 +74,6 @@ class Log:
 
     rows = staticmethod(fetch)
     execute = staticmethod(execute)
-
-    def rows_at_once(
-        self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
-    ) -> list[tuple[Any, ...]]:
-        """Fetch a lone query's rows without holding up a computing thread."""
-        return (self.dialect.driver.fetch_at_once or fetch)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
         """Read the database's clock, in UTC."""

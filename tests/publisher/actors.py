@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
@@ -225,15 +224,12 @@ class Publisher:
     def read_ahead(self) -> set[int]:
         """Find the rows read for the next turn of an output."""
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
-        portions = [made.taken.events for made in plans_made if made is not None]
+        portions = [made.plan.taken.events for made in plans_made if made is not None]
         made_ahead = {event.position[0] for events in portions for event in events}
-        return made_ahead | self.portion_ahead()
+        return made_ahead | self.looked_at()
 
-    def portion_ahead(self) -> set[int]:
-        """Find the rows read ahead or by a look, and in no plan."""
-        ahead, looked = self.journal.rows._ahead, self.journal.rows._looked
-        rows = [] if looked is None else [*(looked.sealed.events or ())]
-        if ahead is not None and ahead._reading.done() and Future.exception(ahead._reading) is None:
-            portion = ahead._reading.result()
-            rows += () if portion is None else portion.rows
+    def looked_at(self) -> set[int]:
+        """Find the rows read by a look, and in no plan."""
+        looked = self.journal.rows._looked
+        rows = () if looked is None else looked.sealed.events or ()
         return {event.position[0] for event in rows}

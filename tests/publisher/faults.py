@@ -30,7 +30,10 @@ from tests.publisher.faults_of_restored import OF_RESTORED
 
 FAULTS = [
     JournalFault(
-        "a faulty table is never tried again", "table_faults.py", "self._waiting.get(output, set()) - untried", "set()"
+        "a faulty table is never tried again",
+        "table_faults.py",
+        "self._waiting.get(output, set()) - self.list_untried(now).keys()",
+        "()",
     ),
     JournalFault(
         "rows of a table that can be read wait on", JOURNAL, "for table in plan.readable:", "for table in ():"
@@ -140,10 +143,10 @@ FAULTS = [
     ),
     # resolve
     JournalFault(
-        "resolve: nothing is there", "publisher/tables.py", "is_there = has(detail.document)\n", "is_there = False\n"
+        "resolve: nothing is there", "publisher/tables.py", "there if has(detail.document) else missing", "missing"
     ),
     JournalFault(
-        "resolve: everything is there", "publisher/tables.py", "is_there = has(detail.document)\n", "is_there = True\n"
+        "resolve: everything is there", "publisher/tables.py", "there if has(detail.document) else missing", "there"
     ),
     JournalFault(
         "resolve: refusals are forgotten",
@@ -188,8 +191,8 @@ FAULTS = [
     JournalFault(
         "documents pass a row that comes again",
         CONSUMER,
-        "Unanswered(documents, view.come_again(self.name), self._stops)",
-        "Unanswered(documents, {}, self._stops)",
+        "Unanswered(documents, view.come_again(self.name), self._settings.stops)",
+        "Unanswered(documents, {}, self._settings.stops)",
     ),
     JournalFault(
         "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
@@ -216,7 +219,7 @@ FAULTS = [
     JournalFault("on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"),
     # holds
     JournalFault(
-        "a hold between take and plan", JOURNAL, "if memory.stamp != plan.stamp or is_sealed:", "if is_sealed:"
+        "a hold between take and plan", JOURNAL, "if memory.stamp != taken.stamp or is_sealed:", "if is_sealed:"
     ),
     JournalFault("holds are not asked", TAKE, "    if held:\n", "    if False:\n"),
     JournalFault(
@@ -272,8 +275,8 @@ FAULTS = [
     JournalFault(
         "nobody leads behind a row that went",
         JOURNAL,
-        "            journal.lead(name, [waited.object for waited in plan.unparked])\n",
-        "",
+        "                journal.lead(name, [waited.object for waited in taken.unparked])\n",
+        "                pass\n",
     ),
     JournalFault(
         "nobody leads behind a row that is gone",
@@ -341,7 +344,7 @@ FAULTS = [
         "                pass\n",
     ),
     JournalFault("what left a document leaves anew with its answer", JOURNAL, "done.gone & records)", "done.gone)"),
-    JournalFault("gone rows stay", JOURNAL, "            if plan.gone:\n", "            if False:\n"),
+    JournalFault("gone rows stay", JOURNAL, "            if taken.gone:\n", "            if False:\n"),
     JournalFault("gone rows stay parked", WRITING, '        self.execute("parked_drop_run", runs_of(gone))\n', ""),
     JournalFault(
         "gone rows stay in batches", WRITING, "            if batch.records.meets(gone):\n", "            if False:\n"
@@ -360,7 +363,7 @@ FAULTS = [
         "batches are dropped too early", WRITING, "first = min([output.position", "first = max([output.position"
     ),
     JournalFault(
-        "the position stays", JOURNAL, "position = max([row.position, *plan.passed])", "position = row.position"
+        "the position stays", JOURNAL, "position = max([row.position, *taken.batches])", "position = row.position"
     ),
     *OF_OUTPUTS,
     *OF_RESTORED,
@@ -411,12 +414,6 @@ FAULTS = [
         CONSUMER,
         "counts = counts_after(self._journal.output(self.name).transactions, cut) if cut else None",
         "counts = None",
-    ),
-    JournalFault(
-        "rows that were read ahead count whatever is asked for",
-        UNSEALED,
-        "if request == self._request and memory is self.memory:",
-        "if memory is self.memory:",
     ),
     # rows of one number
     JournalFault("rows are counted by their numbers", VIEW, "len(batch.events)))", "len(batch.records)))"),
@@ -483,10 +480,10 @@ FAULTS = [
         "",
     ),
     JournalFault(
-        "rows that were read ahead long ago are not looked at again",
+        "rows that a look has read long ago are not looked at again",
         UNSEALED,
-        "is_new = portion_ahead is None or ahead.is_fresh",
-        "is_new = True",
+        "is_new=monotonic() - self.read_at <= LOOK_SECONDS",
+        "is_new=True",
     ),
     JournalFault(
         "what others got while an output was forgotten is not finished",

@@ -16,7 +16,6 @@ from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
 from eventlog.publisher import consumer, journal_view, memory, new_rows, proven, reader, selection
-from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.reader import JournalReader
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
@@ -114,17 +113,13 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
             leaving.enter_context(patch.object(proven, "PAUSE_SECONDS", 0.0 if world.asks_writers else float("inf")))
             leaving.enter_context(patch.object(proven, "WORTH_ROWS", 0))
             if world.looks_again:
-                leaving.enter_context(patch.object(new_rows, "AHEAD_SECONDS", -1.0))
+                leaving.enter_context(patch.object(new_rows, "LOOK_SECONDS", -1.0))
             if world.real:
                 world.folder = Path(leaving.enter_context(TemporaryDirectory(prefix="eventlog-history-")))
                 leaving.enter_context(real_targets(world))
             return world.run()
     finally:
         _running.clear()
-
-
-def _may_read_ahead(rows: UnsealedRows) -> bool:
-    return not rows._settings.handle_future_events
 
 
 class Later(Future[Any]):
@@ -165,11 +160,8 @@ def plans_beside(chance: Random) -> Iterator[None]:
 
     with (
         patch.object(consumer, "AHEAD_ROWS", 1),
-        patch.object(new_rows, "AHEAD_ROWS", 1),
         patch.object(consumer, "beside", begun),
-        patch.object(new_rows, "beside", begun),
         patch.object(JournalReader, "embedded", False),
-        patch.object(UnsealedRows, "_may_read_ahead", property(_may_read_ahead)),
         patch.object(memory, "MOST_SEEN_RANGES", chance.choice([2, memory.MOST_SEEN_RANGES])),
         patch.object(memory, "KEPT_NUMBERS", 2),
         patch.object(selection, "EVERY_ROW_SECONDS", 0.003),  # of which a turn is a thousandth

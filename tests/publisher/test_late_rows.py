@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from time import sleep
-
 import pytest
 from sqlalchemy import Engine
 
 from eventlog.care.journal import hold, release
 from eventlog.explain.states import WaitingFor, read_places
-from eventlog.publisher import new_rows
 from eventlog.sources.marks import RowRanges
 from tests.publisher.scene import Scene
 from tests.publisher.sharing import have_key
@@ -26,28 +23,6 @@ def test_a_change_is_not_cut_where_late_rows_are_more_than_a_batch(sqlite: Engin
         sealed = view.rows.next(view, 5)
     assert sealed is not None
     assert [*sealed.records] == [1, 2, 3, 4, 5, 6]
-
-
-def test_rows_that_were_read_ahead_long_ago_are_looked_at_again(
-    postgresql: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(new_rows, "AHEAD_ROWS", 5)
-    monkeypatch.setattr(new_rows, "AHEAD_SECONDS", 0.1)
-    scene = Scene(postgresql, "one")
-    one = scene.receivers["one"]
-    one.again = {1}
-    scene.write(1, 1)  # waits for an hour
-    scene.publish()
-    one.away = True
-    scene.write(11, 30, objects=99)
-    scene.publish()  # five rows are on their way, and those behind them were read ahead
-    sleep(0.5)
-    scene.table.run("UPDATE event_log SET status = 'X' WHERE record_id BETWEEN 16 AND 18")
-    one.away = False
-    scene.table.run("UPDATE event_log_planned SET due = 0")
-    scene.publish()
-    assert one.came == [*range(11, 16), *range(19, 31)]
-    assert scene.waiting() == [1]
 
 
 @pytest.mark.parametrize("wait, then", [([], [3, 7]), ([2], [7, 3])])

@@ -251,7 +251,7 @@ class World:
         if self.busy_operator and self.rng.random() < 0.03:
             operate(self, inside=True)
         if self.looks_again and self.publisher is not None and self.more.random() < 0.1:
-            operate(self, what="letter", among=self.publisher.portion_ahead())
+            operate(self, what="letter", among=self.publisher.looked_at())
         if self.more.random() < self.keepers:
             keep(self, between=False)
         thread = threading.current_thread()

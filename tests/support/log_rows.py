@@ -97,13 +97,9 @@ class LogRows:
                 parking.add(number, name, outcome.reason.value, due, outcome.note, attempts)
         waiting = {one.record for one in parking.rows}
         plan = TakePlan(
-            stamp=taken.stamp,
-            sealed=taken.sealed,
-            passed=taken.batches,
-            unparked=taken.unparked,
-            parked=[*taken.parked, *parking.rows],
+            taken=taken,
+            again=parking.rows,
             over=[number for number in numbers if number not in waiting],
             outcomes={number: outcome for number, outcome in said.items() if number not in waiting},
-            gone=taken.gone,
         )
         self.journal.plan(self.output, plan)

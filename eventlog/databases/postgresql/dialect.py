@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog.databases.postgresql.any_bytes import read_any_bytes
-from eventlog.databases.postgresql.keys import ArrayLookup, fetch_at_once
+from eventlog.databases.postgresql.keys import ArrayLookup
 from eventlog.databases.postgresql.pooled import is_behind_pooler
 from eventlog.databases.postgresql.times import read_far_times
 from eventlog.databases.postgresql.types import TYPES
@@ -58,7 +58,6 @@ POSTGRESQL = Dialect(
         copying_driver="psycopg",
         url_options=_options,
         lone_statements=True,
-        fetch_at_once=fetch_at_once,
         behind_pooler=is_behind_pooler,
         prepare=read_any_bytes,
         read_far=read_far_times,

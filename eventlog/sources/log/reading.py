@@ -65,8 +65,7 @@ _kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgette
 class Request(Struct, frozen=True, kw_only=True):
     """Which rows are asked for: how many, among which, and how many bytes their values may have.
 
-    A row that has more comes by itself. `known` are rows that are not wanted. `beside` says that
-    another thread computes meanwhile.
+    A row that has more comes by itself. `known` are rows that are not wanted.
     """
 
     limit: int
@@ -74,7 +73,6 @@ class Request(Struct, frozen=True, kw_only=True):
     among: str | None = None
     bounds: Mapping[str, object] = {}
     known: RowRanges = RowRanges()
-    beside: bool = False
 
 
 class Portion(Struct, frozen=True, kw_only=True):
@@ -163,8 +161,7 @@ class WaitingRows:
             among, order = request.among or "among_due", "order_by_time"
         fragments = {"among": among, "order": order, "transaction": self._transaction, "context": self._context}
         query = self._log.query("waiting_rows", **fragments)
-        ask = self._log.rows_at_once if request.beside else self._log.rows
-        return ask(connection, query, {"limit": limit, "plain": plain, **request.bounds})
+        return self._log.rows(connection, query, {"limit": limit, "plain": plain, **request.bounds})
 
     def _portion(
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool

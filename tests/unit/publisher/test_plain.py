@@ -12,13 +12,15 @@ from eventlog.core.model import Outcome, Reason, Status
 from eventlog.publisher.at_once import finish_plainly, plan_plainly
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.plans import Done, TakePlan
+from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import Detail, JournalRow, OnTheWay
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import RowRanges
 
 ROWS = RowRanges.of([7])
 SENT = OnTheWay(plan="p", place=0, details=[Detail(document="d", records=(7,))])
-PLAN = TakePlan(stamp="s", history=3, plan="p", is_asked=True, sealed=Sealed(ROWS, 1), planned=[SENT])
+TAKE = Take(stamp="s", sealed=Sealed(ROWS, 1), records=ROWS)
+PLAN = TakePlan(taken=TAKE, history=3, plan="p", is_asked=True, planned=[SENT])
 DONE = Done(planned=[SENT], asked=True, doubts=0)
 MORE: dict[str, Any] = {
     "outcomes": {7: Outcome(position=(7,), status=Status.WARNING, reason=Reason.PUBLISHED, note="late")},
@@ -64,10 +66,16 @@ def test_the_example_is_plain() -> None:
 
 @pytest.mark.parametrize(
     "field",
-    sorted({one.name for one in fields(TakePlan)} - {"stamp", "history", "plan", "is_asked", "sealed", "planned"}),
+    sorted({one.name for one in fields(TakePlan)} - {"taken", "history", "plan", "is_asked", "planned"}),
 )
 def test_a_plan_that_says_more_needs_a_transaction(field: str) -> None:
     assert plan_plainly(memory(), "one", replace(PLAN, **{field: MORE.get(field, [7])})) is None
+
+
+@pytest.mark.parametrize("field", ["batches", "unparked", "parked", "gone"])
+def test_a_take_of_more_than_new_rows_needs_a_transaction(field: str) -> None:
+    taken = replace(TAKE, **{field: MORE.get(field, [7])})
+    assert plan_plainly(memory(), "one", replace(PLAN, taken=taken)) is None
 
 
 @pytest.mark.parametrize("field", sorted({one.name for one in fields(Done)} - {"planned", "asked", "doubts"}))
