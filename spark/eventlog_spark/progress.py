@@ -30,14 +30,22 @@ _counters: dict[str, dict[str, Any]] = {}
 
 def count_conversion(spark: SparkSession, summary: Summary) -> None:
     """Add a finished conversion to Spark's metrics `AccumulatorSource.eventlog.…` of the driver, which all its sinks show."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     counts = {"conversions": 1, "rows": summary.rows - summary.duplicates, "changes": summary.changes}
     counts |= {"bad_rows": summary.bad, "parts": summary.parts}
     context: Any = spark.sparkContext
-    if context.applicationId not in _counters:
-        _counters.clear()
-        _counters[context.applicationId] = _register_counters(context, [*counts])
-    for name, count in counts.items():
-        _counters[context.applicationId][name].add(count)
+    try:
+        if context.applicationId not in _counters:
+            registered = _register_counters(context, [*counts])
+            _counters.clear()
+            _counters[context.applicationId] = registered
+        for name, count in counts.items():
+            _counters[context.applicationId][name].add(count)
+    except (Py4JError, PySparkException) as error:
+        # A platform may forbid it, and no conversion fails for its numbers.
+        _log.warning("Spark's metrics do not count the conversion: %s", error)
 
 
 def _register_counters(context: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 import eventlog_spark
+from eventlog.convert.commit import Summary
 from eventlog.convert.work import SharedTally
 from eventlog_spark import progress
 from eventlog_spark.convert import convert
@@ -58,6 +60,22 @@ def test_jobs_are_described_have_a_tag_and_are_logged(spark: SparkSession, caplo
     assert not {*context.getJobTags()}
     assert context.getLocalProperty("spark.job.description") is None
     assert [message.split(":")[0] for message in caplog.messages] == ["deciding"]
+
+
+def test_a_platform_that_forbids_metrics_fails_no_conversion(caplog: pytest.LogCaptureFixture) -> None:
+    from py4j.protocol import Py4JError
+
+    class Guarded:
+        """As clusters that several people share have it."""
+
+        applicationId = "guarded"  # noqa: N815  # Spark's own name
+
+        @property
+        def _jsc(self) -> None:
+            raise Py4JError("not whitelisted")
+
+    progress.count_conversion(cast("SparkSession", SimpleNamespace(sparkContext=Guarded())), Summary(rows=1))
+    assert caplog.messages == ["Spark's metrics do not count the conversion: not whitelisted"]
 
 
 def test_what_the_rules_meet_is_observed_by_name(spark: SparkSession) -> None:
