@@ -67,17 +67,16 @@ class Post:
         *,
         name: str,
         address: str,
-        wakeup: Wakeup | None = None,
+        looks: bool = False,
         statements: Sequence[str] = (),
     ) -> None:
         self.name = name
         """What is published there, for messages and the journal."""
         self.address = address
         """Where it is, without a password."""
-        self.wakeup = wakeup
+        due = config.publisher.handle_future_events
+        self.wakeup = Wakeup(log, due=due, told=self._tell_looks) if looks else None
         """What notices waiting events between two intervals; streams are looked at after every interval."""
-        if wakeup is not None:
-            wakeup.told = self._tell_looks
         self.more = False
         """Whether there may be more in a stream than was captured."""
         self._statements = statements
@@ -87,7 +86,7 @@ class Post:
         self.engine, self._names = log.engine, log.names
         # A publisher that hangs does not keep the lock.
         self.lock = LogLock(log, settings.lease, vitals.is_alive)
-        self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
+        self._watch = HolderWatch(self.lock, due=due)
         self._gauge = Gauge(log, settings)
         self._ledger: Ledger | None = None
         self._tables = TableWatch(log, follow=settings.follow, looked=vitals.note_triggers, journal=records)
@@ -381,6 +380,6 @@ def post_of(
         log,
         name=f"event log {log.name}",
         address=make_readable_url(engine.url),
-        wakeup=Wakeup(log, due=settings.handle_future_events) if settings.wake_up else None,
+        looks=settings.wake_up,
         statements=settings.post_poll_statements,
     )

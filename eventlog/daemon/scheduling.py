@@ -217,9 +217,9 @@ class Wakeup:
     rest that grows, whatever happens meanwhile.
     """
 
-    def __init__(self, log: Log, *, due: bool = False) -> None:
+    def __init__(self, log: Log, *, due: bool = False, told: Callable[[str | None], None] = lambda _: None) -> None:
         self._log = log
-        self.told: Callable[[str | None], None] = lambda _: None
+        self.told = told
         self._refusals = Failures()
         self._among = "among_due" if due else "among_all"
         self._channel: str | None = None
