@@ -16,8 +16,17 @@ from eventlog.sql.dialect import statement
 from eventlog.tracked.options import VALUED, Style
 
 SEPARATOR = ";\n"
+VALUES = {"column": "column_name", "old": "old_value", "new": "new_value"}
+"""The columns of the log that not every row needs, by the holes of a fact."""
 ONE_ROW = "(VALUES (1)) AS one (row)"
 """The source of a row trigger's facts, which has its row already."""
+
+
+def list_values(log: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """List the columns with these values, and the values."""
+    given = [hole for hole in VALUES if hole in values]
+    columns, texts = ([f", {log[VALUES[hole]]}" for hole in given], [f", {values[hole]}" for hole in given])
+    return {"value_names": "".join(columns), "value_texts": "".join(texts)}
 
 
 class Bodies(Struct, frozen=True, kw_only=True):
@@ -29,11 +38,12 @@ class Bodies(Struct, frozen=True, kw_only=True):
     def _statement(self, query: str, **holes: str) -> str:
         return statement(self.clauses.dialect, query, **holes)
 
-    def _write_rows(self, source: str, **row: str) -> str:
+    def _write_rows(self, source: str, key: str, kind: str, **values: str) -> str:
         """Write one statement logging a row for each of a source, or handing it to the next trigger."""
-        query = "hand_rows" if self.clauses.hands else "log_rows"
-        unsaid = {"column": "NULL", "old": "NULL", "new": "NULL"}
-        return self._statement(query, **self.log, **unsaid | row, source=source)
+        row = {"source": source, "key": key, "kind": kind}
+        if self.clauses.hands:
+            return self._statement("hand_rows", **row, **dict.fromkeys(VALUES, "NULL") | values)
+        return self._statement("log_rows", **self.log, **row, **list_values(self.log, values))
 
     def _write_facts(self, source: str, rows: Iterable[Mapping[str, str]]) -> str:
         """Write one statement logging all facts of all rows of a source."""
@@ -108,7 +118,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
                 return self._write_each(source)
             if style == Style.IMAGE and when in (When.INSERT, When.DELETE):
                 [image] = self.fill(facts(plan, when))
-                condition = image.pop("condition")
+                condition, _ = image.pop("condition"), image.pop("column")
                 return self._write_rows(f"{source} WHERE {condition}", **image)
         if when is When.UPDATE and plan.options.when is None and style not in (Style.ROW_BACK, Style.IMAGE):
             return self._write_facts(source, self._list_update_facts())

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from eventlog.capture.bodies import list_values
 from eventlog.capture.column_sql import row_holes
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers, is_denied
@@ -186,7 +187,8 @@ def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
     log = log_holes(dialect, names) | row_holes(dialect, names)
     change = {hole: f"change.{name}" for hole, name in _CHANGE.items()}
     changes = f"({_FIRST}) AS change ({', '.join(_CHANGE.values())})"
-    forms["write"] = statement(dialect, "log_rows", **log, **change, table=_SECOND, source=changes)
+    row = {"key": change["key"], "kind": change["kind"], **list_values(log, change)}
+    forms["write"] = statement(dialect, "log_rows", **log, **row, table=_SECOND, source=changes)
     forms["hand"] = statement(dialect, "follower_hand", changes=_FIRST, called=_SECOND)
     forms["take"] = statement(dialect, "take_facts", **log, table=_FIRST)
     return {name: dialect.literal(_write_form(text)) for name, text in forms.items()}

@@ -112,12 +112,11 @@ CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */
 CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
        WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END;
 
--- log_rows: one row of the log for each of a source
+-- log_rows: one row of the log for each of a source; a column of NULLs is not named, for a bulk statement would pay for it
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
-  /* old_value */old_value, /* new_value */new_value)
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name *//* value_names */)
 SELECT /* key */'idu=1', /* waiting */eventlog_waiting, /* kind */eventlog_kind_6, /* now */eventlog_now, /* user */eventlog_user,
-  /* table */'usr'/* context_value */, /* column */NULL, /* old */NULL, /* new */NULL
+  /* table */'usr'/* context_value *//* value_texts */
 FROM /* source */new_rows;
 
 -- hand_rows: the same, for the next trigger to write

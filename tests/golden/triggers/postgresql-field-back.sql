@@ -10,8 +10,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM new_rows AS n CROSS JOIN LATERAL (
@@ -46,8 +45,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM old_rows AS o FULL JOIN new_rows AS n ON (o.house::text) COLLATE "C" = (n.house::text) COLLATE "C" AND (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" = (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" CROSS JOIN LATERAL (
@@ -88,8 +86,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM old_rows AS o CROSS JOIN LATERAL (
@@ -121,8 +118,7 @@ RAISE WARNING 'eventlog: rows of % that others have committed since this transac
 USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM room AS o CROSS JOIN LATERAL (

@@ -10,8 +10,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -40,8 +39,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -76,8 +74,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -109,8 +106,7 @@ RAISE WARNING 'eventlog: rows of % that others have committed since this transac
 USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM usr AS o CROSS JOIN LATERAL (
@@ -136,8 +132,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -164,8 +159,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -200,8 +194,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -236,28 +229,25 @@ END IF;
 IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'usr'::regclass
   AND mode = 'AccessExclusiveLock' AND granted) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_2, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', side.value0, NULL
+  'usr', 'usr_phone.phoneno', side.value0
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.phoneno IS DISTINCT FROM NULL))) AS side;
 ELSE
 IF has_table_privilege('own.event_log', 'SELECT') THEN
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, NULL
+  'usr', 'usr_phone.phoneno'
 FROM ((SELECT side.* FROM (SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.phoneno IS DISTINCT FROM NULL)) AS side WHERE side.key NOT IN (SELECT ended.key FROM (
   SELECT DISTINCT ON (told.table_key) told.table_key AS key, told.event_type AS kind
   FROM own.event_log AS told WHERE told.status = 'N' AND told.table_name = 'usr'
   ORDER BY told.table_key, told.record_id DESC) AS ended WHERE ended.kind = 4))) AS side GROUP BY side.key;
 ELSE
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, NULL
+  'usr', 'usr_phone.phoneno'
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.phoneno IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 END IF;
 END IF;

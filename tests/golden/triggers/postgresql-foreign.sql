@@ -13,8 +13,7 @@ RAISE EXCEPTION 'eventlog: a column of % has been given a type of somebody''s ow
 USING HINT = 'Run eventlog track for the table again.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM new_rows AS n CROSS JOIN LATERAL (
@@ -53,8 +52,7 @@ RAISE EXCEPTION 'eventlog: a column of % has been given a type of somebody''s ow
 USING HINT = 'Run eventlog track for the table again.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu CROSS JOIN LATERAL (
@@ -103,8 +101,7 @@ RAISE EXCEPTION 'eventlog: a column of % has been given a type of somebody''s ow
 USING HINT = 'Run eventlog track for the table again.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM old_rows AS o CROSS JOIN LATERAL (
@@ -188,16 +185,14 @@ RAISE EXCEPTION 'eventlog: a column of % has been given a type of somebody''s ow
 USING HINT = 'Run eventlog track for the table again.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, new_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_1, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, side.value0
+  'usr', 'usr_phone.phoneno', side.value0
 FROM ((SELECT 'idu=' || n.idu::text AS key, n.phoneno::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.phoneno IS DISTINCT FROM NULL))) AS side;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, new_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_1, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', NULL, side.value0
+  'usr', 'usr_phone.kind', side.value0
 FROM ((SELECT 'idu=' || n.idu::text AS key, n.kind::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.kind IS DISTINCT FROM NULL))) AS side;
 RETURN NULL;
 END

@@ -10,8 +10,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM new_rows AS n CROSS JOIN LATERAL (
@@ -41,8 +40,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu CROSS JOIN LATERAL (
@@ -86,8 +84,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM old_rows AS o CROSS JOIN LATERAL (
@@ -121,8 +118,7 @@ RAISE WARNING 'eventlog: rows of % that others have committed since this transac
 USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM usr AS o CROSS JOIN LATERAL (
@@ -150,16 +146,14 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, new_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_1, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, side.value0
+  'usr', 'usr_phone.phoneno', side.value0
 FROM ((SELECT 'idu=' || n.idu::text AS key, n.phoneno::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.phoneno IS DISTINCT FROM NULL))) AS side;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, new_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_1, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', NULL, side.value0
+  'usr', 'usr_phone.kind', side.value0
 FROM ((SELECT 'idu=' || n.idu::text AS key, n.kind::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.kind IS DISTINCT FROM NULL))) AS side;
 RETURN NULL;
 END
@@ -182,34 +176,30 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, NULL
+  'usr', 'usr_phone.phoneno'
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)
   AND o.phoneno IS DISTINCT FROM NULL) EXCEPT ALL SELECT 'idu=' || n.idu::text AS key, n.phoneno::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.phoneno IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, new_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_1, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, side.value0
+  'usr', 'usr_phone.phoneno', side.value0
 FROM ((SELECT 'idu=' || n.idu::text AS key, n.phoneno::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.phoneno IS DISTINCT FROM NULL) EXCEPT ALL SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)
   AND o.phoneno IS DISTINCT FROM NULL))) AS side;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_2, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', side.value0, NULL
+  'usr', 'usr_phone.kind', side.value0
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)
   AND o.kind IS DISTINCT FROM NULL) EXCEPT ALL SELECT 'idu=' || n.idu::text AS key, n.kind::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.kind IS DISTINCT FROM NULL))) AS side;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, new_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_1, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', NULL, side.value0
+  'usr', 'usr_phone.kind', side.value0
 FROM ((SELECT 'idu=' || n.idu::text AS key, n.kind::text AS value0 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL AND n.kind IS DISTINCT FROM NULL) EXCEPT ALL SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)
   AND o.kind IS DISTINCT FROM NULL))) AS side;
@@ -233,18 +223,16 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, NULL
+  'usr', 'usr_phone.phoneno'
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)
   AND o.phoneno IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_2, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', side.value0, NULL
+  'usr', 'usr_phone.kind', side.value0
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL
   AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)
   AND o.kind IS DISTINCT FROM NULL))) AS side;
@@ -274,49 +262,43 @@ END IF;
 IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'usr'::regclass
   AND mode = 'AccessExclusiveLock' AND granted) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, NULL
+  'usr', 'usr_phone.phoneno'
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.phoneno IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value)
 SELECT side.key, eventlog_waiting, eventlog_kind_2, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', side.value0, NULL
+  'usr', 'usr_phone.kind', side.value0
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.kind IS DISTINCT FROM NULL))) AS side;
 ELSE
 IF has_table_privilege('own.event_log', 'SELECT') THEN
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, NULL
+  'usr', 'usr_phone.phoneno'
 FROM ((SELECT side.* FROM (SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.phoneno IS DISTINCT FROM NULL)) AS side WHERE side.key NOT IN (SELECT ended.key FROM (
   SELECT DISTINCT ON (told.table_key) told.table_key AS key, told.event_type AS kind
   FROM own.event_log AS told WHERE told.status = 'N' AND told.table_name = 'usr'
   ORDER BY told.table_key, told.record_id DESC) AS ended WHERE ended.kind = 4))) AS side GROUP BY side.key;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', NULL, NULL
+  'usr', 'usr_phone.kind'
 FROM ((SELECT side.* FROM (SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.kind IS DISTINCT FROM NULL)) AS side WHERE side.key NOT IN (SELECT ended.key FROM (
   SELECT DISTINCT ON (told.table_key) told.table_key AS key, told.event_type AS kind
   FROM own.event_log AS told WHERE told.status = 'N' AND told.table_name = 'usr'
   ORDER BY told.table_key, told.record_id DESC) AS ended WHERE ended.kind = 4))) AS side GROUP BY side.key;
 ELSE
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.phoneno', NULL, NULL
+  'usr', 'usr_phone.phoneno'
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.phoneno IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_8, eventlog_now, eventlog_user,
-  'usr', 'usr_phone.kind', NULL, NULL
+  'usr', 'usr_phone.kind'
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.kind::text AS value0 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL AND o.kind IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 END IF;
 END IF;

@@ -10,8 +10,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM new_rows AS n CROSS JOIN LATERAL (
@@ -39,11 +38,10 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name)
 SELECT CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN 'idu=' || o.idu::text ELSE 'idu=' || n.idu::text END, eventlog_waiting, CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_4
        WHEN (o.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_5 ELSE eventlog_kind_6 END, eventlog_now, eventlog_user,
-  'usr', NULL, NULL, NULL
+  'usr'
 FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu WHERE ((n.idu IS NOT DISTINCT FROM NULL) OR (o.idu IS NOT DISTINCT FROM NULL) OR o.* *<> n.*);
 RETURN NULL;
 END
@@ -64,8 +62,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM old_rows AS o CROSS JOIN LATERAL (
@@ -95,8 +92,7 @@ RAISE WARNING 'eventlog: rows of % that others have committed since this transac
 USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'usr', fact.name, fact.old, fact.new
 FROM usr AS o CROSS JOIN LATERAL (
@@ -122,10 +118,9 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_6, eventlog_now, eventlog_user,
-  'usr', NULL, NULL, NULL
+  'usr', NULL
 FROM ((SELECT 'idu=' || n.idu::text AS key, n.phoneno::text AS value0, n.kind::text AS value1 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 RETURN NULL;
 END
@@ -146,10 +141,9 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_6, eventlog_now, eventlog_user,
-  'usr', NULL, NULL, NULL
+  'usr', NULL
 FROM (((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0, o.kind::text AS value1 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)) EXCEPT ALL SELECT 'idu=' || n.idu::text AS key, n.phoneno::text AS value0, n.kind::text AS value1 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL)) UNION ALL (SELECT 'idu=' || n.idu::text AS key, n.phoneno::text AS value0, n.kind::text AS value1 FROM new_rows AS n WHERE (n.idu IS DISTINCT FROM NULL) EXCEPT ALL SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0, o.kind::text AS value1 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL))))) AS side GROUP BY side.key;
 RETURN NULL;
 END
@@ -170,10 +164,9 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_6, eventlog_now, eventlog_user,
-  'usr', NULL, NULL, NULL
+  'usr', NULL
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0, o.kind::text AS value1 FROM old_rows AS o WHERE (o.idu IS DISTINCT FROM NULL AND ((SELECT true FROM usr AS usr WHERE usr.idu = o.idu AND (1 = 1)) IS NOT NULL)))) AS side GROUP BY side.key;
 RETURN NULL;
 END
@@ -198,10 +191,9 @@ RAISE WARNING 'eventlog: rows of % that others have committed since this transac
 USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name)
 SELECT side.key, eventlog_waiting, eventlog_kind_6, eventlog_now, eventlog_user,
-  'usr', NULL, NULL, NULL
+  'usr', NULL
 FROM ((SELECT 'idu=' || o.idu::text AS key, o.phoneno::text AS value0, o.kind::text AS value1 FROM usr_phone AS o WHERE (o.idu IS DISTINCT FROM NULL))) AS side GROUP BY side.key;
 RETURN NULL;
 END

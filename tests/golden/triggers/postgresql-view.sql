@@ -10,8 +10,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'people', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -43,8 +42,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'people', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -86,8 +84,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'people', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (

@@ -10,8 +10,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -38,8 +37,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -67,8 +65,7 @@ eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
 BEGIN
 
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
@@ -98,8 +95,7 @@ RAISE WARNING 'eventlog: rows of % that others have committed since this transac
 USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 INSERT INTO own.event_log (table_key, status, event_type,
-  event_time, perpetrator, table_name, column_name,
-  old_value, new_value)
+  event_time, perpetrator, table_name, column_name, old_value, new_value)
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'note', fact.name, fact.old, fact.new
 FROM note AS o CROSS JOIN LATERAL (
