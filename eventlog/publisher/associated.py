@@ -13,7 +13,7 @@ from eventlog.sources.marks import as_text
 from eventlog.sql.log import Log
 from eventlog.sql.names import NAME_CHARACTERS
 
-BEGINNING: Final = 130
+BEGINNING_CHARACTERS: Final = 130
 """Characters of a long name that stay in front of its hash."""
 
 
@@ -60,7 +60,7 @@ def name_row(name: str) -> dict[str, str | None]:
 def _shorten(name: str) -> str:
     if len(name) <= NAME_CHARACTERS:
         return name
-    return f"{name[:BEGINNING]} {sha256(name.encode()).hexdigest()}"
+    return f"{name[:BEGINNING_CHARACTERS]} {sha256(name.encode()).hexdigest()}"
 
 
 def _name(name: Any, whole: Any) -> str:

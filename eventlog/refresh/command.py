@@ -39,7 +39,7 @@ class Refreshed(Struct, frozen=True, kw_only=True):
     before: int = 0
 
 
-class Compared(Refreshed, frozen=True, kw_only=True):
+class RefreshedByComparison(Refreshed, frozen=True, kw_only=True):
     """So many rows were compared with what a receiver has, of which those that differ are sent."""
 
     compared: int
@@ -145,7 +145,7 @@ def _find_compared(site: Site, log: Log, tables: Sequence[str], only: str, *, is
     return compared
 
 
-def _send_differing(compared: Resending, load: Load, watch: Watching) -> Compared | None:
+def _send_differing(compared: Resending, load: Load, watch: Watching) -> RefreshedByComparison | None:
     """Send what differs; None where every row is to be sent."""
     watch.begin(f"compare {load.called}", None, compared.verifier)
     verified = compared.send(load.called)
@@ -158,7 +158,7 @@ def _send_differing(compared: Resending, load: Load, watch: Watching) -> Compare
     note = " ".join(proof.notes) if not proof.compared else ""
     if proof.waiting:
         note = f"{count_words(proof.waiting, 'other is', 'others are')} on the way."
-    return Compared(table=load.called, rows=verified.repaired, compared=proof.rows, note=note)
+    return RefreshedByComparison(table=load.called, rows=verified.repaired, compared=proof.rows, note=note)
 
 
 def _describe(refreshed: Refreshed, only: str | None) -> str:
@@ -168,7 +168,7 @@ def _describe(refreshed: Refreshed, only: str | None) -> str:
         sentence += f" to {only} alone"
     if refreshed.before:
         sentence += f", {refreshed.before} of them before it was interrupted"
-    if isinstance(refreshed, Compared):
+    if isinstance(refreshed, RefreshedByComparison):
         compared = count_words(refreshed.compared)
         return f"{sentence}, of {compared} compared with what the receiver has. {refreshed.note}".rstrip()
     return f"{sentence}."

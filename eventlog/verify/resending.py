@@ -16,7 +16,7 @@ from eventlog.verify.opening import keeps_objects, target_of
 from eventlog.verify.proof import Limits
 from eventlog.verify.verifying import Verified, Verifier
 
-MOST_DIFFERENCES: Final = 10_000
+MOST_ROWS: Final = 10_000
 """Where so many objects differ, a full load sends all of them, a piece at a time."""
 
 
@@ -40,7 +40,7 @@ class Resending:
             target_of(output, create_engine, log=log),
             output=self.output,
             steps=steps_of(output, config.policy),
-            limits=Limits(wait=0, shown=0, most=MOST_DIFFERENCES),  # what is on its way is sent anyway
+            limits=Limits(wait=0, shown=0, most=MOST_ROWS),  # what is on its way is sent anyway
         )
         self._sources = {source.called: source for source in self.verifier.sources(tables, schema)}
 

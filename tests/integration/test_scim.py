@@ -646,7 +646,7 @@ def test_a_full_load_sends_only_what_differs(engine: Engine, tmp_path: Path, mon
         assert refresh(engine, server, tmp_path, "usr").startswith("usr: every row is sent. ")
         publish_all(config)
         server.meddle = lambda _method, _path: None
-        monkeypatch.setattr("eventlog.verify.resending.MOST_DIFFERENCES", 1)
+        monkeypatch.setattr("eventlog.verify.resending.MOST_ROWS", 1)
         server.change("DELETE", "dan")
         assert (
             refresh(engine, server, tmp_path, "usr")
