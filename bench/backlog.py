@@ -58,6 +58,8 @@ SELECT NOT EXISTS (SELECT FROM {log} WHERE status = 'N') OR (
 """
 """Whether every output but the late one has all rows: they have their status, or wait for that output alone."""
 
+MARK: Final = "UPDATE {log} SET status = 'S' WHERE record_id BETWEEN {first} AND {last} AND status = 'N'"
+
 
 class Backlog(Struct, frozen=True, kw_only=True):
     """A log of `count` rows that can be made to wait again and again, and a folder for documents."""

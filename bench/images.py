@@ -10,11 +10,10 @@ from typing import Final
 
 from sqlalchemy import text
 
-from bench.backlog import LIMIT, engine, settle_down, temporary_folder
+from bench.backlog import LIMIT, MARK, engine, settle_down, temporary_folder
 from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
-from bench.publish import MARK
 from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig

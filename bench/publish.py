@@ -13,6 +13,7 @@ from bench.backlog import (
     BATCH_SIZE,
     COLUMNS,
     LIMIT,
+    MARK,
     PER_CHANGE,
     Backlog,
     Standing,
@@ -21,6 +22,7 @@ from bench.backlog import (
     settle_down,
     temporary_folder,
 )
+from bench.images import Images
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.pgq import OBJECTS_AT_ONCE, Queue, filled_queue
 
@@ -42,14 +44,6 @@ SELECT 'idu=' || n / (2 * {block}) * {block} + n % {block}, CASE WHEN n / {block
 FROM generate_series(0, :count - 1) AS n ORDER BY n
 """.replace("{block}", str(OBJECTS_AT_ONCE))
 """The row changes that the queue holds, in their order, each as one row of a log that names the object."""
-IMAGE_ROWS: Final = """
-INSERT INTO {log} (table_key, event_type, perpetrator, table_name, column_name, old_value, new_value)
-SELECT 'idu=' || n / (2 * {block}) * {block} + n % {block}, CASE WHEN is_new THEN 1 ELSE 2 END, 'app', 'usr', ({names})[place],
-       CASE WHEN NOT is_new THEN 'new ' || n END, CASE WHEN n % 10 = 0 THEN 'R&D ' WHEN place > 2 THEN 'new ' ELSE 'newer ' END || n
-FROM generate_series(0, :count / {columns} - 1) AS n, generate_series(1, {columns}) AS place, LATERAL (SELECT n / {block} % 2 = 0) AS kind (is_new)
-ORDER BY n, place
-""".replace("{block}", str(OBJECTS_AT_ONCE)).replace("{columns}", str(len(COLUMNS)))
-"""The same row changes, each with every column: both values of an update, also of what did not change."""
 OBJECTS: Final = f"""
 INSERT INTO usr SELECT n, {", ".join(f"'new ' || {place} + 8 * n" for place in range(len(COLUMNS)))}
 FROM generate_series(0, CAST(:count AS integer) - 1) AS n ON CONFLICT DO NOTHING
@@ -58,14 +52,13 @@ READ = (
     "COPY (SELECT record_id, event_type, table_name, table_key, column_name, old_value, new_value, event_time, perpetrator"
     " FROM {log} WHERE status = 'N' ORDER BY record_id LIMIT {limit}) TO STDOUT"
 )
-MARK = "UPDATE {log} SET status = 'S' WHERE record_id BETWEEN {first} AND {last} AND status = 'N'"
 
 
 def benchmark(*, quick: bool) -> Benchmark:
     """The floor and the publisher in turn, on the same rows; a queue that holds the same row changes."""
     log = backlog("publish_log", QUICK if quick else ROWS)
     whole = _whole_rows(log.count // PER_CHANGE)
-    images = backlog("image_log", log.count // PER_CHANGE * len(COLUMNS), IMAGE_ROWS)
+    images = Images(1 + len(COLUMNS), "xds", log.count // PER_CHANGE)
     queue = filled_queue(log.count // PER_CHANGE, temporary_folder())
     ours, same = Standing(log), Written(log)
     return Benchmark(
@@ -77,7 +70,7 @@ def benchmark(*, quick: bool) -> Benchmark:
             Contestant(name=OURS, prepare=log.refill, run=ours.publish, done=same.keep, units=log.count),
             Contestant(name=WRITTEN, run=same.write, units=log.count),
             Contestant(name=WHOLE, prepare=whole.refill, run=Standing(whole).publish, units=log.count),
-            Contestant(name=IMAGES, prepare=images.refill, run=Standing(images).publish, units=log.count),
+            Contestant(name=IMAGES, prepare=images.refill, run=images.publish, units=log.count),
             *_peers(queue, log.count),
         ],
         targets=_targets,
@@ -88,7 +81,7 @@ def benchmark(*, quick: bool) -> Benchmark:
             " those documents in memory and brings them to the disk."
             f" 'Whole rows' is a log of types 5 and 6 with the same {whole.count:,} row changes, one row each, whose values"
             " are read back from the table; two changes of an object in one cycle become one element. 'Images' has these"
-            f" changes with all values, {images.count:,} rows."
+            " changes with all values, one row each, as triggers of that style write them."
             + (
                 f" PgQ is left out: {queue}."
                 if isinstance(queue, str)

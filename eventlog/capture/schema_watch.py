@@ -111,12 +111,13 @@ def retrack(
 
 
 class SchemaComparison(Struct, frozen=True, kw_only=True):
-    """What came of one: whether a class has changed its shape, and whether waiting may help one that could not
-    be followed.
+    """What came of one: whether a class has changed its shape, whether waiting may help one that could not
+    be followed, and whether there is a class or a trigger at all.
     """
 
     changed: bool
     again: bool
+    is_tracked: bool
 
 
 class Watch(Protocol):
@@ -163,7 +164,8 @@ def compare_tables(watch: Watch, names: LogNames, stamp: Stamp) -> SchemaCompari
             # What changed while triggers were compared is compared at the next look.
             if read_stamp(connection, names) == stamp:
                 note_current(connection, watch.log, names, stamp, counts)
-    return SchemaComparison(changed=bool(changes), again=any(table.again for table in followed))
+    again, is_tracked = any(table.again for table in followed), bool(tables or hidden or triggers)
+    return SchemaComparison(changed=bool(changes), again=again, is_tracked=is_tracked)
 
 
 def _enter_changes(

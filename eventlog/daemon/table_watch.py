@@ -8,7 +8,8 @@ with their tables, and makes them anew, is loaded when there is something to com
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.stdlib import BoundLogger
@@ -21,6 +22,9 @@ from eventlog.tracked.stamp import Stamp, read_current, read_stamp
 
 if TYPE_CHECKING:
     from eventlog.sql.definitions import Shape
+
+UNTRACKED_SECONDS: Final = 60.0
+"""Seconds between two comparisons where nothing is tracked. What a trigger is made for has a stamp at once."""
 
 
 class TableWatch:
@@ -47,6 +51,7 @@ class TableWatch:
         self.reported: Mapping[str, str] = {}
         """Why tables could not be followed, as it was logged last."""
         self._stamp: Stamp | None = None
+        self._untracked_until = 0.0
         self._last_error = ""
 
     def look(self) -> bool:
@@ -75,7 +80,7 @@ class TableWatch:
             newest = newest_number(connection, names) or 0
             stamp = read_stamp(connection, names)
             # Without triggers, or where they are hidden, it says nothing.
-            if stamp and stamp == self._stamp:
+            if stamp == self._stamp if stamp else monotonic() < self._untracked_until:
                 self.newest = newest
                 return False
             triggers = None if self.since is not None else read_current(connection, self.log, names, stamp)
@@ -88,6 +93,7 @@ class TableWatch:
         from eventlog.capture.schema_watch import compare_tables
 
         found = compare_tables(self, names, stamp)
+        self._untracked_until = 0.0 if found.is_tracked else monotonic() + UNTRACKED_SECONDS
         new = stamp != self._stamp or found.changed
         self._stamp, self.newest = None if found.again else stamp, newest
         return new

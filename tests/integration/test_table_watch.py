@@ -136,6 +136,22 @@ def test_what_is_tracked_while_a_publisher_runs_is_told_as_before(usr: Engine) -
     assert said["table_changed"]["added"] == ["mail"]
 
 
+def test_where_nothing_is_tracked_nothing_is_compared_again_until_something_is(
+    engine: Engine, compared: list[None]
+) -> None:
+    install(engine)
+    run(engine, *USR)
+    site = Site(engine, follow=False)
+    with site.publisher:
+        site.poll()
+        assert len(compared) == 1
+        site.poll()
+        assert len(compared) == 1
+        track(engine, ["usr"], FIELDS)
+        site.poll()
+        assert [*figures(site)] == ["CURRENT"]
+
+
 @pytest.mark.in_turn
 def test_what_changes_while_triggers_are_compared_is_compared_at_the_next_look(
     usr: Engine, compared: list[None], monkeypatch: pytest.MonkeyPatch

@@ -222,7 +222,7 @@ class LogLock:
         self.token, self.tenure = token, Tenure(log=identity, name=name, epoch=epoch)
 
         def renew() -> bool:
-            with self.log.transaction() as connection:
+            with self.log.transaction(lone=True) as connection:
                 return self._touch(connection, token)
 
         self._kept = Lease(self.lease, sent, renew, self._alive)
