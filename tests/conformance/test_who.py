@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 
 from eventlog.capture.install import install, uninstall
 from eventlog.capture.track import track
@@ -25,28 +25,18 @@ from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.xds.validate import validate
 from tests.support.logged import USR, run
 from tests.support.servers_kafka import consumed, stand_in
+from tests.support.who import kind, leave, say
 
 STYLES = [style.value for style in Style]
-SAY = {
-    "postgresql": "SELECT set_config('eventlog.context', :who, true)",
-    "mysql": "SET @eventlog_context = :who",
-    "sqlite": "INSERT INTO event_log_context (value) VALUES (:who)",
-}
-LEAVE = {"mysql": "SET @eventlog_context = NULL", "sqlite": "DELETE FROM event_log_context"}
-
-
-def kind(engine: Engine) -> str:
-    return {"mariadb": "mysql"}.get(engine.dialect.name, engine.dialect.name)
 
 
 @contextmanager
 def acting(engine: Engine, who: Any) -> Iterator[Connection]:
     """Open a transaction in a session of the pool, with the application's word on who is behind it."""
     with engine.begin() as connection:
-        connection.execute(text(SAY[kind(engine)]), {"who": who})
+        say(connection, who)
         yield connection
-        if kind(engine) in LEAVE:
-            connection.execute(text(LEAVE[kind(engine)]))
+        leave(connection)
 
 
 def change(engine: Engine, who: Any, *statements: str) -> None:

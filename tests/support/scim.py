@@ -47,7 +47,8 @@ class Judge:
         self.url = url
         self.requests: list[tuple[str, str]] = []
         self.meddle: Meddle = lambda _method, _path: None
-        self.after: Callable[[str, str], Any] = lambda _method, _path: None
+        self.after: Meddle = lambda _method, _path: None
+        """Answers a request that the server has done, in its place."""
 
     def resources(self, kind: str) -> list[dict[str, Any]]:
         """Return all resources of a type as JSON."""
@@ -116,8 +117,17 @@ def judge(**without: bool) -> Iterator[Judge]:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start(status, headers)
             return [body]
-        given = list(application(environ, start))
-        served.after(method, path)
+        begun: list[Any] = []
+
+        def begin(*said: Any) -> Any:
+            begun.extend(said)
+
+        given = list(application(environ, begin))
+        answer = served.after(method, path)
+        if answer is not None:
+            start(*answer[:2])
+            return [answer[2]]
+        start(*begun)
         return given
 
     with make_server("127.0.0.1", 0, serve, server_class=ThreadingWSGIServer, handler_class=_Quiet) as server:

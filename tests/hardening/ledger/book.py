@@ -15,12 +15,16 @@ Op = Literal["I", "U", "D"]
 
 
 class Version(Struct, frozen=True, kw_only=True):
-    """What a committed transaction made of an object; a deletion has a number too, and no text."""
+    """What a committed transaction made of an object; a deletion has a number too, and no text.
+
+    `who` is what the transaction said of who is behind it.
+    """
 
     place: Place
     number: int
     op: Op
     text: str = ""
+    who: str = ""
 
 
 class Ledger:

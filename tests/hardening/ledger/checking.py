@@ -35,10 +35,13 @@ class LogRow(Struct, frozen=True, kw_only=True):
     column: str | None = None
     value: str | None = None
     reason: str = ""
+    who: str = ""
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """A change as a reader of the output finds it. `record` is the number of its last row in the log."""
+    """A change as a reader of the output finds it. `record` is the number of its last row in the log, `who` what it says of
+    who is behind it, None where the output does not say that.
+    """
 
     place: Place
     op: Op
@@ -46,6 +49,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     number: int | None = None
     text: str | None = None
     where: str = ""
+    who: str | None = None
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -53,7 +57,8 @@ class Shown(Struct, frozen=True, kw_only=True):
 
     `repeats` says that changes may come again after they came; `replaces` that a row which is published anew takes the
     place of what it was before. `answers` are the letters that a receiver gave rows. `may_lag` says that the others of its
-    publisher may be ahead of it, or behind: then one may be told of a row that another's batch had superseded.
+    publisher may be ahead of it, or behind: then one may be told of a row that another's batch had superseded. One without
+    `has_changes` has objects as they are now, and is judged by itself.
     """
 
     output: str
@@ -62,6 +67,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     replaces: bool = False
     answers: Mapping[int, str] = {}
     may_lag: bool = False
+    has_changes: bool = True
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -121,6 +127,8 @@ def check(ledger: Ledger, log: Iterable[LogRow], shown: Sequence[Shown], again: 
         found += [finding for entry in mine if (finding := _letter(place, entry, answers)) is not None]
     told = {one.record for output in shown if output.may_lag for one in output.seen}
     for output in shown:
+        if not output.has_changes:
+            continue
         found += _output(output, entries, again, told if output.may_lag else set())
     return found
 
@@ -161,6 +169,8 @@ def _captured(entry: Entry) -> bool:
     """Whether the rows say what the version is."""
     version = entry.version
     kinds = {row.kind for row in entry.rows}
+    if {row.who for row in entry.rows} != {version.who}:
+        return False
     if version.op == "D":
         return kinds == {4}
     if version.place[0] in (READ_BACK, IMAGES):
@@ -281,6 +291,8 @@ class _Object:
             if counts[entry.record] > 1:
                 continue
             self.first.append((seen, entry))
+            if seen.who not in (None, entry.version.who):
+                self._find(entry, "somebody else's", f"{seen.who} at {seen.where}")
             if entry.record < newest and not self._asked(entry):
                 self._find(entry, "out of order", f"after row {newest} at {seen.where}")
             newest = max(newest, entry.record)

@@ -24,7 +24,13 @@ again and again, and lags behind the others, which go on."""
 
 CAMPAIGN: Final = ("XDS files", "change files", "change tables", "HTTP", "Kafka messages", DEAD)
 
-BY_NAME: Final = {**OUTPUTS, "campaign": CAMPAIGN, "faulty": FAULTY, "faulty-kafka": (*FAULTY[:2], KAFKA[1])}
+BY_NAME: Final = {
+    **OUTPUTS,
+    "scim": ("SCIM",),
+    "campaign": CAMPAIGN,
+    "faulty": FAULTY,
+    "faulty-kafka": (*FAULTY[:2], KAFKA[1]),
+}
 """Those, and those that are only there where they are asked for: each of their outputs is away now and then, by itself."""
 
 MOODS: Final = dict.fromkeys(("mixed", "faulty", "faulty-kafka"), "success warning silent retry away away")

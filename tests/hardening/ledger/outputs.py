@@ -56,7 +56,9 @@ def read_xds(body: bytes, where: str) -> Iterator[Seen]:
             for attribute in event
             if attribute.tag in ("add-attr", "modify-attr")
         }
-        yield seen((place[2], int(place[1])), str(event.tag), str(event.get("event-id")), values, where)
+        said = event.find(".//who")
+        who = "" if said is None else said.get("context", "")
+        yield seen((place[2], int(place[1])), str(event.tag), str(event.get("event-id")), values, where, who)
 
 
 def read_message(value: bytes | str, table: str, where: str) -> Seen:
@@ -66,7 +68,14 @@ def read_message(value: bytes | str, table: str, where: str) -> Seen:
     return seen((table, row["id"]), headers["operation"], headers["streamPosition"], row, where)
 
 
-def seen(place: tuple[str, int], operation: str, record: str, values: Mapping[str, Any], where: str) -> Seen:
+def seen(
+    place: tuple[str, int],
+    operation: str,
+    record: str,
+    values: Mapping[str, Any],
+    where: str,
+    who: str | None = None,
+) -> Seen:
     """A change, from what its output says of it."""
     op, number = _OPS[operation], values.get("version")
     return Seen(
@@ -76,6 +85,7 @@ def seen(place: tuple[str, int], operation: str, record: str, values: Mapping[st
         number=None if number is None or op == "D" else int(number),
         text=None if op == "D" else values.get("note"),
         where=where,
+        who=who,
     )
 
 
@@ -114,7 +124,7 @@ class XdsFiles:
         self._replaces = replaces
 
     def config(self) -> str:
-        return f'sink = "files"\npath = "{self.folder}"\n'
+        return f'sink = "files"\nwho = true\npath = "{self.folder}"\n'
 
     def grown(self) -> object:
         return _count(self.folder)
@@ -168,7 +178,7 @@ class ChangeFiles:
         self._growing = [Growing(self.folder, f"*{table}__ct/*.csv") for table in TRACKED]
 
     def config(self) -> str:
-        return f'sink = "files"\nformat = "change-tables"\nfile_format = "csv"\npath = "{self.folder}"\n'
+        return f'sink = "files"\nwho = true\nformat = "change-tables"\nfile_format = "csv"\npath = "{self.folder}"\n'
 
     def grown(self) -> object:
         for one in self._growing:
@@ -203,7 +213,7 @@ class ChangeTables:
         self._followed: dict[str, set[str]] = {table: set() for table in TRACKED}
 
     def config(self) -> str:
-        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.url}"\n'
+        return f'sink = "database"\nwho = true\nformat = "change-tables"\nurl = "{self.url}"\n'
 
     def grown(self) -> object:
         """Reads what is new, as the documentation says that one should."""
@@ -264,7 +274,8 @@ def _changed(row: Mapping[Any, Any], table: str, where: str) -> tuple[str, Seen]
     number, operation = str(row["header__change_seq"]), str(row["header__operation"])
     values = {name: None if row[name] == "\\N" else row[name] for name in ("version", "note")}
     place = (table, int(row["id"]))
-    return number, seen(place, operation, str(row["header__stream_position"]), values, f"{where} {number}")
+    who = str(row["header__context"] or "")
+    return number, seen(place, operation, str(row["header__stream_position"]), values, f"{where} {number}", who)
 
 
 def _told(row: Mapping[str, Any]) -> bool:

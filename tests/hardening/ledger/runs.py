@@ -23,6 +23,7 @@ from tests.hardening.ledger.breaking import Breakable, BreakableFiles, tables_be
 from tests.hardening.ledger.checking import FIELDS, IMAGES, READ_BACK, Finding, LogRow, Shown, check
 from tests.hardening.ledger.conversions import Conversions
 from tests.hardening.ledger.outputs import ChangeFiles, ChangeTables, MessageFiles, Output, XdsFiles, called
+from tests.hardening.ledger.people import People, people
 from tests.hardening.ledger.publishers import Command, has_locked, within
 from tests.hardening.ledger.stream import KafkaMessages, KafkaXds, Receiver, StandardOutput, receiving
 from tests.hardening.ledger.team import HANDOVERS, Team, kill
@@ -390,6 +391,8 @@ class Run:
     def _output(self, name: str) -> Output:
         if name == "HTTP":
             return self._stack.enter_context(receiving(Receiver(self.cell.seed, self.cell.moods)))
+        if name == People.name:
+            return self._stack.enter_context(people(self.ledger, self.again, self.cell.seed))
         if name == DEAD:
             return self._stack.enter_context(receiving(Receiver(self.cell.seed, "success", name=DEAD)))
         if name in KAFKA:
@@ -465,7 +468,7 @@ def read_log(engine: Engine) -> list[LogRow]:
     """The rows of the log, and why they ended."""
     asked = text(
         "SELECT entry.record_id, entry.status, entry.event_type, entry.table_name, entry.table_key, entry.column_name,"
-        " entry.new_value, kept.reason FROM event_log AS entry"
+        " entry.new_value, kept.reason, entry.eventlog_context FROM event_log AS entry"
         " LEFT JOIN event_log_outcome AS kept ON kept.record_id = entry.record_id"
     )
     with engine.connect() as connection:
@@ -478,6 +481,7 @@ def read_log(engine: Engine) -> list[LogRow]:
                 column=row[5],
                 value=row[6],
                 reason=row[7] or "",
+                who=row[8].decode() if isinstance(row[8], bytes) else row[8] or "",
             )
             for row in connection.execute(asked)
         ]

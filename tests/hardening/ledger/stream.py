@@ -40,7 +40,7 @@ class StandardOutput:
         self._lock = Lock()
 
     def config(self) -> str:
-        return 'sink = "stdout"\n'
+        return 'sink = "stdout"\nwho = true\n'
 
     def collect(self, publisher: str) -> Path:
         """Where a publisher's standard output has to go for its documents to be read."""
@@ -106,7 +106,7 @@ class Receiver:
         return asked.wait(patience)
 
     def config(self) -> str:
-        return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\n'
+        return f'sink = "http"\nwho = true\nurl = "http://127.0.0.1:{self.port}/"\n'
 
     def grown(self) -> object:
         return len(self._bodies)
@@ -265,7 +265,7 @@ class KafkaXds(Kafka):
     name = "Kafka XDS"
 
     def config(self) -> str:
-        return f'{self.common}format = "xds"\ntopic = "{self.own}.xds"\n'
+        return f'{self.common}format = "xds"\nwho = true\ntopic = "{self.own}.xds"\n'
 
     def grown(self) -> object:
         return self.end_of("xds")

@@ -17,7 +17,17 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from tests.hardening.ledger.covering import ABREAST, CRASHING, HISTORIES, OUTPUTS, Case, at_random, campaign, cases
+from tests.hardening.ledger.covering import (
+    ABREAST,
+    CRASHING,
+    HISTORIES,
+    OUTPUTS,
+    Case,
+    at_random,
+    campaign,
+    case,
+    cases,
+)
 from tests.hardening.ledger.figures import Asked, Tally, begun
 from tests.hardening.ledger.runs import Cell, Report, Run, Servers
 from tests.hardening.troubles import own_server
@@ -146,6 +156,13 @@ def expect_all_well(cell: Cell, engine: Engine, folder: Path, servers: Servers |
     report = Run(cell, engine, folder, servers).report()
     assert not report.findings, f"{cell}: {report}"
     return report
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"])
+def test_a_scim_server_has_what_was_committed(request: pytest.FixtureRequest, tmp_path: Path, database: str) -> None:
+    cell = case(database, "scim", ["late", "hold", "future"], ["kill", "freeze", "kill", "polite stop"], seed=1).cell
+    expect_all_well(cell, request.getfixturevalue(database), tmp_path)
 
 
 @pytest.mark.in_turn

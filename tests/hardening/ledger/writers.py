@@ -14,11 +14,13 @@ from threading import Event as Flag
 from threading import Lock, Thread
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.hardening.ledger.book import Ledger, Op, Place, Version
 from tests.hardening.ledger.checking import FIELDS, IMAGES, READ_BACK, TRACKED
+from tests.support.who import leave, say
 
 TABLES: Final = (
     *[
@@ -93,12 +95,15 @@ class Writer:
         with self._lock:
             self._transactions += 1
             name = f"{self.number}.{self._transactions}"
+        versions = [replace(version, who=f"<{name}>") for version in versions]
         try:
             with self.engine.connect() as connection:
+                say(connection, f"<{name}>")
                 for statement, rows in _grouped(versions):
                     connection.execute(text(statement), rows)
                 if then is not None:
                     then(connection)
+                leave(connection)
                 connection.execute(text("INSERT INTO finished (number) VALUES (:name)"), {"name": name})
                 if held:
                     time.sleep(held)
