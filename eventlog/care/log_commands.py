@@ -223,8 +223,10 @@ def check_statuses(statuses: str) -> str:
     from eventlog.core.errors import UsageError
 
     if len(statuses) > 2 and statuses.isalpha() and statuses.islower():
-        problem = f"{statuses!r} is a word, and --status takes letters"
-        raise UsageError(f"{problem}: N waits, S is published, W has a warning, E an error, F ended the receiver.")
+        raise UsageError(
+            f"{statuses!r} is a word, and --status takes letters.",
+            hint="N waits, S is published, W has a warning, E an error, F ended the receiver.",
+        )
     unique = "".join(dict.fromkeys(statuses.replace(",", "")))
     if len(unique) > MOST_STATUS_CHARACTERS or not unique.isprintable():
         raise UsageError(f"--status takes up to {MOST_STATUS_CHARACTERS} letters, such as E or EW.")
