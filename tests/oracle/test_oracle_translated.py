@@ -5,7 +5,7 @@ It shows the logic of the generated PL/SQL in another engine, not Oracle; ora2pg
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +104,19 @@ def changed(engine: Engine, changes: Iterable[str] = CHANGES, log: str = "event_
 
 
 def _lower(kind: int, table: str, key: str, column: str | None, *rest: Any) -> Row:
+    """A row as both of them write it: Oracle's triggers leave out the blanks that fill a CHAR."""
     old, new, *others = rest
     if column is None:  # images, as one of the two escapes them
-        old, new = (text and encode_image(*decode_image(text) or (0, [text])) for text in (old, new))
+        old, new = (text and _image_without_blanks(*decode_image(text) or (0, [text])) for text in (old, new))
+    elif column.lower() == "abbr":
+        old, new = (text and text.rstrip(" ") for text in (old, new))
     parts = TableKey.parse(key).parts
     folded = TableKey.of((name.lower(), value) for name, value in parts)
     return (kind, table.lower(), str(folded), column.lower() if column else None, old, new, *others)
+
+
+def _image_without_blanks(number: int, texts: Sequence[str | None]) -> str:
+    return encode_image(number, [text and text.rstrip(" ") for text in texts])
 
 
 def fresh(engine: Engine) -> None:
