@@ -82,14 +82,18 @@ class Offer(Struct, frozen=True, kw_only=True):
         return f"{GROUPS[self.group][0]} {self.name} of {package}"
 
 
+_generation = 0
+"""How often packages came or went: a thread that looked before keeps what it found for nobody."""
+
+
 def names(group: Group) -> list[str]:
     """List the names on offer in order, loading nothing."""
-    return sorted(_list_offers(group))
+    return sorted(_list_offers(group, _generation))
 
 
 def offers(group: Group) -> list[Offer]:
     """List all offers, usable or not."""
-    return [offer for _, offer in sorted(_list_offers(group).items())]
+    return [offer for _, offer in sorted(_list_offers(group, _generation).items())]
 
 
 def sink_named(name: str) -> SinkPlugin:
@@ -167,7 +171,9 @@ def make_outdated_error(what: str) -> ConfigError:
 
 
 def forget() -> None:
-    """Looks anew the next time, where packages came or went meanwhile."""
+    """Look anew the next time, where packages came or went."""
+    global _generation  # noqa: PLW0603  # one for all threads
+    _generation += 1
     # What was loaded goes too, for a package may have come back as another version.
     _list_entry_points.cache_clear()
     _list_offers.cache_clear()
@@ -175,23 +181,23 @@ def forget() -> None:
 
 
 def _load_named(group: Group, name: str) -> Any:
-    known = _list_offers(group)
+    known = _list_offers(group, _generation)
     if name not in known:
         raise ConfigError(f"There is no {GROUPS[group][0]} {name}.", hint=did_you_mean(name, known))
     return load_offer(known[name])
 
 
 @cache
-def _list_entry_points() -> tuple[OfferedValue, ...]:
+def _list_entry_points(_: int) -> tuple[OfferedValue, ...]:
     from eventlog.core.points import read_points
 
     return tuple(read_points())
 
 
 @cache
-def _list_offers(group: Group) -> Mapping[str, Offer]:
+def _list_offers(group: Group, generation: int) -> Mapping[str, Offer]:
     points: dict[str, list[OfferedValue]] = {}
-    for point in _list_entry_points():
+    for point in _list_entry_points(generation):
         if point.group == f"eventlog.{group}":
             points.setdefault(point.name, []).append(point)
     modules = [point.module for several in points.values() for point in several]

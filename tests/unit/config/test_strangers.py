@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -10,7 +12,8 @@ import pytest
 from eventlog.config.build import name_of, outputs_of
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.core.registry import Group, names, offers, problem
+from eventlog.core.points import OfferedValue, read_points
+from eventlog.core.registry import Group, forget, names, offers, problem
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
@@ -158,3 +161,26 @@ def test_a_name_that_two_offer_is_nobodys_and_ours_stays_ours(site: Site) -> Non
     assert refused(sink="spool", queue="x").startswith("The sink spool of the package")
     assert "offers that name too. Uninstall one of them." in refused(sink="spool", queue="x")
     assert type(config_of(sink="files", path="out").output[0]).__module__ == "eventlog.sinks.outputs"
+
+
+def test_a_look_that_began_before_a_package_came_is_kept_for_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, going = threading.Event(), threading.Event()
+
+    def read_slowly() -> Iterator[OfferedValue]:
+        found = [*read_points()]
+        read.set()
+        assert going.wait(30)
+        yield from found
+
+    with monkeypatch.context() as slow:
+        slow.setattr("eventlog.core.points.read_points", read_slowly)
+        forget()
+        looking = threading.Thread(target=names, args=("sinks",))
+        looking.start()
+        assert read.wait(30)
+    site.install("eventlog-fax", {"sinks": {"fax": "eventlog_fax:FAX"}}, "FAX = 3")
+    going.set()
+    looking.join()
+    assert "fax" in names("sinks")
