@@ -104,7 +104,7 @@ def changed(engine: Engine, changes: Iterable[str] = CHANGES, log: str = "event_
 
 
 def _lower(kind: int, table: str, key: str, column: str | None, *rest: Any) -> Row:
-    """A row as both of them write it: Oracle's triggers leave out the blanks that fill a CHAR."""
+    """Write a row as both do: Oracle's triggers leave out the blanks that fill a CHAR."""
     old, new, *others = rest
     if column is None:  # images, as one of the two escapes them
         old, new = (text and _image_without_blanks(*decode_image(text) or (0, [text])) for text in (old, new))
