@@ -13,13 +13,13 @@ from typing import Final
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Edit, Image, Op, RowId, Transaction, Value
 from eventlog.core.rules import Options
-from eventlog.sources.gbase.emulator import GBASE, record, row_record, table_record
 from eventlog.sources.gbase.images import IMAGE_BYTES, images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.reader import RecordReader
 from eventlog.sources.gbase.records import FIELDS, LEAST, ROWS, SCHEME, CdcRecord, frames
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import decide_images
+from eventlog_streams_tools.gbase.emulator import GBASE, record, row_record, table_record
 
 PROMISED: Final = 150_000
 PART: Final = 0.35

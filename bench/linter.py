@@ -17,7 +17,6 @@ from eventlog.core.model import Change, Image, Row
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
-from eventlog.sources.linter.emulator import EmulatedOperation, LinterEmulator
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, queue_row
@@ -25,6 +24,7 @@ from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.spill import spill_to
 from eventlog.xds.write import XdsFormat
+from eventlog_streams_tools.linter.emulator import EmulatedOperation, LinterEmulator
 
 PROMISED = 100_000
 PER_TRANSACTION = 9

@@ -5,3 +5,6 @@ __version__ = VERSION
 
 DISTRIBUTION = "eventlog-cdc"
 """What the package is called where it is installed from; the index knows a stranger as eventlog."""
+
+STREAMS_TOOLS = "eventlog-streams-tools"
+"""The package of this repository that has emulators and dumps of streams."""

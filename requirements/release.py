@@ -2,8 +2,8 @@
 
     python requirements/release.py --dry-run
 
-Into dist: the source distributions and wheels of eventlog-cdc and eventlog-spark, and the bill of materials (SBOM) in CycloneDX,
-which has every package of the lock that they can need, with its hashes. The images are built elsewhere, from the definitions that are named.
+Into dist: the source distributions and wheels of eventlog-cdc, eventlog-spark and eventlog-streams-tools, and the bill of materials (SBOM) in
+CycloneDX, which has every package of the lock that they can need, with its hashes. The images are built elsewhere, from the definitions that are named.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def version(root: Path) -> str:
 
 def build(root: Path, folder: Path) -> list[Path]:
     """Source distributions and wheels."""
-    for project in (root, root / "spark"):
+    for project in (root, root / "spark", root / "streams_tools"):
         command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
         subprocess.run(command, check=True, cwd=project, capture_output=True)
     return sorted([*folder.glob(f"*-{version(root)}.tar.gz"), *folder.glob(f"*-{version(root)}-*.whl")])

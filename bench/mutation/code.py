@@ -16,7 +16,10 @@ from bench.mutation.report import End, Mutant
 
 SHOWN = 4000
 """So many characters of what mutmut says are shown when it fails."""
-COPIED = ("eventlog", "tests", "docs", "bench", "spark", "pyproject.toml", "README.md", "CONTRIBUTING.md", "dev")
+COPIED = (
+    *("eventlog", "tests", "docs", "bench", "spark", "streams_tools"),
+    *("pyproject.toml", "README.md", "CONTRIBUTING.md", "dev"),
+)
 KILLED = (1, 2, 3)
 """What pytest ends with when a test fails, the tests cannot be collected, or pytest itself stumbles over the fault."""
 SLOW = (-24, 24, 36, 152)

@@ -1,4 +1,7 @@
-"""Groups that are empty by themselves: a capability brings `decode.NAME` among its commands."""
+"""Groups that are empty by themselves: a capability brings `decode.NAME` among its commands.
+
+`tools` are commands that the wheel of tools for streams brings.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ def policy() -> None:
     """Tries policies: what each output gets, and under which names."""
 
 
-@click.group(cls=LazyGroup, prefix="decode.")
+@click.group(cls=LazyGroup, prefix="decode.", tools=("gbase", "linter"))
 def decode() -> None:
     """Shows a stream or a topic record by record, also a damaged one.
 
@@ -20,9 +23,11 @@ def decode() -> None:
     """
 
 
-@click.group(cls=LazyGroup, prefix="emulate.")
+@click.group(cls=LazyGroup, prefix="emulate.", tools=("gbase", "linter"))
 def emulate() -> None:
     """Writes streams of made-up changes, to try a pipeline without the database.
+
+    Its commands come with the package eventlog-streams-tools.
 
     Example: eventlog emulate gbase --rows 1000 --out capture.bin
     """

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from eventlog.core.errors import ConfigError
-from eventlog.version import DISTRIBUTION, VERSION
+from eventlog.version import DISTRIBUTION, STREAMS_TOOLS, VERSION
 
 EXTRAS: Final[Mapping[str, str]] = {
     "pyarrow": "parquet",
@@ -80,3 +80,9 @@ def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) 
     elif extra:
         hint = f"Install it: {installing(extra)}."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
+
+
+def missing_tools(what: str) -> ConfigError:
+    """Make the error for something that only the wheel of tools for streams has."""
+    hint = f"Install the wheel {STREAMS_TOOLS} {VERSION}; in a clone of eventlog: pip install ./streams_tools."
+    return ConfigError(f"{what} comes with the package {STREAMS_TOOLS}, which is not installed.", hint=hint)

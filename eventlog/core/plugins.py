@@ -2,7 +2,7 @@
 names that people use.
 
 The groups are those of `eventlog.core.registry`; `eventlog.background`, `eventlog.endpoints`,
-`eventlog.steps` and `eventlog.streams` are ours alone as yet. What eventlog itself has of them comes
+`eventlog.gbase_framings`, `eventlog.steps` and `eventlog.streams` are ours alone as yet. What eventlog itself has of them comes
 in by the same groups.
 """
 

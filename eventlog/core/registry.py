@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.suggest import did_you_mean
-from eventlog.version import DISTRIBUTION
+from eventlog.version import DISTRIBUTION, STREAMS_TOOLS
 
 if TYPE_CHECKING:
     from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, StepsPlugin, StreamsPlugin, TablePlugin
@@ -34,6 +34,7 @@ Group = Literal[
     "background",
     "endpoints",
     "policies",
+    "gbase_framings",
     "linter_codecs",
     "databases",
 ]
@@ -51,10 +52,15 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "background": ("work in the background", "eventlog.core.plugins:BackgroundPlugin"),
     "endpoints": ("endpoint", "eventlog.core.plugins:EndpointPlugin"),
     "policies": ("function of policies", "collections.abc:Callable"),
+    "gbase_framings": ("framing of GBase", "collections.abc:Callable"),
     "linter_codecs": ("codec of LINTER", "collections.abc:Callable"),
     "databases": ("database", "eventlog.sql.dialect:Dialect"),
 }
 """What one of each group is called, and the type of its entry points, imported with the first."""
+
+
+OURS: Final = (DISTRIBUTION, STREAMS_TOOLS)
+"""The packages of this project that have entry points."""
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -72,8 +78,8 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     @property
     def is_ours(self) -> bool:
-        """Return True if it comes with eventlog itself."""
-        return self.package == DISTRIBUTION
+        """Return True if it comes with eventlog itself or another wheel of this project."""
+        return self.package in OURS
 
     @property
     def description(self) -> str:
@@ -201,14 +207,14 @@ def _list_offers(group: Group, generation: int) -> Mapping[str, Offer]:
         if point.group == f"eventlog.{group}":
             points.setdefault(point.name, []).append(point)
     modules = [point.module for several in points.values() for point in several]
-    # In every group eventlog itself offers something, but for functions of policies.
-    if group != "policies" and not any(module.startswith("eventlog.") for module in modules):
+    # In every group eventlog itself offers something, but for what only other packages have.
+    if group not in ("policies", "gbase_framings") and not any(module.startswith("eventlog.") for module in modules):
         raise make_outdated_error(group)
     offered = {}
     for name, several in points.items():
         kept = several
         # Ours stands whoever else takes its name; of strangers with one name none does.
         if len(several) > 1:
-            kept = [point for point in several if point.package == DISTRIBUTION] or several
+            kept = [point for point in several if point.package in OURS] or several
         offered[name] = Offer(group=group, name=name, points=tuple(kept))
     return offered

@@ -20,13 +20,13 @@ from eventlog.core.rules import Options
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sources.linter.emulator import EmulatedOperation
 from eventlog.sources.linter.exports import export_row
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.stream.images import decide_images
 from eventlog.xds.write import XdsFormat
+from eventlog_streams_tools.linter.emulator import EmulatedOperation
 from tests.support.converting import elements_of, files_of, outcomes_of
 from tests.support.linter import CHAIR, NUMBER, SCHEMA, TABLE, ended, insert, queued
 from tests.support.linter import told as images_of

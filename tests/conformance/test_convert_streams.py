@@ -26,7 +26,6 @@ from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.row_files import csv_lines
-from eventlog.sources.gbase.emulator import buffers, reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
@@ -34,6 +33,7 @@ from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import decide_images
 from eventlog.xds.write import XdsFormat
+from eventlog_streams_tools.gbase.emulator import buffers, reads, record, row_record, shop, table_record
 from tests.support.changerows import CSV
 from tests.support.converting import elements_of, files_of
 from tests.support.gbase_streams import OWN, T1, begin, commit, insert

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from eventlog.core.errors import DataError, SourceError
-from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import FileFeed, GBaseReader, SessionFeed, gbase_reader
+from eventlog_streams_tools.gbase.emulator import reads, shop
 from tests.support.captured import Capturing, keys
 from tests.support.gbase_driver import EmulatedDriver
 from tests.support.gbase_server import GBaseServer

@@ -10,13 +10,14 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.linter import source as module
-from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.operations import Action
-from eventlog.sources.linter.queue import DriverSession, EngineSession, fill_queue, make_queue, open_session
+from eventlog.sources.linter.queue import DriverSession, EngineSession, open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.stream.definitions import read_catalog
+from eventlog_streams_tools.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
+from eventlog_streams_tools.linter.queue import fill_queue, make_queue
 from tests.support.captured import Capturing, keys
 from tests.support.linter import READING, SCHEMA, TABLE, ended, insert
 

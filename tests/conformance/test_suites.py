@@ -11,11 +11,11 @@ from sqlalchemy import create_engine
 from eventlog.core.seams import Format
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.sinks.files import FileSink
-from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import gbase_reader
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, SourceStream, SourceSuite
 from eventlog.xds.write import XdsFormat
+from eventlog_streams_tools.gbase.emulator import reads, shop
 from tests.support import sink_places
 
 

@@ -13,7 +13,6 @@ from eventlog.core.model import Document
 from eventlog.core.tablekey import TableKey
 from eventlog.qlik.messages.reader import MessageReader, bytes_of
 from eventlog.sinks.http.sink import read_reply
-from eventlog.sources.gbase.emulator import record, table_record
 from eventlog.sources.gbase.images import images as gbase_images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
@@ -22,6 +21,7 @@ from eventlog.sources.linter.exports import file_rows
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.xds.read import read_statuses
 from eventlog.xds.validate import validate
+from eventlog_streams_tools.gbase.emulator import record, table_record
 from tests.support.gbase_streams import OWN, begin, commit
 from tests.support.linter import READING, SCHEMA
 from tests.support.xds_events import read_events

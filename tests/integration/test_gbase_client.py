@@ -20,7 +20,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core.model import Value
-from eventlog.sources.gbase.emulator import CUSTOMER, INFORMIX, PURCHASE, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, layout_of
 from eventlog.sources.gbase.reader import RecordReader
@@ -28,6 +27,7 @@ from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame, frames
 from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.values import TextRules
+from eventlog_streams_tools.gbase.emulator import CUSTOMER, INFORMIX, PURCHASE, record, row_record, shop, table_record
 from tests.gbase_client import OtherReader, Told, classpath, framed, session
 from tests.gbase_client.comparing import read_by_both, read_by_us, split
 from tests.support.gbase_server import GBaseServer

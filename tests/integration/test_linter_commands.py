@@ -12,12 +12,12 @@ from eventlog.core.errors import EX_DATA, DataError
 from eventlog.core.schema_file import catalog_to_json
 from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
-from eventlog.sources.linter.commands import decode, emulate
-from eventlog.sources.linter.emulator import SAMPLE_SCHEMA
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader
 from eventlog.xds.write import XdsFormat
+from eventlog_streams_tools.linter.commands import decode, emulate
+from eventlog_streams_tools.linter.emulator import SAMPLE_SCHEMA
 from tests.support.captured import StreamPublisher
 from tests.support.sinks import opened
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECTS = ("pyproject.toml", "streams_tools/pyproject.toml")
+"""What has entry points."""
 
 
 def dev(*arguments: str, root: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -28,7 +30,8 @@ def bare(tmp_path: Path) -> Path:
     """A checkout without an environment."""
     root = tmp_path / "a folder with blanks"
     (root / "requirements").mkdir(parents=True)
-    for name in ("dev", "pyproject.toml", "requirements/run.txt", "requirements/dev.txt"):
+    (root / "streams_tools").mkdir()
+    for name in ("dev", *PROJECTS, "requirements/run.txt", "requirements/dev.txt"):
         shutil.copy(ROOT / name, root / name)
     return root
 
@@ -85,7 +88,7 @@ def made(bare: Path) -> Path:
     binaries.mkdir(parents=True)
     (binaries / "tool").write_text('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n')
     (binaries / "tool").chmod(0o755)
-    sums = "\n".join(_cksum(bare / name) for name in ("pyproject.toml", "requirements/run.txt"))
+    sums = "\n".join(_cksum(bare / name) for name in (*PROJECTS, "requirements/run.txt"))
     (bare / ".venv" / "made-from-run").write_text(f"{bare.resolve()}\n{sums}\n")
     return bare
 
@@ -102,7 +105,7 @@ def test_what_python_compiles_is_kept_though_somebody_asks_it_not_to(made: Path)
 
 
 def test_the_quick_tests_ask_for_an_environment_without_spark(made: Path, unsuitable: str) -> None:
-    sums = "\n".join(_cksum(made / name) for name in ("pyproject.toml", "requirements/dev.txt"))
+    sums = "\n".join(_cksum(made / name) for name in (*PROJECTS, "requirements/dev.txt"))
     (made / ".venv" / "made-from-quick").write_text(f"{made.resolve()}\n{sums}\n")
     (made / ".venv" / "bin" / "tool").rename(made / ".venv" / "bin" / "python")
     answer = dev("test", "--quick", "tests/unit", root=made, PYTHON=unsuitable)
@@ -136,6 +139,11 @@ def changed(made: Path) -> Path:
     return made
 
 
+def offering_more(made: Path) -> Path:
+    (made / "streams_tools" / "pyproject.toml").write_text("changed")
+    return made
+
+
 def locked_anew(made: Path) -> Path:
     (made / "requirements" / "run.txt").write_text("changed")
     return made
@@ -145,7 +153,7 @@ def moved(made: Path) -> Path:
     return made.rename(made.parent / "moved")
 
 
-@pytest.mark.parametrize("become", [changed, locked_anew, moved])
+@pytest.mark.parametrize("become", [changed, offering_more, locked_anew, moved])
 def test_an_environment_of_something_else_is_made_anew(
     made: Path, unsuitable: str, become: Callable[[Path], Path]
 ) -> None:

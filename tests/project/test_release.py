@@ -20,7 +20,7 @@ PART = ROOT / "requirements" / "part.py"
 
 
 @pytest.mark.in_turn
-def test_a_release_is_two_wheels_their_sources_and_a_bill_and_nothing_is_uploaded(tmp_path: Path) -> None:
+def test_a_release_is_three_wheels_their_sources_and_a_bill_and_nothing_is_uploaded(tmp_path: Path) -> None:
     made = [*RELEASE["build"](ROOT, tmp_path), RELEASE["bill"](ROOT, tmp_path)]
     now = RELEASE["version"](ROOT)
     assert sorted(path.name for path in made) == [
@@ -29,6 +29,8 @@ def test_a_release_is_two_wheels_their_sources_and_a_bill_and_nothing_is_uploade
         f"eventlog_cdc-{now}.tar.gz",
         f"eventlog_spark-{now}-py3-none-any.whl",
         f"eventlog_spark-{now}.tar.gz",
+        f"eventlog_streams_tools-{now}-py3-none-any.whl",
+        f"eventlog_streams_tools-{now}.tar.gz",
     ]
     assert zipfile.is_zipfile(made[0])
     expect_each_package_of_the_lock(json.loads(made[-1].read_text()))

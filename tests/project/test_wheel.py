@@ -48,6 +48,14 @@ def spark_built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def tools_built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of tools for streams."""
+    folder = str(tmp_path_factory.mktemp("wheel"))
+    (path,) = WheelBuilder(str(ROOT / "streams_tools")).build(directory=folder, versions=["standard"])
+    return Path(path)
+
+
+@pytest.fixture(scope="module")
 def wheel(built: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(built)
 
@@ -93,23 +101,39 @@ def test_what_a_platform_brings_comes_with_an_extra_alone(wheel: zipfile.ZipFile
     ]
 
 
-def test_the_wheel_for_spark_holds_its_package_and_nothing_else(spark_built: Path) -> None:
-    wheel, about = zipfile.ZipFile(spark_built), f"eventlog_spark-{VERSION}.dist-info"
-    package = ROOT / "spark" / "eventlog_spark"
-    files = {file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
-    there = {str(file.relative_to(package.parent)) for file in files}
-    assert {"eventlog_spark/py.typed", "eventlog_spark/launcher/log4j2.properties"} <= there
+@pytest.mark.parametrize(
+    "folder,package,some",
+    [
+        ("spark", "eventlog_spark", "launcher/log4j2.properties"),
+        ("streams_tools", "eventlog_streams_tools", "linter/queue.sql"),
+    ],
+)
+def test_another_wheel_holds_its_package_and_nothing_else(
+    folder: str, package: str, some: str, request: pytest.FixtureRequest
+) -> None:
+    built: Path = request.getfixturevalue({"spark": "spark_built", "streams_tools": "tools_built"}[folder])
+    wheel, about = zipfile.ZipFile(built), f"{package}-{VERSION}.dist-info"
+    place = ROOT / folder / package
+    files = {file for file in place.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    there = {str(file.relative_to(place.parent)) for file in files}
+    assert {f"{package}/py.typed", f"{package}/{some}"} <= there
     assert there == {name for name in wheel.namelist() if not name.startswith(about)}
     assert wheel.read(f"{about}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
-def test_the_source_distribution_for_spark_stands_alone(tmp_path: Path) -> None:
-    [made] = SdistBuilder(str(ROOT / "spark")).build(directory=str(tmp_path), versions=["standard"])
+@pytest.mark.parametrize("folder", ["spark", "streams_tools"])
+def test_another_source_distribution_stands_alone(folder: str, tmp_path: Path) -> None:
+    [made] = SdistBuilder(str(ROOT / folder)).build(directory=str(tmp_path), versions=["standard"])
     with tarfile.open(made) as archive:
         archive.extractall(tmp_path, filter="data")
-    folder = tmp_path / f"eventlog_spark-{VERSION}"
-    (wheel,) = WheelBuilder(str(folder)).build(directory=str(tmp_path), versions=["standard"])
-    assert f"eventlog_spark-{VERSION}.dist-info/licenses/LICENSE" in zipfile.ZipFile(wheel).namelist()
+    unpacked = tmp_path / f"eventlog_{folder}-{VERSION}"
+    (wheel,) = WheelBuilder(str(unpacked)).build(directory=str(tmp_path), versions=["standard"])
+    assert f"eventlog_{folder}-{VERSION}.dist-info/licenses/LICENSE" in zipfile.ZipFile(wheel).namelist()
+
+
+def test_the_tools_for_streams_need_eventlog_of_their_version(tools_built: Path) -> None:
+    metadata = zipfile.ZipFile(tools_built).read(f"eventlog_streams_tools-{VERSION}.dist-info/METADATA").decode()
+    assert _values(metadata, "Requires-Dist") == [f"{DISTRIBUTION}=={VERSION}"]
 
 
 def _values(metadata: str, field: str) -> list[str]:
@@ -129,6 +153,7 @@ WHEELS = {
     DISTRIBUTION,
     f"dist/eventlog_cdc-{VERSION}-py3-none-any.whl",
     f"dist/eventlog_spark-{VERSION}-py3-none-any.whl",
+    f"dist/eventlog_streams_tools-{VERSION}-py3-none-any.whl",
 }
 
 
@@ -222,14 +247,7 @@ def test_on_a_platform_both_wheels_look_at_the_spark_that_is_there(
     built: Path, spark_built: Path, tmp_path: Path
 ) -> None:
     installed(f"{built}[parquet]", tmp_path)
-    python, packages = tmp_path / "bin" / "python", Path(NEEDS["PYTHONPATH"])
-    # All that this environment has, but not its installed eventlog and no PySpark.
-    others = tmp_path / "others"
-    others.mkdir()
-    for package in packages.iterdir():
-        if not re.match(r"_?(eventlog|__editable__|pyspark)|.*\.pth$", package.name):
-            (others / package.name).symlink_to(package)
-    path = str(others)
+    python, path = tmp_path / "bin" / "python", path_of_others(tmp_path)
     names = "record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value"
     (tmp_path / "rows.csv").write_text(f"{names}\n")
     (tmp_path / "schema.json").write_bytes(catalog_to_json(CATALOG))
@@ -253,6 +271,33 @@ def test_on_a_platform_both_wheels_look_at_the_spark_that_is_there(
         found = run(python, "-c", "import eventlog_spark", PYTHONPATH=f"{archive}{os.pathsep}{path}")
         assert (f"PySpark {version} is installed, and eventlog_spark works with 4.1" in found.stderr) == refused
         assert (found.returncode != 0) == refused, found.stderr
+
+
+def test_the_tools_for_streams_come_in_with_their_wheel(built: Path, tools_built: Path, tmp_path: Path) -> None:
+    installed(str(built), tmp_path)
+    eventlog, path = tmp_path / "bin" / "eventlog", path_of_others(tmp_path)
+    emulate = (eventlog, "emulate", "gbase", "--rows", "3", "--dirty", "--out", tmp_path / "reads.hex")
+    refused = run(*emulate, PYTHONPATH=path)
+    assert (refused.returncode, refused.stdout) == (EX_CONFIG, "")
+    assert f"Install the wheel eventlog-streams-tools {VERSION};" in refused.stderr
+    give_to_pip(str(tools_built), tmp_path)
+    for words in (
+        emulate,
+        (eventlog, "decode", "gbase", tmp_path / "reads.hex", "--dirty"),
+        (eventlog, "emulate", "linter", "--database", f"sqlite:///{tmp_path / 'queue.db'}"),
+    ):
+        done = run(*words, PYTHONPATH=path)
+        assert done.returncode == 0, done.stderr
+
+
+def path_of_others(folder: Path) -> str:
+    """Links to all that this environment has, but not its installed eventlog and no PySpark."""
+    others = folder / "others"
+    others.mkdir()
+    for package in Path(NEEDS["PYTHONPATH"]).iterdir():
+        if not re.match(r"_?(eventlog|__editable__|pyspark)|.*\.pth$", package.name):
+            (others / package.name).symlink_to(package)
+    return str(others)
 
 
 def stands(stranger: Path) -> str:

@@ -13,11 +13,11 @@ import eventlog_spark
 from eventlog.convert import local
 from eventlog.convert.settings import Conversion, StreamInput, TableFiles
 from eventlog.core.errors import DataError, UsageError
-from eventlog.sources.gbase.emulator import reads, shop, table_record
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.exports import export_row
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog_spark import capturing
+from eventlog_streams_tools.gbase.emulator import reads, shop, table_record
 from tests.spark.test_frames import bodies
 from tests.spark.test_outputs import rows_in, rows_of_frames
 from tests.support.gbase_streams import OWN, T1, begin, commit, insert

@@ -23,13 +23,13 @@ from eventlog.core.errors import UsageError
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings
-from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.exports import export_row
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.convert import convert
+from eventlog_streams_tools.gbase.emulator import reads, shop
 from tests.spark.inputs import order
 from tests.support.changerows import CSV
 from tests.support.converting import files_of

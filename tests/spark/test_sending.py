@@ -22,10 +22,10 @@ from eventlog.convert.settings import Conversion, SentMessages, SentTables, Snap
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings
-from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog_spark.convert import convert
+from eventlog_streams_tools.gbase.emulator import reads, shop
 from tests.spark.dying import SMALL, rows
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.converting import outcomes_of

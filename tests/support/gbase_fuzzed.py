@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 
 from eventlog.core.errors import DataError
-from eventlog.sources.gbase.emulator import row_record
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
+from eventlog_streams_tools.gbase.emulator import row_record
 from tests.support.gbase_streams import before_damage
 
 TYPED = layout_of(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventlog.sources.gbase.emulator import GBaseEmulator, RecordDialect, record, table_record
 from eventlog.sources.gbase.layout import CapturedLayout, layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.values import TextRules
+from eventlog_streams_tools.gbase.emulator import GBaseEmulator, RecordDialect, record, table_record
 
 OK, NO_DATABASE, NO_TABLE, NO_COLUMN, NO_SESSION = 0, -83703, -83705, -83707, -83708
 CAPTURED, NOT_CAPTURED, VERSION, FOURTH, POSITION = -83710, -83711, -83702, -83724, -83713

@@ -8,11 +8,11 @@ from typing import Any
 
 from eventlog.core.errors import DamageError, EventlogError, SourceError
 from eventlog.core.model import Image, Op
-from eventlog.sources.gbase.emulator import record, row_record, table_record
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog_streams_tools.gbase.emulator import record, row_record, table_record
 from tests.support.gbase_server import GBaseServer
 
 SEED = Path(__file__).parents[1] / "golden" / "gbase" / "seed.hex"

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Image, Row
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
+from eventlog_streams_tools.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 
 NUMBER = 17
 T = Table(

@@ -9,5 +9,4 @@ rows         a whole row's bytes become its values
 reader       records become committed transactions
 images       those become images, each with the table that the stream and the settings describe
 source       the images for the publisher, from a session or files; session and drivers talk to a server
-emulator     a server to try things on
 """

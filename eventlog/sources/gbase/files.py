@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from struct import Struct as Binary
 from typing import Final
@@ -16,11 +16,25 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DataError, shorten
-from eventlog.sources.gbase.records import COMMON_BYTES, LEAST, RECORD_BYTES, ROWS, SCHEME, CdcRecord
+from eventlog.core.packages import missing_tools
+from eventlog.core.registry import load_offer, offers
+from eventlog.sources.gbase.records import (
+    COMMON_BYTES,
+    LEAST,
+    RECORD_BYTES,
+    ROWS,
+    SCHEME,
+    CdcRecord,
+    Framer,
+    RecordFrame,
+)
 
 CHUNK_BYTES: Final = 1 << 18
 """Bytes of a binary file that are read at once."""
 _MARKS: Final = ("valid", "tail")
+
+DirtyFraming = Callable[[Iterable[bytes], Framer, int], Iterator[list[RecordFrame]]]
+"""Cuts reads into records, given the size of the largest."""
 
 
 def chunks_of(path: Path, *, grows: bool = False) -> Iterator[bytes]:
@@ -43,11 +57,21 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
 
 
+def load_dirty_framing() -> DirtyFraming:
+    """Load the framing of reads with bytes of earlier reads behind them."""
+    offered = {offer.name: offer for offer in offers("gbase_framings")}
+    if "dirty" not in offered:
+        raise missing_tools("The reading of dirty buffers")
+    framing: DirtyFraming = load_offer(offered["dirty"])
+    return framing
+
+
 def refuse_dirty(files: Iterable[Path]) -> None:
     """Reads with rubbish behind them can only be told apart line by line.
 
-    DataError names a file that has no lines.
+    DataError names a file that has no lines; ConfigError says what is not installed.
     """
+    load_dirty_framing()
     for file in files:
         if file.suffix.lower() != ".hex":
             hint = "Write one read a line, in hexadecimal, into a file whose name ends in .hex."

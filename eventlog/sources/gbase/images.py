@@ -19,7 +19,7 @@ from eventlog.core.errors import DamageError, DataError, SourceError, shorten
 from eventlog.core.model import Image, Op, Transaction
 from eventlog.core.plural import count_words
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.gbase.dirty import dirty_frames
+from eventlog.sources.gbase.files import load_dirty_framing
 from eventlog.sources.gbase.layout import CapturedLayout
 from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
 from eventlog.sources.gbase.records import CdcRecord, Framer, RecordFrame, frames, place_of
@@ -324,7 +324,7 @@ def images(
     framer = Framer(largest=settings.largest_record, skip_schemes=settings.skip_schemes)
     maker = ImageMaker(settings, records, known)
     if settings.dirty:
-        framed = dirty_frames(chunks, framer, settings.largest_record)
+        framed = load_dirty_framing()(chunks, framer, settings.largest_record)
     else:
         framed = frames(chunks, framer)
     try:

@@ -1,7 +1,5 @@
 """The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the
 DB-API.
-
-At the end it is made and filled with the emulator's rows, for tests and for users without a server.
 """
 
 from __future__ import annotations
@@ -12,14 +10,11 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from itertools import islice
 from typing import Any, Final, Protocol
-
-from msgspec.structs import astuple
 
 from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorten
 from eventlog.sources.linter.exports import read_arrived
-from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row, to_signed
+from eventlog.sources.linter.rows import QueueRow, queue_row, to_signed
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.dialect import fill_holes, split
 
@@ -89,7 +84,7 @@ class Queue:
         return self._session.select(self._text(query, **holes))
 
     def _text(self, query: str, **holes: str) -> str:
-        return queue_statement(query, **self._holes, **holes)
+        return _statement(query, **self._holes, **holes)
 
     def _range(self, first: int, last: int | None) -> str:
         """Write the condition for places from `first` to `last`."""
@@ -186,7 +181,7 @@ def open_session(url: str, settings: LinterSettings) -> QueueSession:
         return DriverSession(driver.connect(**settings.connect))
 
 
-def queue_statement(query: str, **holes: str) -> str:
+def _statement(query: str, **holes: str) -> str:
     """Return a named query of the queue, with its holes filled."""
     return fill_holes(_texts()[query], holes, origin=f"queue.sql/{query}")
 
@@ -217,40 +212,3 @@ def _in_our_words(kind: type[Exception]) -> Iterator[None]:
             f"LINTER's queue cannot be used: {reason}.",
             may_pass=not lasting,
         ) from error
-
-
-WRITTEN_ROWS: Final = 500
-"""Rows that are written at once."""
-
-
-def make_queue(engine: Any, table: str = "DISPATCH_QUEUE") -> None:
-    """Makes the table if the database does not have it."""
-    from sqlalchemy import LargeBinary, inspect
-
-    inspector = inspect(engine)
-    # Databases that fold names to lower case know the table by that.
-    if inspector.has_table(table) or inspector.has_table(table.lower()):
-        return
-    binary = LargeBinary().compile(dialect=engine.dialect)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(queue_statement("create", queue=table, binary=binary))
-
-
-def fill_queue(engine: Any, rows: Iterable[QueueRow], table: str = "DISPATCH_QUEUE") -> int:
-    """Writes rows and says how many they were."""
-    from sqlalchemy import text
-
-    statement = text(queue_statement("insert", queue=table))
-    rows, count = iter(rows), 0
-    with engine.begin() as connection:
-        while chunk := [to_columns(row) for row in islice(rows, WRITTEN_ROWS)]:
-            connection.execute(statement, chunk)
-            count += len(chunk)
-    return count
-
-
-def to_columns(row: QueueRow) -> dict[str, Any]:
-    """Map the row's values by column for SQL: its integers are signed."""
-    values = dict(zip(COLUMNS, astuple(row), strict=True))
-    signs = {"TRANSACT_ID": 64, "SYSLOG_ADDR": 64, "ROWID_SRC": 32, "BLOBATR": 16}
-    return {name: to_signed(value, signs[name]) if name in signs else value for name, value in values.items()}

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import Row
+from eventlog.core.packages import missing_tools
 from eventlog.core.registry import load_offer, offers
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.suggest import did_you_mean
@@ -23,6 +24,8 @@ from eventlog.sources.linter.layouts import RecordLayout, Type, describe_publish
 from eventlog.sources.linter.settings import ReadingSettings
 
 RAW: Final = "raw"
+PACKED: Final = "packed-v1"
+"""The codec of the tools for streams, which guesses."""
 ROWID: Final = "ROWID_SRC"
 DATA: Final = "DATA"
 
@@ -59,6 +62,8 @@ class RawCodec:
 def codec(name: str) -> CodecFactory:
     """Return the codec of that name; raise ConfigError if unknown."""
     offered = {offer.name: offer for offer in offers("linter_codecs")}
+    if name == PACKED and name not in offered:
+        raise missing_tools(f"The LINTER codec {name}")
     if name not in offered:
         raise ConfigError(f"There is no LINTER codec {name}.", hint=did_you_mean(name, offered))
     factory: CodecFactory = load_offer(offered[name])

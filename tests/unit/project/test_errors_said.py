@@ -19,7 +19,7 @@ from tests.support.sources import GROUP, nodes
 pytestmark = pytest.mark.xdist_group(GROUP)
 
 ROOT = Path(__file__).resolve().parents[3]
-FILES = [path for folder in ("eventlog", "spark") for path in sorted((ROOT / folder).rglob("*.py"))]
+FILES = [path for folder in ("eventlog", "spark", "streams_tools") for path in sorted((ROOT / folder).rglob("*.py"))]
 PIECES = {"ExpressionError", "KeySyntaxError", "XmlError", "DamageError"}
 """What these say becomes part of another sentence, which adds the place."""
 
@@ -121,10 +121,10 @@ ALLOWED = {
     "eventlog/sources/gbase/rows.py": RECORDS,
     "eventlog/sources/gbase/files.py": RECORDS,
     "eventlog/sources/linter/exports.py": RECORDS,
-    "eventlog/sources/linter/packed.py": RECORDS,
+    "streams_tools/eventlog_streams_tools/linter/packed.py": RECORDS,
     "eventlog/sources/linter/operations.py": RECORDS,
     "eventlog/sources/linter/rows.py": RECORDS,
-    "eventlog/sources/linter/emulator.py": RECORDS,
+    "streams_tools/eventlog_streams_tools/linter/emulator.py": RECORDS,
     "eventlog/sources/linter/telling.py": RECORDS,
     "eventlog/qlik/messages/reader.py": RECORDS,
     "eventlog/qlik/messages/kept.py": RECORDS,

@@ -14,7 +14,11 @@ pytestmark = pytest.mark.xdist_group(GROUP)
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "eventlog"
-FILES = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "spark" / "eventlog_spark").rglob("*.py")])
+FILES = sorted(
+    file
+    for folder in (PACKAGE, ROOT / "spark" / "eventlog_spark", ROOT / "streams_tools")
+    for file in folder.rglob("*.py")
+)
 UNITS = frozenset(
     [
         "BATCHES",

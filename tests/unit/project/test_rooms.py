@@ -36,7 +36,9 @@ _row = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
 
 def outside() -> list[Path]:
     """The modules that belong to no room."""
-    found = [path for folder in ("eventlog", "spark") for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [
+        path for folder in ("eventlog", "spark", "streams_tools") for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
     return [path for path in found if path.parent.parent != DATABASES]
 
 

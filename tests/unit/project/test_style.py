@@ -14,7 +14,7 @@ from tests.support.sources import GROUP, Function, definitions, tree
 pytestmark = pytest.mark.xdist_group(GROUP)
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = ("eventlog", "eventlog_cdc", "tests", "bench", "docs", "requirements", "spark")
+FOLDERS = ("eventlog", "eventlog_cdc", "tests", "bench", "docs", "requirements", "spark", "streams_tools")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 
 

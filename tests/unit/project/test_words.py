@@ -14,7 +14,9 @@ from tests.support.sources import GROUP, nodes
 pytestmark = pytest.mark.xdist_group(GROUP)
 
 ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = sorted([*(ROOT / "eventlog").rglob("*.py"), *(ROOT / "spark" / "eventlog_spark").rglob("*.py")])
+PROGRAM = sorted(
+    file for folder in ("eventlog", "spark/eventlog_spark", "streams_tools") for file in (ROOT / folder).rglob("*.py")
+)
 HISTORY = ROOT / "docs" / "decisions"
 """Decisions are what was written then, as CHANGELOG is."""
 SQL = sorted((ROOT / "eventlog").rglob("*.sql"))

@@ -12,12 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
-from eventlog.sources.gbase.dirty import dirty_frames, next_header
-from eventlog.sources.gbase.dump import Restart, entries
-from eventlog.sources.gbase.emulator import buffers, reads, record, shop, table_record
 from eventlog.sources.gbase.files import refuse_dirty
 from eventlog.sources.gbase.records import RECORD_BYTES, CdcRecord, Framer, frames
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog_streams_tools.gbase.dirty import dirty_frames, next_header
+from eventlog_streams_tools.gbase.dump import Restart, entries
+from eventlog_streams_tools.gbase.emulator import buffers, reads, record, shop, table_record
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, T1, before_damage, begin, commit, insert, read
 from tests.support.shares import met, shares

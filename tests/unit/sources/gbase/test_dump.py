@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from eventlog.cli.main import main
 from eventlog.core.errors import EX_DATA
-from eventlog.sources.gbase.dump import Entry, entries
-from eventlog.sources.gbase.emulator import reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog_streams_tools.gbase.dump import Entry, entries
+from eventlog_streams_tools.gbase.emulator import reads, record, row_record, shop, table_record
 from tests.support.examples import examples
 
 SEED = Path(__file__).parents[3] / "golden" / "gbase" / "seed.hex"

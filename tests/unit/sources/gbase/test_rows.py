@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
-from eventlog.sources.gbase.emulator import row_record, table_record
 from eventlog.sources.gbase.layout import CapturedLayout, layout_of
 from eventlog.sources.gbase.records import CdcRecord, place_of
 from eventlog.sources.gbase.rows import GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
 from eventlog.sources.stream.transactions import Transactions
+from eventlog_streams_tools.gbase.emulator import row_record, table_record
 from tests.support.gbase_streams import T1, begin, commit, insert, read, row
 from tests.support.shares import met, shares
 from tests.support.strategies_gbase import decimals

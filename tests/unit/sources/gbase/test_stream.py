@@ -14,13 +14,13 @@ from eventlog.core.errors import DamageError, DataError
 from eventlog.core.model import Op
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.gbase.emulator import INFORMIX, buffers, reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of, read_hex, read_split, splits
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import decide_images
+from eventlog_streams_tools.gbase.emulator import INFORMIX, buffers, reads, record, row_record, shop, table_record
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
 

@@ -9,7 +9,6 @@ from eventlog.core.model import Op, Status
 from eventlog.core.plural import count_words
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.gbase.emulator import record, row_record, table_record
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.reader import RecordReader
@@ -17,6 +16,7 @@ from eventlog.sources.gbase.records import CdcRecord, Framer
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.source import ImageBatch
+from eventlog_streams_tools.gbase.emulator import record, row_record, table_record
 from tests.support.gbase_streams import GOOD, OWN, T1, before_damage, begin, commit, insert, read, row, told
 
 

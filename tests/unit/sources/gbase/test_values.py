@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.codes import in_words
-from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, row_record, table_record
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.images import respell, table_of
 from eventlog.sources.gbase.layout import CapturedLayout, layout_of, read_layout, read_type
@@ -25,6 +24,7 @@ from eventlog.sources.gbase.rows import GBaseRowReader
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import gbase_reader
 from eventlog.sources.gbase.values import TextRules, codec
+from eventlog_streams_tools.gbase.emulator import GBASE, INFORMIX, RecordDialect, row_record, table_record
 from tests.support.examples import examples
 from tests.support.shares import met, shares
 from tests.support.strategies_gbase import rows, tables

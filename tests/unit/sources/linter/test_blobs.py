@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from eventlog.core.model import Image, Op, Row
 from eventlog.core.rules.meaning import Options
 from eventlog.core.seams import Written
-from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action, Coding
 from eventlog.sources.stream.images import decide_images
 from eventlog.xds.write import XdsFormat
+from eventlog_streams_tools.linter.emulator import EmulatedOperation, EmulatorSettings
 from tests.support.linter import READING, SCHEMA, ended, insert, queued, told
 
 OWNER: Row = {"ID": 1, "PHOTO": bytes(range(24)), "NAME": "Ida"}

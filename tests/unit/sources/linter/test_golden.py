@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.sources.linter.dump import FollowedQueue, QueueRestart, dump_operations, text_of
-from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
 from eventlog.sources.linter.operations import Action, Coding
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.tables import SourceTables
+from eventlog_streams_tools.linter.dump import FollowedQueue, QueueRestart, dump_operations, text_of
+from eventlog_streams_tools.linter.emulator import EmulatedOperation, EmulatorSettings
 from tests.support.linter import CHAIR, NUMBER, READING, ROW, SCHEMA, TABLE, commit, ended, insert, queued, row
 
 FOLDER = Path(__file__).resolve().parents[3] / "golden" / "linter"
@@ -85,7 +85,7 @@ def bordering(size: int, content: bytes, lengths: str) -> list[QueueRow]:
             [done(Action.UPDATE, table=18, before=before, after=after)],
             EmulatorSettings(lengths="totals" if lengths == "totals" else "rows"),
         )
-    from eventlog.sources.linter.emulator import spread
+    from eventlog_streams_tools.linter.emulator import spread
 
     pieces = spread(content[:one], content[one:size], "totals" if lengths == "totals" else "rows")
     return [row(extdata=n, tabnum_src=99, len1=a, len2=b, data=data) for n, (a, b, data) in enumerate(pieces)]

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Op, Reason, Transaction
 from eventlog.core.rules import Options
-from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, oper_date
@@ -19,6 +18,7 @@ from eventlog.sources.linter.tables import RawCodec
 from eventlog.sources.linter.telling import group_rows
 from eventlog.sources.stream.images import decide_images
 from eventlog.sources.stream.spill import spill_to
+from eventlog_streams_tools.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from tests.support.linter import (
     CHAIR,
     NEW,

@@ -16,8 +16,8 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import Row
 from eventlog.core.schema import Column, Table
 from eventlog.sources.linter.layouts import RecordLayout, record_fields
-from eventlog.sources.linter.packed import PackedCodec, date, date_bytes, decimal, decimal_bytes
 from eventlog.sources.linter.rows import Remembered
+from eventlog_streams_tools.linter.packed import PackedCodec, date, date_bytes, decimal, decimal_bytes
 from tests.support.linter import CHAIR, NEW, OLD, TABLE, T
 from tests.support.shares import met, shares
 

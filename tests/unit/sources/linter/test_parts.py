@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sources.linter.emulator import Lengths, spread
 from eventlog.sources.linter.operations import Action, Coding, Operation, operation, reading, typ_of
 from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
+from eventlog_streams_tools.linter.emulator import Lengths, spread
 from tests.support.linter import NEW, OLD, commit, row
 
 

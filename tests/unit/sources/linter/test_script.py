@@ -12,8 +12,8 @@ import pytest
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.schema_file import catalog_to_json
-from eventlog.sources.linter.emulator import SAMPLE, SAMPLE_SCHEMA, read_schema, steps
 from eventlog.sources.linter.operations import Action
+from eventlog_streams_tools.linter.emulator import SAMPLE, SAMPLE_SCHEMA, read_schema, steps
 
 PHOTOS = Catalog(
     [

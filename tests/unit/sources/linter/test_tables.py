@@ -12,9 +12,9 @@ from eventlog.core.model import Row
 from eventlog.core.registry import names
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.linter.layouts import RecordLayout, Type, describe_published, record_fields
-from eventlog.sources.linter.packed import PackedCodec
 from eventlog.sources.linter.settings import LinterSettings, ReadingSettings
 from eventlog.sources.linter.tables import RawCodec, SourceTables, codec
+from eventlog_streams_tools.linter.packed import PackedCodec
 from tests.support.linter import NUMBER, SCHEMA, T
 from tests.support.plugins import Site, site
 

@@ -65,10 +65,10 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     import msgspec
 
     from eventlog.core.schema_file import catalog_from_json
-    from eventlog.sources.linter.dump import FollowedQueue, dump_operations, text_of
     from eventlog.sources.linter.exports import export_rows
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sources.linter.tables import SourceTables
+    from eventlog_streams_tools.linter.dump import FollowedQueue, dump_operations, text_of
 
     settings = msgspec.convert(chosen, ReadingSettings)
     catalog = None
@@ -142,11 +142,11 @@ def emulate(
     """
     import msgspec
 
-    from eventlog.sources.linter.emulator import SAMPLE, EmulatorSettings, LinterEmulator, read_schema, steps
     from eventlog.sources.linter.exports import export_row
-    from eventlog.sources.linter.queue import fill_queue, make_queue
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sql.connect import connect
+    from eventlog_streams_tools.linter.emulator import SAMPLE, EmulatorSettings, LinterEmulator, read_schema, steps
+    from eventlog_streams_tools.linter.queue import fill_queue, make_queue
 
     catalog = read_schema(content_of(schema) if schema else None, str(schema))
     settings = msgspec.convert(chosen, EmulatorSettings)

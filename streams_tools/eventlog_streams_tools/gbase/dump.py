@@ -16,7 +16,6 @@ from msgspec import Struct
 from eventlog.core.errors import DamageError, DataError, shorten
 from eventlog.core.plural import count_words
 from eventlog.sources.gbase.codes import in_words
-from eventlog.sources.gbase.dirty import DirtyReads, LeftOver, next_header
 from eventlog.sources.gbase.layout import CapturedColumn, CapturedLayout, read_layout
 from eventlog.sources.gbase.records import (
     COMMON,
@@ -33,6 +32,7 @@ from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.values import codec
 from eventlog.sources.stream.transactions import Transactions
+from eventlog_streams_tools.gbase.dirty import DirtyReads, LeftOver, next_header
 
 SHOWN_BYTES: Final = 64
 """Bytes that are shown of a piece; of more, the number."""

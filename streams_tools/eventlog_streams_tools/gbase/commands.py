@@ -44,9 +44,9 @@ def decode(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) ->
     """
     import msgspec
 
-    from eventlog.sources.gbase.dump import Restart, entries
     from eventlog.sources.gbase.files import chunks_of, files_of, refuse_dirty
     from eventlog.sources.gbase.settings import GBaseSettings
+    from eventlog_streams_tools.gbase.dump import Restart, entries
 
     settings = msgspec.convert({"encoding": encoding, "sizes": sizes, "dirty": dirty}, GBaseSettings)
     if dirty:
@@ -92,7 +92,7 @@ def emulate(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int
 
     Example: eventlog emulate gbase --rows 1000 --out capture.bin
     """
-    from eventlog.sources.gbase.emulator import buffers, reads, shop
+    from eventlog_streams_tools.gbase.emulator import buffers, reads, shop
 
     # Minor version 0 and wide varchars are GBase's; Informix is opened with (1, 1) and sends the
     # sizes big-endian (gbase-cdc.md 4).
