@@ -17,21 +17,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError, value_shown
 from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
-from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer, Written, encode
 from eventlog.core.table_names import read_name
 from eventlog.core.who import who_fields
-from eventlog.on_value import write_otherwise
+from eventlog.on_value import OnValue, write_otherwise
 from eventlog.version import VERSION
-from eventlog.xds.nearest import XdsSayer
 from eventlog.xds.values import (
     Field,
     Fields,
@@ -43,6 +41,9 @@ from eventlog.xds.values import (
     special,
     values,
 )
+
+if TYPE_CHECKING:
+    from eventlog.xds.nearest import XdsSayer
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -258,6 +259,8 @@ class Templates(dict[tuple[str | None, str], Template]):
     def sayer(self, change: Change, syntax: TimeSyntax) -> XdsSayer | None:
         """Describe the values of the change's table; None where its name is inexpressible."""
         with suppress(ExpressionError):
+            from eventlog.xds.nearest import XdsSayer
+
             return XdsSayer(self[change.row.schema, change.row.table].fields, syntax)
         return None
 

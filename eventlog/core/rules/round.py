@@ -29,7 +29,6 @@ from eventlog.core.model import (
     RowId,
     Unreadable,
 )
-from eventlog.core.rules.coalesce import coalesce
 from eventlog.core.rules.lifetimes import (
     ROW_BACK,
     as_created,
@@ -44,7 +43,6 @@ from eventlog.core.rules.lifetimes import (
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
 from eventlog.core.rules.screen import Screened, Subject, due, screen
-from eventlog.core.rules.without_key import whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 
@@ -167,11 +165,17 @@ def judge(
     The changes come in publishing order, or `by_object`.
     """
     changes: list[Change] = []
-    merge_rows: Merge = coalesce if options.coalesce else join
+    merge_rows: Merge = join
+    if options.coalesce:
+        from eventlog.core.rules.coalesce import coalesce
+
+        merge_rows = coalesce
     for subject in screened.subjects.values():
         # Rows without a key are not one object, though they come under one name.
         merge = merge_rows if subject.row.key else join
         if subject.table is not None and subject.table.whole_row:
+            from eventlog.core.rules.without_key import whole_row_changes
+
             changes += whole_row_changes(screened, subject, subject.events)
             continue
         if subject.loose:
