@@ -22,8 +22,12 @@ TOLD = re.compile(r"belongs to|another log").search
 OUTPUTS = ("XDS files", "change files", "message files", "change tables", "HTTP", *KAFKA)
 
 
+GROUPS = {name: [pytest.mark.xdist_group("kafka")] for name in KAFKA}
+"""Whoever asks for the broker by its name is where all its tests are, or there would be two."""
+
+
 @pytest.mark.in_turn
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("output", [pytest.param(name, marks=GROUPS.get(name, ())) for name in OUTPUTS])
 def test_two_logs_do_not_mix_in_one_target(
     request: pytest.FixtureRequest, tmp_path: Path, output: str, sqlite: Engine
 ) -> None:
