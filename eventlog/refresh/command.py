@@ -133,16 +133,11 @@ def refresh(
 def _find_compared(site: Site, log: Log, tables: Sequence[str], only: str, *, is_whole: bool) -> Resending | None:
     """Begin to compare with the one output that gets the rows, if its receiver can be."""
     from eventlog.care.outputs import refuse_unserved
-    from eventlog.verify.resending import Resending, find_compared_output
+    from eventlog.verify.resending import begin_comparison
 
     if only:
         refuse_unserved(log, only)
-    output = find_compared_output(site.config, only) if is_whole else None
-    if output is None:
-        return None
-    compared = Resending(log, site.config, output, tables, site.schema)
-    refuse_unserved(log, compared.output)
-    return compared
+    return begin_comparison(log, site.config, tables, site.schema, only) if is_whole else None
 
 
 def _send_differing(compared: Resending, load: Load, watch: Watching) -> RefreshedByComparison | None:
@@ -150,7 +145,7 @@ def _send_differing(compared: Resending, load: Load, watch: Watching) -> Refresh
     watch.begin(f"compare {load.called}", None, compared.verifier)
     verified = compared.send(load.called)
     proof = verified.proof
-    if proof.more or proof.problem is not None:
+    if compared.sends_all(verified):
         differing = count_words(proof.differing, "row differs", "rows differ")
         why = proof.problem or f"At least {differing} at {compared.output}."
         say(f"{load.called}: every row is sent. {why}", err=True)

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import create_engine
 
+from eventlog.care.outputs import refuse_unserved
 from eventlog.config.build import name_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
@@ -18,6 +19,18 @@ from eventlog.verify.verifying import Verified, Verifier
 
 MOST_ROWS: Final = 10_000
 """Where so many objects differ, a full load sends all of them, a piece at a time."""
+
+
+def begin_comparison(
+    log: Log, config: Config, tables: Sequence[str], schema: str | None = None, only: str = ""
+) -> Resending | None:
+    """Begin to compare with the one output that gets the rows, if its receiver can be."""
+    output = find_compared_output(config, only)
+    if output is None:
+        return None
+    compared = Resending(log, config, output, tables, schema)
+    refuse_unserved(log, compared.output)
+    return compared
 
 
 def find_compared_output(config: Config, only: str) -> OutputConfig | None:
@@ -43,6 +56,11 @@ class Resending:
             limits=Limits(wait=0, shown=0, most=MOST_ROWS),  # what is on its way is sent anyway
         )
         self._sources = {source.called: source for source in self.verifier.sources(tables, schema)}
+
+    @staticmethod
+    def sends_all(verified: Verified) -> bool:
+        """Tell whether nobody knows all that differs, so that every row is to be sent."""
+        return verified.proof.more or verified.proof.problem is not None
 
     def send(self, called: str) -> Verified:
         """Write rows for the objects of a table that differ; for none where very many do."""

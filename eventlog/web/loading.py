@@ -26,6 +26,7 @@ from eventlog.web.reading import TablePlace
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from eventlog.config.settings import Config
     from eventlog.sql.names import LogNames
 
 PACE: Final = RefreshPace(chunk=2_000, backlog=50_000)
@@ -64,20 +65,18 @@ class LoadView(Struct, frozen=True, kw_only=True):
 
 
 class Loading:
-    """The loads that this page has begun. `tell` is called when one has gone on; `reader` is a URL
-    that reads tables.
-    """
+    """The loads that this page has begun. `note_change` is called when one has gone on."""
 
     def __init__(
         self,
         engine: Engine,
         names: LogNames,
-        reader: str,
+        config: Config,
         note_change: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._names = names
-        self._reader = reader
+        self._config = config
         self._note_change = note_change
         self._lock = Lock()
         self._views: dict[TablePlace, LoadView] = {}
@@ -161,12 +160,15 @@ class Loading:
         with self._engine.connect() as connection:
             names = locate_log(connection, self._names)
         [load] = loads(self._engine, names, [write_name(*place)], None, None)
-        reading = reading_engine(self._engine, self._reader)
-        work = Refresh(Log(self._engine, names), load, PACE, reading=reading)
+        reading = reading_engine(self._engine, self._config.source.reader)
+        log = Log(self._engine, names)
+        work = Refresh(log, load, PACE, reading=reading)
         with self._lock:
             self._works[place] = work
             if self._closed or place in self._stopping:
                 work.gate.close()
+        if not work.is_begun and self._send_differing(place, log, load.called):
+            return
         states = {state.place: state for state in work.begin()}
         order = tuple(states.values())
         rows, total = sum(state.rows for state in order), sum(state.total for state in order)
@@ -176,6 +178,19 @@ class Loading:
             self._now(place, rows=sum(other.rows for other in states.values()))
         all_done = all(state.done for state in states.values())
         self._now(place, state="ended" if all_done else "stopped")
+
+    def _send_differing(self, place: TablePlace, log: Log, called: str) -> bool:
+        """Send what differs to a receiver that can be compared; return False if every row is to be sent."""
+        from eventlog.verify.resending import begin_comparison
+
+        compared = begin_comparison(log, self._config, [called])
+        if compared is None:
+            return False
+        verified = compared.send(called)
+        if compared.sends_all(verified):
+            return False
+        self._now(place, rows=verified.repaired, total=verified.repaired, state="ended")
+        return True
 
     def _find_interrupted(self, place: TablePlace) -> LoadView | None:
         log = Log(self._engine, self._names)

@@ -97,7 +97,7 @@ class LogPages:
         self._engine = engine
         self._names = names
         self._config = config
-        self.loading = Loading(engine, names, config.source.reader, collector.note_change)
+        self.loading = Loading(engine, names, config, collector.note_change)
         self._numbered = has_number_index(engine, names)
         self._rules = KeptRules(engine, names, config)
 

@@ -57,6 +57,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 def config_of(engine: Engine, service: Entra, publisher: dict[str, Any] | None = None, **output: Any) -> Config:
     login: dict[str, Any] = {"oauth_url": service.token_url, "oauth_client_id": CLIENT, "oauth_client_secret": SECRET}
     login |= {"authorization": None, "oauth_scope": "https://graph.microsoft.com/.default"}
+    login["total_timeout"] = 120.0  # nothing waits for so long there
     return scim_config(engine, service.url, publisher, **{"scim": MAPPING, **login, **output})
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from ssl import CERT_REQUIRED, PROTOCOL_TLS_SERVER, SSLContext
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ from eventlog.sql.names import LogNames
 from eventlog.testing import SinkSuite, SinkTarget
 from tests.integration.publishing import publish_all
 from tests.integration.scim_people import ALONE, PEOPLE, given
+from tests.kafka.authority import Authority
 from tests.support.scim import (
     TOKEN,
     ends,
@@ -421,6 +423,25 @@ def test_members_of_a_large_group_are_told_in_pieces(engine: Engine) -> None:
         run(engine, "DELETE FROM usr_grp WHERE idu > 20")
         publish_all(scim_config(engine, server.url))
         assert server.members("all") == {f"user{number}" for number in range(1, 21)}
+
+
+def test_a_server_that_asks_for_a_certificate_gets_it(engine: Engine, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    ours = authority.identity("publisher")
+    tls = SSLContext(PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority.identity("server", "127.0.0.1").both)
+    tls.load_verify_locations(authority.certificate)
+    tls.verify_mode = CERT_REQUIRED
+    known = {"ca_file": str(authority.certificate)}
+    with judge(tls) as server:
+        given(engine)
+        with pytest.raises(EventlogError, match=server.url):
+            publish_all(scim_config(engine, server.url, **known))
+        assert not server.requests
+        own = {"client_certificate": str(ours.certificate), "client_key": str(ours.key)}
+        publish_all(scim_config(engine, server.url, **known, **own))
+        assert told(server) == wanted(engine)
+        assert not ends(engine)
 
 
 def test_explain_shows_the_request(engine: Engine) -> None:

@@ -19,7 +19,8 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
 from eventlog.verify.verifying import Verified
-from tests.integration.publishing import publish_all
+from eventlog.web.loading import Loading
+from tests.integration.publishing import publish_all, until
 from tests.integration.scim_people import ALONE, given
 from tests.support.scim import (
     ENTERPRISE,
@@ -236,6 +237,22 @@ def test_a_full_load_sends_only_what_differs(engine: Engine, tmp_path: Path, mon
         )
         publish_all(config)
         assert set(server.users()) == {"bob", "cyd", "dan"}
+
+
+def test_the_page_sends_what_differs_too(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        config = scim_config(engine, server.url, name="people")
+        publish_all(config)
+        server.change("PATCH", "bob", [{"op": "replace", "path": "name.givenName", "value": "Somebody"}])
+        loading = Loading(engine, LogNames(), config, lambda: None)
+        assert loading.begin((None, "usr"), "ann")
+        until(lambda: (view := loading.view((None, "usr"))) is not None and not view.running, "it has ended")
+        view = loading.view((None, "usr"))
+        assert view is not None
+        assert (view.state, view.rows, view.error) == ("ended", 1, "")
+        publish_all(config)
+        assert server.users()["bob"]["name"]["givenName"] == "Bob"
 
 
 def test_a_full_load_that_was_broken_off_goes_on(engine: Engine, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def config_of(engine: Engine, keycloak: Keycloak, publisher: Mapping[str, Any] | None = None, **more: Any) -> Config:
     output: dict[str, Any] = {"authorization": None, "scim": MAPPING, **login_of(keycloak), **more}
-    return scim_config(engine, keycloak.url, {"lease": 1.0, **(publisher or {})}, **output)
+    return scim_config(engine, keycloak.url, {"lease": 1.0, **(publisher or {})}, **{"total_timeout": 10.0, **output})
 
 
 def login_of(keycloak: Keycloak) -> dict[str, Any]:

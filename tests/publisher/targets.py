@@ -429,7 +429,9 @@ class ModelFormat:
                 uids = tuple(int(uid) for _, _, uid in named)
                 if self.raises and named and is_unwritable(self.name, int(named[0][0])):
                     raise ValueError("Exceeds the limit (4300 digits) for integer string conversion")
-                if not named:
+                if named and change.who is not None and change.who.context != f"<{named[0][0]}>":
+                    yield Refusal(positions=change.positions, note=f"somebody else's: {change.who}")
+                elif not named:
                     yield Refusal(positions=change.positions, note="nothing")
                 elif is_filtered(self.name, int(named[0][0])):
                     yield Refusal(positions=change.positions, note="filtered", filtered=True)

@@ -347,6 +347,7 @@ class World:
             backoff=Backoff(first=LONGEST_DELAY / 1000, longest=LONGEST_DELAY / 1000),
             query_bytes=self.query_bytes,
             transactions=True,
+            who=True,
             ends=True,
             delete_from_log=self.deletes,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from eventlog.core.rules.images import encode_image
-from eventlog.sql.names import TRANSACTION
+from eventlog.sql.names import CONTEXT, TRANSACTION
 from tests.publisher.actors import COLUMNS, DEFINITION, Row
 from tests.publisher.sharing import new_rows, share
 
@@ -111,7 +111,7 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
             table, key = name.split("/")
             value = f"{first}/{uid}" + " " * world.rng.choice(VALUE_LENGTHS)
             row = {"record": record, "name": table, "key": key or "-", "kind": UPDATE, "column": column}
-            row |= {"former": None, "value": value, "transaction": world.counts["transactions"]}
+            row |= {"former": None, "value": value, "transaction": world.counts["transactions"], "who": f"<{first}>"}
             rows.append(row | (_image(world, value) if world.images and len(records) == 1 else {}))
             world.trace.append((world.now, "row", uid, record, name, world.counts["transactions"]))
     # PostgreSQL says itself which transaction wrote a row.
@@ -120,8 +120,8 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
         named, named_value = f", {TRANSACTION}", ", :transaction"
     world.run_sql(
         "INSERT INTO event_log (record_id, status, event_type, event_time, table_name, table_key, column_name,"
-        f" old_value, new_value{named})"
-        f" VALUES (:record, 'N', :kind, '2026-03-23 10:57:19', :name, :key, :column, :former, :value{named_value})",
+        f" old_value, new_value, {CONTEXT}{named})"
+        f" VALUES (:record, 'N', :kind, '2026-03-23 10:57:19', :name, :key, :column, :former, :value, :who{named_value})",
         rows,
     )
     world.counts["rows"] += len(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from ssl import SSLContext
 from threading import Thread
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -94,7 +95,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def judge(**without: bool) -> Iterator[Judge]:
+def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
     """Run a server; it lacks those of `patch`, `filter` and `etag` given as False."""
     config = load_default_service_provider_config()
     for name, supported in without.items():
@@ -131,7 +132,9 @@ def judge(**without: bool) -> Iterator[Judge]:
         return given
 
     with make_server("127.0.0.1", 0, serve, server_class=ThreadingWSGIServer, handler_class=_Quiet) as server:
-        served.url = f"http://127.0.0.1:{server.server_port}/v2"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        served.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}/v2"
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

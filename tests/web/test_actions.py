@@ -301,12 +301,12 @@ def test_a_refresh_that_is_stopped_goes_on_later(tracked: LogTable, monkeypatch:
         if view.rows == 4:
             loading.stop((None, "usr"))
 
-    loading = Loading(tracked.engine, LogNames(), "", after_one)
+    loading = Loading(tracked.engine, LogNames(), config_of(tracked), after_one)
     assert loading.begin((None, "usr"), "ann")
     until(lambda: told[-1:] == ["stopped 4 of 11"], "it has stopped")
     loading.close()
     assert told == ["running 0 of 11", "running 4 of 11", "stopped 4 of 11"]
-    again = Loading(tracked.engine, LogNames(), "", lambda: None)
+    again = Loading(tracked.engine, LogNames(), config_of(tracked), lambda: None)
     left = again.view((None, "usr"))
     assert left is not None
     assert (left.state, left.rows) == ("interrupted", 4)
@@ -321,7 +321,7 @@ def test_a_refresh_that_is_stopped_goes_on_later(tracked: LogTable, monkeypatch:
 
 
 def test_a_refresh_that_fails_says_why(tracked: LogTable) -> None:
-    loading = Loading(tracked.engine, LogNames(), "", lambda: None)
+    loading = Loading(tracked.engine, LogNames(), config_of(tracked), lambda: None)
     assert loading.view((None, "nothing")) is None
     assert loading.begin((None, "nothing"), "ann")
     until(lambda: (view := loading.view((None, "nothing"))) is not None and not view.running, "it has failed")

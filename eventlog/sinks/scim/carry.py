@@ -62,7 +62,7 @@ class ScimReceiver:
         self._seconds = seconds
         self._began = -math.inf
         self._doubts: dict[str, float] = {}
-        """When a resource was asked for of which nobody knows whether it was made."""
+        """When a resource was asked for of which nobody knows whether it was made; before all times where it was not."""
         self._patch = patch
         self._abilities: Abilities | None = None
         self._asking = Lock()
@@ -79,10 +79,11 @@ class ScimReceiver:
 
     def doubt(self, name: str, *, is_open: bool) -> None:
         """Know whether a request that makes an object's resource may still be done."""
-        if is_open:
-            self._doubts[name] = monotonic()
-        else:
-            self._doubts.pop(name, None)
+        self._doubts[name] = monotonic() if is_open else -math.inf
+
+    def end_doubt(self, name: str) -> None:
+        """Know that an object's resource is there."""
+        self._doubts.pop(name, None)
 
     def doubt_seconds(self, name: str, *, is_new: bool) -> float:
         """Return for how long an earlier request may still make an object's resource."""
@@ -299,6 +300,7 @@ class ScimCarrier:
         if len(known) > NAME_CHARACTERS:
             raise RefusedError(None, f"the receiver calls it by an id of more than {NAME_CHARACTERS} characters")
         self._known.keep(name, known)
+        self._receiver.end_doubt(name)
 
     def _update(self, request: ScimRequest, found: str) -> bool:
         """Update a resource to the whole object; return True if it exists."""

@@ -30,7 +30,8 @@ from eventlog.sinks.scim.write import UPLOAD_ROWS
 
 BULK_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 PACE_REQUESTS, PACE_SECONDS = 40, 5.0
-"""So many requests are sent in so much time at most: the lower of the two limits that Microsoft documents."""
+"""So many requests are sent in so much time at most. Of the limits that Microsoft documents it is the lower one, that
+of "Troubleshoot issues with inbound provisioning API"; the reference of bulkUpload says 40 in a second."""
 
 Pair = tuple[ScimRequest, Sequence[Position]]
 """A user's request, and the rows behind it."""

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final
 
 from tests.hardening.ledger.book import Ledger, Place
-from tests.hardening.ledger.checking import FIELDS, Finding, Shown
+from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, Shown
 from tests.support.scim import TOKEN, Answer, Judge, judge
 
 MOODY: Final = 0.004
@@ -22,18 +22,23 @@ CONFIG: Final = """sink = "scim"
 url = "{url}"
 authorization = "Bearer {token}"
 connections = 4
+total_timeout = 5.0
 [output.scim.tables.{fields}.columns]
 id = "userName"
 version = "title"
 note = "displayName"
+[output.scim.tables.{read_back}]
+type = "Group"
+[output.scim.tables.{read_back}.columns]
+id = "displayName"
+note = "externalId"
 """
+KINDS: Final = (("User", FIELDS, "userName", "displayName"), ("Group", READ_BACK, "displayName", "externalId"))
+"""What the server has: its types, the tables that they come from, where their key is and where their text."""
 
 
 class People:
-    """Users. Requests are asked for again, and answers to what it has done are lost.
-
-    No groups: no server keeps their names apart, so that a publisher that was frozen in front of its POST makes another one.
-    """
+    """Users, whose names it keeps apart, and groups. Requests are asked for again, and answers to what it has done are lost."""
 
     name = "SCIM"
 
@@ -44,7 +49,7 @@ class People:
         server.meddle, server.after = self._answer_before, self._answer_after
 
     def config(self) -> str:
-        return CONFIG.format(url=self._server.url, token=TOKEN, fields=FIELDS)
+        return CONFIG.format(url=self._server.url, token=TOKEN, fields=FIELDS, read_back=READ_BACK)
 
     def grown(self) -> object:
         return len(self._server.requests)
@@ -57,10 +62,11 @@ class People:
 
     def _judge(self) -> Iterator[Finding]:
         found: dict[Place, list[str | None]] = {}
-        for user in self._server.resources("User"):
-            found.setdefault((FIELDS, int(user["userName"])), []).append(user.get("displayName"))
+        for kind, table, name, value in KINDS:
+            for resource in self._server.resources(kind):
+                found.setdefault((table, int(resource[name])), []).append(resource.get(value))
         for place, versions in self._ledger.objects().items():
-            if place[0] != FIELDS:
+            if place[0] not in (FIELDS, READ_BACK):
                 continue
             there, last = found.pop(place, []), versions[-1]
             wanted = [] if last.op == "D" else [last.text]
