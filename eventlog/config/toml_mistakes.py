@@ -11,6 +11,7 @@ _yaml = re.compile(rf"\s*({_key})\s*:(?:\s|$)").match
 _json = re.compile(r"\s*[{{]").match
 _truth = re.compile(rf"\s*({_key})\s*=\s*(true|false|yes|no|on|off)\s*(?:#.*)?$", re.IGNORECASE).match
 _bare = re.compile(rf"\s*({_key})\s*=\s*[^\s\"'\[{{0-9+-]").match
+_equal = re.compile(rf"\s*{_key}\s*==").match
 _hour = re.compile(r"[^\"'#]*[=\[,]\s*\d\d?:\d\d").match
 _zeros = re.compile(rf"\s*({_key})\s*=\s*[+-]?0+(\d+)\s*(?:#.*)?$").match
 _grouped = re.compile(rf"\s*({_key})\s*=\s*(\d{{1,3}}(?:[, .]\d{{3}})+)\s*(?:#.*)?$").match
@@ -51,6 +52,8 @@ def explain_mistake(text: str, problem: str) -> str | None:
         return f"Write {truth[1]} = true or {truth[1]} = false, in small letters."
     if "\\" in line:
         return "A backslash in double quotes means something: write a path in single quotes, as in 'C:\\out'."
+    if _equal(line):
+        return "A key and its value are joined by one =."
     if number_meant := _explain_number(line):
         return number_meant
     if bare := _bare(line):

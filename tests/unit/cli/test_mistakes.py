@@ -130,6 +130,7 @@ TOML = {
     "a number with a bare unit": in_file(
         SOURCE + "[publisher]\npolling_interval = 10s\n", 78, "without its unit: polling_interval = 10."
     ),
+    "two signs of equality": in_file(SOURCE + "[publisher]\nbatch_size == 5\n", 78, "are joined by one =."),
     "an hour without quotes": in_file(
         SOURCE + "[publisher]\ntime_of_day = [02:00]\n", 78, "Write a time of day in quotes"
     ),
@@ -214,7 +215,10 @@ KEYS = {
         SOURCE + '[[output]]\nsink = "files"\npath = "s3:/bucket/x"\n', 78, "Write s3://BUCKET/PREFIX, or ./s3:/"
     ),
     "a file as folder": Mistake(
-        69, "out is a file, and a folder must be there.", ("run", "--once"), {"eventlog.toml": SOURCE + OUTPUT, "out": ""}
+        69,
+        "out is a file, and a folder must be there.",
+        ("run", "--once"),
+        {"eventlog.toml": SOURCE + OUTPUT, "out": ""},
     ),
     "a database as kind": in_file('[source]\nkind = "mysql"\n', 78, "Which database it is says source.url"),
     "a key of the page": in_file(SOURCE + "[web]\nport = 5\n", 78, "web.port is not a key."),
