@@ -191,7 +191,7 @@ def list_leaving(connection: Connection, names: LogNames, *, purge: bool) -> Lea
         triggers=tuple(triggers),
         functions=tuple(name_left_functions(dialect, log, capture)),
         tables=tuple(dialect.qualify(log.schema, table) for table in tables),
-        grants=tuple(list_kept_grants(connection, names)),
+        grants=tuple(sorted(list_kept_grants(connection, names))),
         rows=_count(connection, names, "count_rows"),
         waiting=_count(connection, names, "count_waiting"),
         adopted=adopted,

@@ -40,8 +40,6 @@ def refuse_unknown(what: str, target: str) -> None:
     """Raise ConfigError for an address of no object store; `what` names the setting."""
     scheme = _scheme(target)
     if scheme is None:
-        if not target.strip():
-            raise ConfigError(f"{what} is empty.", hint="Name a folder; . is the one in which the command runs.")
         if slashes := _one_slash(target):
             hint = f"Write {slashes[2]}://BUCKET/PREFIX, or ./{slashes[1]}… if it is a folder."
             raise ConfigError(f"{what} is {visible(target)}, with one slash behind {slashes[2]}:.", hint=hint)

@@ -210,7 +210,6 @@ KEYS = {
     "brokers with semicolons": in_file(
         SOURCE + '[[output]]\nsink = "kafka"\nservers = "a:9092;b:9092"\n', 78, "write HOST:PORT,HOST:PORT."
     ),
-    "an empty path": in_file(SOURCE + '[[output]]\nsink = "files"\npath = ""\n', 78, "output.path is empty."),
     "one slash": in_file(
         SOURCE + '[[output]]\nsink = "files"\npath = "s3:/bucket/x"\n', 78, "Write s3://BUCKET/PREFIX, or ./s3:/"
     ),
