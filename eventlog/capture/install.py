@@ -173,7 +173,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
             lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
             if len(names) > MOST_SHOWN_ROWS:
                 lines.append(count_words(len(names) - MOST_SHOWN_ROWS, f"more {what}"))
-        return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
+        return [*lines, *(f"what was given by {grant}" for grant in sorted(self.grants))]
 
 
 def list_leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:
@@ -191,7 +191,7 @@ def list_leaving(connection: Connection, names: LogNames, *, purge: bool) -> Lea
         triggers=tuple(triggers),
         functions=tuple(name_left_functions(dialect, log, capture)),
         tables=tuple(dialect.qualify(log.schema, table) for table in tables),
-        grants=tuple(sorted(list_kept_grants(connection, names))),
+        grants=tuple(list_kept_grants(connection, names)),
         rows=_count(connection, names, "count_rows"),
         waiting=_count(connection, names, "count_waiting"),
         adopted=adopted,
