@@ -173,7 +173,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
             lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
             if len(names) > MOST_SHOWN_ROWS:
                 lines.append(count_words(len(names) - MOST_SHOWN_ROWS, f"more {what}"))
-        return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
+        return [*lines, *(f"what was given by {grant}" for grant in sorted(self.grants))]
 
 
 def list_leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:

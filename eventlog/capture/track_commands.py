@@ -147,8 +147,9 @@ def _advise(site: Site, made: Sequence[TriggerState], *, as_json: bool) -> None:
         return
     user = read_url(site.url).username
     if user and not dialect_of(site.url).embedded:
-        effect = f"so changes by {user} are not published"
-        note_aside(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")
+        # The first commands of a set-up run as the installer, whom the publisher need not be.
+        effect = f"does not publish what {user} changes"
+        note_aside(f"A publisher that connects as {user}, as this command does, {effect}: `eventlog check` says more.")
 
 
 @click.command()

@@ -11,6 +11,11 @@ _yaml = re.compile(rf"\s*({_key})\s*:(?:\s|$)").match
 _json = re.compile(r"\s*[{{]").match
 _truth = re.compile(rf"\s*({_key})\s*=\s*(true|false|yes|no|on|off)\s*(?:#.*)?$", re.IGNORECASE).match
 _bare = re.compile(rf"\s*({_key})\s*=\s*[^\s\"'\[{{0-9+-]").match
+_equal = re.compile(rf"\s*{_key}\s*==").match
+_hour = re.compile(r"[^\"'#]*[=\[,]\s*\d\d?:\d\d").match
+_zeros = re.compile(rf"\s*({_key})\s*=\s*[+-]?0+(\d+)\s*(?:#.*)?$").match
+_grouped = re.compile(rf"\s*({_key})\s*=\s*(\d{{1,3}}(?:[, .]\d{{3}})+)\s*(?:#.*)?$").match
+_unit = re.compile(rf"\s*({_key})\s*=\s*(\d+)\s*[a-zA-Z%]+\s*(?:#.*)?$").match
 _comment = re.compile(r"\s*(?://|--|;)|[^#]*\s//").match
 _round = re.compile("[\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb]")
 
@@ -47,6 +52,24 @@ def explain_mistake(text: str, problem: str) -> str | None:
         return f"Write {truth[1]} = true or {truth[1]} = false, in small letters."
     if "\\" in line:
         return "A backslash in double quotes means something: write a path in single quotes, as in 'C:\\out'."
+    if _equal(line):
+        return "A key and its value are joined by one =."
+    if number_meant := _explain_number(line):
+        return number_meant
     if bare := _bare(line):
         return f'Write a text in quotes: {bare[1]} = "…".'
     return next((said for words, said in _SAID.items() if words in problem), None)
+
+
+def _explain_number(line: str) -> str | None:
+    """Explain a number that is written as people write it, and TOML does not."""
+    if _hour(line):
+        return 'Write a time of day in quotes, as in ["02:00", "14:30"].'
+    if zeros := _zeros(line):
+        return f"A number has no zeros in front: {zeros[1]} = {zeros[2]}."
+    if grouped := _grouped(line):
+        digits = re.sub(r"\D", "", grouped[2])
+        return f"A number has nothing between its digits: {grouped[1]} = {digits}."
+    if unit := _unit(line):
+        return f"A number stands without its unit: {unit[1]} = {unit[2]}."
+    return None

@@ -48,6 +48,7 @@ def foreseen(conversion: Conversion) -> str | None:
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
     from eventlog.convert.settings import FilesInput
+    from eventlog.core.rules.images import decode_image
     from eventlog.core.rules.meaning import MEANING
 
     source = conversion.input
@@ -59,7 +60,11 @@ def foreseen(conversion: Conversion) -> str | None:
     if first is None:
         return None
     kinds = first.column("event_type").to_pylist()
-    asking = sum(kind in MEANING and MEANING[kind].back for kind in kinds)
+    # A row with an image says by itself what its object looks like.
+    asking = sum(
+        kind in MEANING and MEANING[kind].back and (not value or decode_image(value) is None)
+        for kind, value in zip(kinds, first.column("new_value").to_pylist(), strict=True)
+    )
     if not asking:
         return None
     return (

@@ -64,6 +64,10 @@ def not_written(what: str, folder: Path, error: OSError) -> SinkError:
     """Explain why the folder cannot be written."""
     path = error.filename2 or error.filename or folder
     may_pass = error.errno not in PERMANENT
+    in_the_way = next((place for place in (folder, *folder.parents) if place.is_file()), None)
+    if in_the_way is not None:
+        message = f"{what} cannot be written to {folder}: {in_the_way} is a file, and a folder must be there."
+        return SinkError(message, hint="Move the file away, or name another folder.", may_pass=False)
     hint = "It is tried again." if may_pass else "Correct that and start again."
     message = f"{what} cannot be written to {path}: {error.strerror}."
     return SinkError(message, hint=hint, may_pass=may_pass)

@@ -12,7 +12,7 @@ from eventlog.core.key_forms import form_of
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Column, Table
 from eventlog.core.sql_types import PADDED_TYPES, Category, bare_type
 from eventlog.core.suggest import did_you_mean, nearest
-from eventlog.core.table_names import read_name
+from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.loose_keys import find_alike
@@ -237,7 +237,14 @@ class Classes:
         near = nearest(last, (*searched.tables, *searched.views))
         if near:
             hint = f"Did you mean {first}.{near}?" if first else f"Did you mean {near}?"
+        elif not first and (elsewhere := self._schemas_with(last)):
+            hint = f"Did you mean {' or '.join(write_name(schema, last) for schema in elsewhere)}?"
         raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
+
+    def _schemas_with(self, name: str) -> list[str]:
+        """Find the schemas that have a table or view of this name."""
+        inspector = inspect(self._connection)
+        return [schema for schema in inspector.get_schema_names() if inspector.has_table(name, schema)]
 
     def _existing(self, name: str) -> tuple[Schema, str] | None:
         for schema, table in self._candidates(name):

@@ -91,6 +91,7 @@ def environment() -> Environment:
         finalize=make_visible,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     made.filters |= {
         "counted": count_words,

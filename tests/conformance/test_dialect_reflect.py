@@ -78,6 +78,12 @@ def test_what_is_not_there_is_said(tables: Engine) -> None:
         reflect(tables, ["usr"], children=["keyless"])
 
 
+def test_a_table_of_another_schema_is_named_with_it(postgresql: Engine) -> None:
+    run(postgresql, "CREATE SCHEMA shop", "CREATE TABLE shop.item (id INTEGER PRIMARY KEY)")
+    with pytest.raises(InstallError, match=r"no table or view item in the database\. Did you mean shop\.item\?"):
+        reflect(postgresql, ["item"])
+
+
 def test_a_name_may_carry_its_schema(postgresql: Engine) -> None:
     run(
         postgresql,

@@ -38,7 +38,7 @@ def test_run_and_track_say_why_nothing_comes_out(
     install(engine)
     run(engine, *USR)
     assert exit_code(["track", "usr", *where]) == OK
-    assert ("are not published: `eventlog check` says more" in capfd.readouterr().err) == users
+    assert ("changes: `eventlog check` says more" in capfd.readouterr().err) == users
     run(engine, "INSERT INTO usr (idu) VALUES (1)")
     assert exit_code(["run", "--once", *where]) == OK
     found = capfd.readouterr()

@@ -302,7 +302,7 @@ def test_it_goes_back_to_the_former_configuration_when_the_target_of_another_can
         file.write_text(output.format(file / "below"))
         log.write(2, key="idu=2")
         process.tell(signal.SIGHUP)
-        assert "Not a directory" in process.wait_for("reload_failed")["error"]
+        assert "is a file, and a folder must be there" in process.wait_for("reload_failed")["error"]
         until(finished(log, 2), "a row after going back")
         assert process.stop() == 0
     assert list(published(out).values()) == [["1"], ["2"]]

@@ -35,7 +35,7 @@ SELECT 'warning', format('The prepared transaction %s of %s waits for its end si
 FROM pg_prepared_xacts
 WHERE database = current_database() AND prepared < clock_timestamp() - :seconds * INTERVAL '1 second'
 UNION ALL
-SELECT 'ok', format('sessions of other users that are hidden from this one: %s', count(*)),
+SELECT 'ok', format('Sessions of other users that are hidden from this one: %s.', count(*)),
        'A member of pg_read_all_stats would see them.'
 FROM pg_stat_activity
 WHERE datname = current_database() AND usename <> current_user AND backend_type IS NULL

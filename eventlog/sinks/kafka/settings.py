@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -68,6 +69,8 @@ class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
                 raise ConfigError(f"output.{name} is empty; it must hold something.")
         if "http://" in self.servers or "https://" in self.servers:
             raise ConfigError("output.servers is an address of the web; brokers are written as HOST:PORT,HOST:PORT.")
+        if re.search(r";|[^,\s]\s+[^,\s]", self.servers):
+            raise ConfigError("output.servers has brokers without a comma between them; write HOST:PORT,HOST:PORT.")
         for name in ("timeout", "registry_timeout", "max_message_bytes", "partitions"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")

@@ -18,6 +18,7 @@ SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 MODULE: Final = "obstore"
 
 _scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://").match
+_one_slash = re.compile(rf"(({'|'.join(SCHEMES)}):/)(?!/)").match
 _bucket = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+(/[^?#]*)?").fullmatch
 
 
@@ -39,6 +40,9 @@ def refuse_unknown(what: str, target: str) -> None:
     """Raise ConfigError for an address of no object store; `what` names the setting."""
     scheme = _scheme(target)
     if scheme is None:
+        if slashes := _one_slash(target):
+            hint = f"Write {slashes[2]}://BUCKET/PREFIX, or ./{slashes[1]}… if it is a folder."
+            raise ConfigError(f"{what} is {visible(target)}, with one slash behind {slashes[2]}:.", hint=hint)
         if target.startswith("~") or (target.startswith("$") and not target.startswith("${")):
             hint = "Write the whole path, or a variable as ${HOME}."
             raise ConfigError(

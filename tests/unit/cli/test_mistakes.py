@@ -123,6 +123,17 @@ TOML = {
     "a variable that stays open": in_file(
         SOURCE + '[[output]]\nsink = "files"\npath = "${HOME/o"\n', 78, "A variable is written as ${NAME}."
     ),
+    "zeros in front": in_file(SOURCE + "[publisher]\nbatch_size = 05\n", 78, "no zeros in front: batch_size = 5."),
+    "a comma in a number": in_file(
+        SOURCE + "[publisher]\nquery_limit = 10,000\n", 78, "nothing between its digits: query_limit = 10000."
+    ),
+    "a number with a bare unit": in_file(
+        SOURCE + "[publisher]\npolling_interval = 10s\n", 78, "without its unit: polling_interval = 10."
+    ),
+    "two signs of equality": in_file(SOURCE + "[publisher]\nbatch_size == 5\n", 78, "are joined by one =."),
+    "an hour without quotes": in_file(
+        SOURCE + "[publisher]\ntime_of_day = [02:00]\n", 78, "Write a time of day in quotes"
+    ),
     "no file": Mistake(78, "The configuration file nope.toml does not exist.", ("status", "--config", "nope.toml")),
     "a folder as file": Mistake(78, "file . cannot be read: Is a directory.", ("status", "--config", ".")),
 }
@@ -195,6 +206,18 @@ KEYS = {
     ),
     "a broker's web address": in_file(
         SOURCE + '[[output]]\nsink = "kafka"\nservers = "http://h:9092"\n', 78, "brokers are written as HOST:PORT"
+    ),
+    "brokers with semicolons": in_file(
+        SOURCE + '[[output]]\nsink = "kafka"\nservers = "a:9092;b:9092"\n', 78, "write HOST:PORT,HOST:PORT."
+    ),
+    "one slash": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = "s3:/bucket/x"\n', 78, "Write s3://BUCKET/PREFIX, or ./s3:/"
+    ),
+    "a file as folder": Mistake(
+        69,
+        "out is a file, and a folder must be there.",
+        ("run", "--once"),
+        {"eventlog.toml": SOURCE + OUTPUT, "out": ""},
     ),
     "a database as kind": in_file('[source]\nkind = "mysql"\n', 78, "Which database it is says source.url"),
     "a key of the page": in_file(SOURCE + "[web]\nport = 5\n", 78, "web.port is not a key."),

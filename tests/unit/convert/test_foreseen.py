@@ -61,6 +61,9 @@ def test_rows_that_nothing_can_be_read_back_for_are_said_before_the_work(tmp_pat
         "3 of the first 5 rows must be read back from their tables."
         " Without --database URL or --snapshot DIR such rows end as E."
     )
+    image = {**lines[1], "new_value": '["1","Jack"]'}
+    (tmp_path / "rows.jsonl").write_text(f"{json.dumps(image)}\n")
+    assert foreseen(conversion) is None, "an image says itself what its object looks like"
     answered = replace(conversion, read_back=SnapshotRows(folder=tmp_path), catalog=Catalog(()))
     assert foreseen(answered) is None
     (tmp_path / "rows.jsonl").write_text(f"{json.dumps(lines[0])}\n")
