@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,9 +29,7 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer, Written, encode
 from eventlog.core.table_names import read_name
 from eventlog.core.who import who_fields
-from eventlog.on_value import write_otherwise
 from eventlog.version import VERSION
-from eventlog.xds.nearest import XdsSayer
 from eventlog.xds.values import (
     Field,
     Fields,
@@ -43,6 +41,9 @@ from eventlog.xds.values import (
     special,
     values,
 )
+
+if TYPE_CHECKING:
+    from eventlog.xds.nearest import XdsSayer
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -107,6 +108,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 try:
                     yield write_change(change)
                 except ExpressionError as error:
+                    from eventlog.on_value import write_otherwise
+
                     sayer = templates.sayer(change, self.time_syntax)
                     refusal, instead = write_otherwise(change, error, sayer, self.on_value, write_change)
                     yield refusal
@@ -257,6 +260,8 @@ class Templates(dict[tuple[str | None, str], Template]):
 
     def sayer(self, change: Change, syntax: TimeSyntax) -> XdsSayer | None:
         """Describe the values of the change's table; None where its name is inexpressible."""
+        from eventlog.xds.nearest import XdsSayer
+
         with suppress(ExpressionError):
             return XdsSayer(self[change.row.schema, change.row.table].fields, syntax)
         return None

@@ -29,7 +29,6 @@ from eventlog.core.model import (
     RowId,
     Unreadable,
 )
-from eventlog.core.rules.coalesce import coalesce
 from eventlog.core.rules.lifetimes import (
     ROW_BACK,
     as_created,
@@ -167,7 +166,11 @@ def judge(
     The changes come in publishing order, or `by_object`.
     """
     changes: list[Change] = []
-    merge_rows: Merge = coalesce if options.coalesce else join
+    merge_rows: Merge = join
+    if options.coalesce:
+        from eventlog.core.rules.coalesce import coalesce
+
+        merge_rows = coalesce
     for subject in screened.subjects.values():
         # Rows without a key are not one object, though they come under one name.
         merge = merge_rows if subject.row.key else join
