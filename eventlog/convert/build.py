@@ -43,11 +43,15 @@ SPARK_ROWS = 5_000_000
 """Rows of a database from which on it is."""
 
 
-def conversion_of(order: Order) -> Conversion:
-    """Build the conversion; UsageError or ConfigError names what cannot be combined."""
+def config_of(order: Order) -> Config:
+    """Read the configuration, after words of the command that cannot be combined are refused."""
     refuse_order(order)
     refuse_unread_policies(order, DEFAULT_FILE)
-    config = load(order.config)
+    return load(order.config)
+
+
+def conversion_of(order: Order, config: Config) -> Conversion:
+    """Build the conversion; UsageError or ConfigError names what cannot be combined."""
     if order.places.fetched:
         from eventlog.convert.fetching import fetch
 
@@ -89,11 +93,6 @@ def conversion_of(order: Order) -> Conversion:
         transactions=transactions_of(order.target, config),
         who=log_settings_of(config).who,
     )
-
-
-def seconds_between_looks(order: Order) -> int:
-    """Return the seconds between two batches of a followed log, the polling interval."""
-    return load(order.config).publisher.polling_interval
 
 
 def is_worth_spark(order: Order) -> bool:

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from eventlog.convert.settings import LINE_BYTES, FilesInput
 from eventlog.core.errors import DataError, UsageError
-from eventlog.core.file_forms import find_form
 from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
 UNIT_ROWS: Final = 250_000
@@ -120,6 +119,8 @@ def kind_of_file(path: PurePath) -> str | None:
 
 def _refuse_form(path: Path) -> None:
     """Refuse a file that is no UTF-8 text; its reader reports other faults."""
+    from eventlog.core.file_forms import find_form
+
     try:
         with path.open("rb") as file:
             form = find_form(file.read(LONGEST_HEADER_BYTES))
@@ -137,6 +138,8 @@ def _refuse_header(path: Path, *, packed: bool) -> None:
 
 def refuse_header(first_line: bytes, origin: str) -> None:
     """Refuse the first line of a CSV file if it does not name the columns."""
+    from eventlog.core.file_forms import find_form
+
     if form := find_form(first_line):
         raise DataError(f"{origin} {form}.")
     try:

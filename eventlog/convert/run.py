@@ -12,8 +12,7 @@ from msgspec.structs import asdict, replace
 
 from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.watching import watching
-from eventlog.config.settings import load
-from eventlog.convert.build import conversion_of, is_worth_spark, seconds_between_looks
+from eventlog.convert.build import config_of, conversion_of, is_worth_spark
 from eventlog.convert.commit import SUCCESS, summary_from
 from eventlog.convert.identity import complete, same
 from eventlog.convert.orders import LogOrder, Order
@@ -24,6 +23,7 @@ from eventlog.core.secrets import bare_address
 from eventlog.lineage.converting import report_conversion
 
 if TYPE_CHECKING:
+    from eventlog.config.settings import Config
     from eventlog.convert.commit import Summary
     from eventlog.convert.marks import MarkedOutput, Marking
     from eventlog.convert.pipeline import ConversionWatch
@@ -59,7 +59,8 @@ def run(order: Order) -> int:
 
 def run_following(order: Order) -> int:
     """Convert batch after batch of a growing log, with a line for each."""
-    conversion, seconds = conversion_of(order), seconds_between_looks(order)
+    config = config_of(order)
+    conversion = conversion_of(order, config)
     require_spark()
     from eventlog_spark.following import Following, follow
 
@@ -77,7 +78,7 @@ def run_following(order: Order) -> int:
         # Executors begin in other folders.
         conversion=replace(conversion, destination=conversion.destination.absolute()),
         address=order.places.addresses.get("--out"),
-        seconds=seconds,
+        seconds=config.publisher.polling_interval,
         until_empty=order.until_empty,
     )
     with watching() as watch:
@@ -119,10 +120,11 @@ def open_store(order: Order) -> StoredConversion | None:
 
 def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
     """Convert unless it is done, and mark rows, also those left unmarked of a complete output."""
-    conversion = conversion_of(order)
+    config = config_of(order)
+    conversion = conversion_of(order, config)
     if not by_spark:
         prepare_processes(order)
-    with write_lineage(order, conversion), open_place(conversion, order, stored) as place:
+    with write_lineage(order, config, conversion), open_place(conversion, order, stored) as place:
         if order.marks:
             from eventlog.convert.marks import can_be_marked, waits_for_marks
 
@@ -155,12 +157,12 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
     return summary
 
 
-def write_lineage(order: Order, conversion: Conversion) -> AbstractContextManager[None]:
+def write_lineage(order: Order, config: Config, conversion: Conversion) -> AbstractContextManager[None]:
     """Tell lineage of a conversion, if the configuration names a file for it."""
     source = order.source.url if isinstance(order.source, LogOrder) else ""
     tables = [table.whole for table in conversion.catalog or ()]
     shown = order.target.output or order.target.to_database or order.target.kafka or order.places.shown
-    return report_conversion(load(order.config), source=source, output=bare_address(shown), tables=tables)
+    return report_conversion(config, source=source, output=bare_address(shown), tables=tables)
 
 
 def prepare_processes(order: Order) -> None:

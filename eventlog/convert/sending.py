@@ -4,6 +4,8 @@ gone on with.
 Before the first document is sent, a note says behind which document of the sink's they begin. The
 note stands with the work of the conversion, which stays there with it until all is sent; so who
 goes on makes the same documents again, and leaves out those up to the last one that the sink has.
+No journal can say this in its place: a conversion of files has none, and one of a log writes into the
+log only with --mark.
 """
 
 from __future__ import annotations

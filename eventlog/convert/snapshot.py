@@ -24,7 +24,6 @@ from msgspec import Struct
 from pyarrow import parquet
 
 from eventlog.convert.inputs import Unit, describe_damage, open_unit, rows_at_once
-from eventlog.convert.lines import blocks_of_lines, column_of, is_long, read_value
 from eventlog.convert.partitions import BATCH_ROWS, PartitionFile
 from eventlog.convert.rows import json_number, object_number, text_of
 from eventlog.convert.settings import LINE_BYTES, Conversion, DatabaseRows, SnapshotRows
@@ -186,6 +185,8 @@ def _plain(column: pa.Array) -> pa.Array:
 
 def _of_lines(unit: Unit, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
     """Read every value as text, for its column's type as in a log. An absent key is NULL."""
+    from eventlog.convert.lines import blocks_of_lines, column_of, is_long, read_value
+
     # A float would lose digits of a decimal number.
     decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
     raw_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])

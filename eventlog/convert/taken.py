@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eventlog.sources.marks import RowRanges
-
 if TYPE_CHECKING:
     from eventlog.convert.settings import LogInput
     from eventlog.core.schema import Catalog
+    from eventlog.sources.marks import RowRanges
     from eventlog.sql.log import Log
 
 MOST_RANGES: Final = 16

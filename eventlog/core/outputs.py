@@ -15,9 +15,6 @@ NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and en
 _named = re.compile(r"[^\W_](?:[\w .-]{0,98}[^\W_])?").fullmatch
 
 
-OnValue = Literal["refuse-object", "omit", "replace"]
-"""What becomes of a change with a value that its format cannot say."""
-
 PlaceKind = Literal["folder", "address", "topic", "table"]
 
 Places = tuple[PlaceKind | None, str, tuple[str, ...]]

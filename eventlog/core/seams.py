@@ -213,6 +213,8 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     """
     refuses: Callable[[Any], str | None] | None = None
     """Why it will never take what a format wrote of a change, if that is known before; or None."""
+    announce: Callable[[Sequence[Document]], None] | None = None
+    """Who is told which documents are sent next, in their order, new ones and those that come again."""
     associations: Associations | None = None
     """What its receiver calls objects, which the log keeps for it; None where it need not know."""
     late: LateAnswers | None = None

@@ -116,6 +116,8 @@ class HandOver:
     def run(self) -> None:
         """Send all free documents; after a failure nothing more is sent, and answers so far count."""
         documents = [document.again() for document in self._waiting]
+        if self._sink.capabilities.announce is not None:
+            self._sink.capabilities.announce(documents)
         lanes = self._sink.capabilities.lanes
         if len(lanes) > 1 and len(documents) > 1:
             # One that speaks of a whole table goes alone, as one of which nobody knows the objects.

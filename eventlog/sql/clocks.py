@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -44,6 +43,8 @@ def zone_of(clock: str, what: str = "source.clock") -> dt.tzinfo | None:
     try:
         return ZoneInfo(clock)
     except (KeyError, ValueError, OSError):
+        from eventlog.core.suggest import did_you_mean
+
         hint = did_you_mean(clock, available_timezones())
         usual = "utc, database, or a zone such as Europe/Berlin"
         raise ConfigError(f"{what} = {clock!r} names no time zone; it is {usual}.", hint=hint) from None

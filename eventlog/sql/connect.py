@@ -28,6 +28,9 @@ UNOPENED: Final = "See that its folder is there, and that this user may read and
 PLACES = frozenset({"host", "port", "unix_socket", "service_name", "dbname"})
 """Options in a URL that say where a database is."""
 
+HEADER_BYTES: Final = 1 << 10
+"""By so much of its beginning a file is recognized that is no database."""
+
 _readers: WeakKeyDictionary[Engine, dict[str, Engine]] = WeakKeyDictionary()
 LOCK_WAIT_SECONDS = 30
 """How long a statement waits for somebody else's lock before it gives up: never for ever."""
@@ -279,13 +282,11 @@ def _refuse_other_file(url: URL, dialect: Dialect) -> None:
         return
     if path.is_dir():
         raise ConfigError(f"{path} is a folder and no database file.", hint="Name the file in it.")
-    try:
-        with path.open("rb") as file:
-            begin = file.read(len(dialect.file_begins))
-    except OSError:  # the driver says what hinders it
+    if dialect.driver.is_database is None or dialect.driver.is_database(path):
         return
-    if begin and begin != dialect.file_begins:
-        raise ConfigError(f"{path} {find_form(begin) or 'is no database file'}.", hint="Name another file.")
+    with path.open("rb") as file:
+        form = find_form(file.read(HEADER_BYTES))
+    raise ConfigError(f"{path} {form or 'is no database file'}.", hint="Name another file.")
 
 
 def missing_file(url: URL) -> str | None:

@@ -24,11 +24,11 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError, value_shown
 from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
-from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer, Written, encode
 from eventlog.core.table_names import read_name
 from eventlog.core.who import who_fields
+from eventlog.on_value import OnValue, write_otherwise
 from eventlog.version import VERSION
 from eventlog.xds.values import (
     Field,
@@ -108,8 +108,6 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 try:
                     yield write_change(change)
                 except ExpressionError as error:
-                    from eventlog.on_value import write_otherwise
-
                     sayer = templates.sayer(change, self.time_syntax)
                     refusal, instead = write_otherwise(change, error, sayer, self.on_value, write_change)
                     yield refusal
@@ -260,9 +258,9 @@ class Templates(dict[tuple[str | None, str], Template]):
 
     def sayer(self, change: Change, syntax: TimeSyntax) -> XdsSayer | None:
         """Describe the values of the change's table; None where its name is inexpressible."""
-        from eventlog.xds.nearest import XdsSayer
-
         with suppress(ExpressionError):
+            from eventlog.xds.nearest import XdsSayer
+
             return XdsSayer(self[change.row.schema, change.row.table].fields, syntax)
         return None
 

@@ -91,9 +91,10 @@ def convert_batches(out: str, **words: str | int | bool) -> Callable[[DataFrame,
 
 
 def _conversion_of(out: str, rows: str, words: dict[str, Any]) -> Conversion:
-    from eventlog.convert.build import conversion_of
+    from eventlog.convert.build import config_of, conversion_of
 
-    return conversion_of(_order_of(out, rows, words))
+    order = _order_of(out, rows, words)
+    return conversion_of(order, config_of(order))
 
 
 def _order_of(out: str, rows: str, words: dict[str, Any]) -> Any:

@@ -27,7 +27,8 @@ SCHEMA = {
         }
     ]
 }
-HERE = ("--engine", "local")
+HERE = ("--engine", "local[1]")
+"""Workers are asked by the first test; they start for half a second, which each command would pay."""
 
 
 @pytest.fixture
@@ -44,7 +45,8 @@ def test_files_become_parts(tmp_path: Path, schema: Path) -> None:
     write_parquet(inputs / "b.parquet", [log_row(1), log_row(2, table_key="idu=2")])
     write_lines(inputs / "c.jsonl.gz", [log_row(4, event_type=9)])
     out = tmp_path / "out"
-    last = ok("convert", inputs, "--schema", schema, "--out", out, "--part-events", "1", *HERE).splitlines()[-1]
+    words = ("convert", inputs, "--schema", schema, "--out", out, "--part-events", "1", "--engine", "local[2]")
+    last = ok(*words).splitlines()[-1]
     assert last == "4 rows, 2 changes, 2 parts (E 1, S 3); 1 bad: see outcomes.parquet."
     assert sorted(entry.name for entry in out.iterdir()) == [
         "_SUCCESS",

@@ -171,7 +171,7 @@ def test_a_policy_is_tried_on_samples_and_rows(site: Path) -> None:
 def test_a_conversion_takes_the_policy_of_its_output(site: Path) -> None:
     ok("track", "usr", "--events", "field", cwd=site, environment=KEY)
     run(site, "INSERT INTO usr VALUES ('1', 'Frost', '7351924', 'j@x', '555', '1234', 1)")
-    words = ("convert", "database", "sqlite:///app.db", "--config", "eventlog.toml", "--engine", "local")
+    words = ("convert", "database", "sqlite:///app.db", "--config", "eventlog.toml", "--engine", "local[2]")
     expect_refused(64, "use --output NAME", *words, "--out", "out", cwd=site, environment=KEY)
     expect_refused(64, "Did you mean hr-feed?", *words, "--out", "out", "--output", "hr-fed", cwd=site, environment=KEY)
     ok(*words, "--out", "out", "--output", "hr-feed", cwd=site, environment=KEY)
@@ -187,7 +187,7 @@ def test_policies_are_not_passed_by_unsaid(site: Path) -> None:
     """A conversion that was not given the configuration, a folder in the place of the outputs, a format that none has."""
     ok("track", "usr", "--events", "field", cwd=site, environment=KEY)
     run(site, "INSERT INTO usr VALUES ('1', 'Frost', '7351924', 'j@x', '555', '1234', 1)")
-    convert = ("convert", "database", "sqlite:///app.db", "--engine", "local", "--out", "out")
+    convert = ("convert", "database", "sqlite:///app.db", "--engine", "local[1]", "--out", "out")
     file = site / "one.toml"
     file.write_text('[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "drop"\nattributes = ["salary"]\n')
     expect_refused(64, "Use --config eventlog.toml, or --config /dev/null", *convert, cwd=site, environment=KEY)

@@ -6,6 +6,8 @@ a day have the same seed, which the head of the run says, and EVENTLOG_DAY repea
 
 A test that is marked `in_turn` is asked every fifth day; of one with parameters it is every fifth one of them.
 So is what MySQL is asked with the same values as MariaDB, and a store with the same as a folder, which are asked every day.
+In the levels with servers the other tests with parameters are asked every day with some of their values, and within five days
+with each (`ROTATING`).
 With `--fifth` a fifth of all tests is asked.
 Of the random histories of the publisher a day asks a fifth (`of_today`).
 """
@@ -24,7 +26,7 @@ from zlib import crc32
 import pytest
 from hypothesis import seed, settings
 
-from tests.support.levels import words_of
+from tests.support.levels import DATABASES, MYSQL_ASKS, level_of, words_of
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -33,6 +35,13 @@ IN_A_STORE: Final = re.compile(r" in (S3|a store)|@s3$")
 """What a kind of target in an object store is called beside the same kind in a folder."""
 TURN_DAYS: Final = 5
 """After so many days each of the dearest tests was asked, and with `--fifth` every test."""
+
+ROTATING: Final = ("conformance", "hardening", "integration", "publisher", "spark")
+"""The levels whose tests are asked with some of their values a day: together they are most of a run. The code that answers a
+test is nearly the same for all its values. Where it is SQL of a database's own (`MYSQL_ASKS`), each database is asked each day.
+"""
+EVERY_DAY: Final = ("security", "security_ddl", "security_owners", "security_rights")
+"""Files of these levels with an attack for each value: another one is no repetition."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,18 +70,38 @@ def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_fif
     """Return the tests whose turn comes on another day."""
     asked = {(item.path, item.name) for item in items}
     alike: dict[tuple[str, bool], list[pytest.Item]] = {}
+    others: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
+        test = f"{item.path.name}::{item.name.partition('[')[0]}"
         repeats = (not wants_mysql and "mysql" in words_of(item) and _on_mariadb(item) in asked) or (
             IN_A_STORE.search(item.name) is not None and (item.path, IN_A_STORE.sub("", item.name)) in asked
         )
         if a_fifth or repeats or item.get_closest_marker("in_turn"):
-            alike.setdefault((f"{item.path.name}::{item.name.partition('[')[0]}", repeats), []).append(item)
+            alike.setdefault((test, repeats), []).append(item)
+        elif _rotates(item):
+            others.setdefault((test, _own_database(item)), []).append(item)
+    turns = [(name, TURN_DAYS, each) for (name, _), each in alike.items()]
+    # Of fewer values than a turn has days each day has one.
+    turns += [(name, min(TURN_DAYS, len(each)), each) for (name, _), each in others.items()]
     return {
         item
-        for (name, _), each in alike.items()
+        for name, days, each in turns
         for place, item in enumerate(each)
-        if (day.toordinal() + crc32(name.encode()) + place) % TURN_DAYS
+        if (day.toordinal() + crc32(name.encode()) + place) % days
     }
+
+
+def _rotates(item: pytest.Item) -> bool:
+    """Return True for a test with a value, of the levels where values take turns."""
+    is_daily = item.path.stem.removeprefix("test_") in EVERY_DAY
+    return level_of(item.path) in ROTATING and not is_daily and getattr(item, "callspec", None) is not None
+
+
+def _own_database(item: pytest.Item) -> str:
+    """Return the database whose own SQL answers a test; none where the same code answers for all of them."""
+    if item.path.stem.removeprefix("test_") not in MYSQL_ASKS:
+        return ""
+    return " ".join(name for name in DATABASES if name in words_of(item))
 
 
 def of_today(seeds: Sequence[int]) -> list[int]:

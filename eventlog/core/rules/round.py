@@ -43,7 +43,6 @@ from eventlog.core.rules.lifetimes import (
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
 from eventlog.core.rules.screen import Screened, Subject, due, screen
-from eventlog.core.rules.without_key import whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 
@@ -175,6 +174,8 @@ def judge(
         # Rows without a key are not one object, though they come under one name.
         merge = merge_rows if subject.row.key else join
         if subject.table is not None and subject.table.whole_row:
+            from eventlog.core.rules.without_key import whole_row_changes
+
             changes += whole_row_changes(screened, subject, subject.events)
             continue
         if subject.loose:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from eventlog.databases.sqlite.keys import SqliteLookup
@@ -33,6 +35,23 @@ def _keep_commits(engine: Any) -> None:
     event.listen(engine, "connect", lambda driver, _: driver.execute("PRAGMA synchronous = FULL"))
 
 
+def _is_database(file: Path) -> bool:
+    """Return False if SQLite says that a file is no database.
+
+    Only SQLite may open one. When a process closes a file, the system drops all locks that the process has on it,
+    those of its open connections too. Then the next process that ends a connection believes to be the last one,
+    and deletes the WAL with what is committed there.
+    """
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0)) as driver:
+            driver.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+    return True
+
+
 SQLITE = Dialect(
     name="sqlite",
     room=__package__ or "",
@@ -41,7 +60,6 @@ SQLITE = Dialect(
     typed_columns=False,
     identifier_bytes=255,
     embedded=True,
-    file_begins=b"SQLite format 3\0",
     lone_writer=True,
     schemas=False,
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
@@ -49,6 +67,7 @@ SQLITE = Dialect(
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
     driver=DatabaseDriver(
         prepare=_keep_commits,
+        is_database=_is_database,
         stores_any_bytes=True,
         url_options=_options,
     ),

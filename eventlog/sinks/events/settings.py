@@ -7,8 +7,8 @@ from typing import ClassVar, Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.outputs import OnValue
 from eventlog.core.places import PlaceTemplate, topic_name
+from eventlog.on_value import OnValue
 
 MOST_EVENTS: Final = 10_000
 BATCH_EVENTS: Final = 500

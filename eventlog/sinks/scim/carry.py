@@ -2,21 +2,25 @@
 
 Law: an object is made once. Where nobody knows whether a request was answered, and wherever the receiver says that
 the object is there, it is looked for by its unique value, never by `externalId`; and one that another object of ours
-has is never taken. What refers to an object that the receiver does not know yet is told as soon as it does.
+has is never taken. Where servers let two be called alike, nobody makes one before a request of the past can have
+reached the receiver, and who has made a second one takes it away again. What refers to an object that the receiver does not know yet is told as soon as it does.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
 from threading import Lock
+from time import monotonic
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from eventlog.core.associations import Associations, Awaiting
+from eventlog.core.errors import SinkError
 from eventlog.sinks.scim.client import ScimAnswer, ScimClient
 from eventlog.sinks.scim.merge import apply_operations, apply_whole, cut_operations, list_changes, write_operations
 from eventlog.sinks.scim.paths import Path, get_value, read_path, set_value
@@ -48,10 +52,17 @@ class DeferredChange(Struct, frozen=True):
 class ScimReceiver:
     """What all connections to one receiver know of it."""
 
-    def __init__(self, settings: ScimSettings, patch: Literal["auto", "always", "never"]) -> None:
+    def __init__(self, settings: ScimSettings, patch: Literal["auto", "always", "never"], seconds: float = 0.0) -> None:
+        """Know no resource yet; a request is under way for so many seconds at most."""
         self.associations = Associations()
         self.expected: frozenset[str] = frozenset()
         """Objects that come with this plan: who refers to them waits for no longer than that."""
+        self.ending: set[str] = set()
+        """Objects whose end is still to come in this plan."""
+        self._seconds = seconds
+        self._began = -math.inf
+        self._doubts: dict[str, float] = {}
+        """When a resource was asked for of which nobody knows whether it was made."""
         self._patch = patch
         self._abilities: Abilities | None = None
         self._asking = Lock()
@@ -60,9 +71,23 @@ class ScimReceiver:
         self.paths = {name: _paths_of(table, name) for name, table in settings.tables.items()}
         self.unique = {name: read_path(table.unique_path, "unique") for name, table in settings.tables.items()}
 
-    def ask_again(self) -> None:
-        """Ask the receiver again about its abilities at the next use."""
+    def take_over(self) -> None:
+        """Begin after another publisher, whose requests may be under way; the receiver may be another one, too."""
         self._abilities = None
+        self._began = monotonic()
+        self._doubts.clear()
+
+    def doubt(self, name: str, *, is_open: bool) -> None:
+        """Know whether a request that makes an object's resource may still be done."""
+        if is_open:
+            self._doubts[name] = monotonic()
+        else:
+            self._doubts.pop(name, None)
+
+    def doubt_seconds(self, name: str, *, is_new: bool) -> float:
+        """Return for how long an earlier request may still make an object's resource."""
+        began = self._doubts.get(name, -math.inf if is_new else self._began)
+        return max(0.0, began + self._seconds - monotonic())
 
     def abilities(self, client: ScimClient) -> Abilities:
         """Say what it can do; asked once."""
@@ -110,12 +135,13 @@ class ScimCarrier:
             self._stop_waiting(request)
             if request.ends:
                 notes += self._end(request)
+                self._receiver.ending.discard(request.object)
             else:
                 notes += self._await(request)
                 if request.method == "POST":
                     self._write_whole(request, is_new=is_new)
                 else:
-                    self._write_change(request)
+                    self._write_change(request, is_new=is_new)
         notes += self._write_waiting(request.object)
         return notes
 
@@ -130,22 +156,56 @@ class ScimCarrier:
         if found is None and not is_safe:
             found = self._adopt(request)
         if found is None:
-            found = self._make(request)
+            found = self._make(request, is_new=is_new)
         if found is not None and not self._update(request, found):
             self._known.keep(request.object, None)
             found = self._adopt(request)
             if found is None:
-                found = self._make(request)
+                found = self._make(request, is_new=is_new)
             if found is not None:
                 self._update(request, found)
 
-    def _make(self, request: ScimRequest) -> str | None:
+    def _make(self, request: ScimRequest, *, is_new: bool) -> str | None:
         """Make a resource; return the id of one that is there already, and is to be told."""
+        if self._mapping(request).is_unique_for_servers:
+            return self._post(request)
+        # What was sent before, by whomever, is done by then, or never.
+        seconds = self._receiver.doubt_seconds(request.object, is_new=is_new)
+        if seconds:
+            self._client.wait(seconds)
+            found = self._adopt(request)
+            if found is not None:
+                return found
+        found = self._post(request)
+        if found is None:
+            self._leave_one(request)
+        return found
+
+    def _leave_one(self, request: ScimRequest) -> None:
+        """Take away what was just made if somebody else made one meanwhile: a publisher that was frozen, or replaced."""
+        made = self._known.find(request.object)
+        kind, path = self._mapping(request).type, self._receiver.unique[request.mapping]
+        if made is None or all(
+            str(other.get("id")) == made for other in self._find(request, request.unique.values[:1])
+        ):
+            return
+        answer = self._client.ask("DELETE", self._path(request, made))
+        if not answer.is_taken and answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+            raise RefusedError(answer)
+        self._known.keep(request.object, None)
+        # Who has the lock finds the other one, and tells it what is new.
+        what = f"Somebody made a {kind} with the same {path} at {self._client.address} at the same time"
+        raise SinkError(f"{what}; ours was deleted.", hint="It is tried again.")
+
+    def _post(self, request: ScimRequest) -> str | None:
         body = fill_ids(request.body, self._known.find)
         # Some servers take members by PATCH alone.
         by_patch = "members" in body and self._receiver.abilities(self._client).patches
         members = body.pop("members") if by_patch else []
-        answer = self._client.ask("POST", request.path, body)
+        try:
+            answer = self._client.ask("POST", request.path, body)
+        finally:
+            self._receiver.doubt(request.object, is_open=self._client.may_be_done)
         if answer.is_taken:
             made = answer.content.get("id")
             if made is None:
@@ -162,15 +222,19 @@ class ScimCarrier:
             raise self._client.wrong_address(answer)
         raise RefusedError(answer)
 
-    def _write_change(self, request: ScimRequest) -> None:
-        operations = self._operations(request)
-        for known in (self._known.find, None):
-            found = self._adopt(request) if known is None else known(request.object) or self._adopt(request)
+    def _write_change(self, request: ScimRequest, *, is_new: bool) -> None:
+        operations, former = self._operations(request), self._known.find(request.object)
+        for known in (former, None):
+            found = known or self._adopt(request)
             if found is not None and self._patch(request, found, operations):
                 return
             self._known.keep(request.object, None)
         if request.is_whole:
             self._write_whole(self._as_whole(request), is_new=False)
+            return
+        if not is_new and request.object in self._receiver.ending:
+            # It was sent before, and so was the end of the object, which comes again, too.
+            self._known.keep(request.object, former)
             return
         kind = self._mapping(request).type
         hint = "`eventlog refresh`, or `eventlog verify --repair`, tells all of it"
@@ -207,10 +271,9 @@ class ScimCarrier:
 
     def _adopt(self, request: ScimRequest) -> str | None:
         """Find the object's resource by its unique value; it is the object's from now on."""
-        place, path = self._place(request), self._receiver.unique[request.mapping]
+        path = self._receiver.unique[request.mapping]
         for value in request.unique.values:
-            filters = self._receiver.abilities(self._client).filters
-            found = find_resources(self._client, place, path, value, filters=filters)
+            found = self._find(request, [value])
             if not found:
                 continue
             kind = self._mapping(request).type
@@ -223,6 +286,14 @@ class ScimCarrier:
             self._keep(request.object, known)
             return known
         return None
+
+    def _find(self, request: ScimRequest, values: Sequence[str]) -> list[dict[str, Any]]:
+        """Find the resources that have one of these unique values."""
+        place, path = self._place(request), self._receiver.unique[request.mapping]
+        filters = self._receiver.abilities(self._client).filters
+        return [
+            found for value in values for found in find_resources(self._client, place, path, value, filters=filters)
+        ]
 
     def _keep(self, name: str, known: str) -> None:
         if len(known) > NAME_CHARACTERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
@@ -22,6 +23,13 @@ from eventlog.sinks.http.tokens import Tokens
 MEDIA_TYPE: Final = "application/scim+json"
 ERROR: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
 """The schema of what a server says that works, though not for this request."""
+
+
+UNDONE: Final = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+"""Statuses of servers that have not begun to do what was asked."""
+
+PIECE_SECONDS: Final = 0.1
+"""After so much of a wait somebody looks whether it is broken off."""
 
 
 class Asked(NamedTuple):
@@ -92,7 +100,8 @@ class ScimClient(Poster):
         self._oauth = settings
         self._asked = Asked("GET", "")
         self._sent_login = ""
-        self._unread = False
+        self.may_be_done = False
+        """Whether the last request may be done, or may still be, though nobody has said so."""
 
     def another(self) -> ScimClient:
         """Make one with a connection of its own to the same receiver."""
@@ -112,6 +121,7 @@ class ScimClient(Poster):
         left = self._door.pause.seconds_left
         if left:
             raise SinkError(f"{self.address} asked to wait: {left:.0f} s are left.", hint="It is tried again.")
+        self.may_be_done = False
         answer = self._answer(asked)
         tokens = self._door.tokens
         if answer.status == HTTPStatus.UNAUTHORIZED and tokens is not None:
@@ -125,6 +135,7 @@ class ScimClient(Poster):
         if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR and not answer.retry_after:
             failure = self._read(answer)
             if ERROR.lower() in str(failure.content.get("schemas", "")).lower():
+                self.may_be_done = False
                 raise FailedError(f"{self.address} answered {failure.said}.", failure.note)
         if passes or answer.status == HTTPStatus.UNAUTHORIZED or 300 <= answer.status < 400:
             raise self._explain_refusal(answer, passes=passes)
@@ -134,6 +145,12 @@ class ScimClient(Poster):
         """Make the error of an address at which nobody takes resources."""
         hint = HINTS.get(answer.status, HINTS[HTTPStatus.NOT_FOUND])
         return SinkError(f"{self.address} answered {answer.said}.", hint=hint, may_pass=False)
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, unless somebody breaks off."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self._broken_off:
+            time.sleep(min(left, PIECE_SECONDS))
 
     def discreet(self, text: str) -> str:
         """Give a receiver's text without our credentials, tokens too."""
@@ -148,6 +165,12 @@ class ScimClient(Poster):
     def _answer(self, asked: Asked) -> HttpAnswer:
         self._asked, self._method = asked, asked.method
         return self.post(Document(id="", body=asked.body, covers={}))
+
+    def _exchange(self, *asked: Any) -> HttpAnswer:
+        self.may_be_done = True
+        answer = super()._exchange(*asked)
+        self.may_be_done = may_pass(answer.status) and answer.status not in UNDONE
+        return answer
 
     def _explain_refusal(self, answer: HttpAnswer, *, passes: bool) -> SinkError:
         hint = "It is tried again." if passes else HINTS.get(answer.status, "Check the output's `url`.")

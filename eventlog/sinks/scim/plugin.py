@@ -79,7 +79,7 @@ def _sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.scim.carry import ScimReceiver
     from eventlog.sinks.scim.sink import ScimSink
 
-    return ScimSink(output, ScimClient(output), ScimReceiver(output.scim, output.patch))
+    return ScimSink(output, ScimClient(output), ScimReceiver(output.scim, output.patch, output.total_timeout))
 
 
 def _provisioning_log(output: ScimOutput, client: ScimClient) -> ProvisioningLog:

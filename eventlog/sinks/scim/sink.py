@@ -106,19 +106,23 @@ class ScimSink(ScimLane, HttpSink):
     @property
     def capabilities(self) -> SinkCapabilities:
         """Declare several connections, and the receiver's ids as associations."""
-        return SinkCapabilities(lanes=self.lanes, associations=self._receiver.associations)
+        return SinkCapabilities(lanes=self.lanes, announce=self._announce, associations=self._receiver.associations)
 
     def open(self, tenure: Tenure | None) -> None:
         """Take over from another publisher, which may have sent whatever was planned."""
         super().open(tenure)
         self._unsent.clear()
-        self._receiver.ask_again()
+        self._receiver.take_over()
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """Know that these are new, and read at once what is known of their objects."""
+        """Know that these are new."""
         self._unsent.add(plan, documents)
+
+    def _announce(self, documents: Sequence[Document]) -> None:
+        """Know which objects come and which end, and read at once what is known of them."""
         requests = [request for document in documents for request in read_requests(document.body)]
         self._receiver.expected = frozenset(request.object for request in requests if not request.ends)
+        self._receiver.ending = {request.object for request in requests if request.ends}
         names: dict[str, None] = {}
         for request in requests:
             names |= dict.fromkeys([request.object, *list_references(request.body)])

@@ -47,4 +47,4 @@ def test_a_conversion_of_rows_into_documents_loads_nothing_of_others(tmp_path: P
 def test_a_worker_of_spark_loads_little() -> None:
     names = loaded(f"import {', '.join(WORKER)}")
     assert not {part for name in names for part in name.split(".")[1:]}.intersection(FOREIGN)
-    assert len(names) <= 70
+    assert len(names) <= 60

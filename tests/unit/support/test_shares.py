@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.daily import SEED, TURN_DAYS, daily, left_out, of_today
+from tests.support.levels import ROOT
 from tests.support.shares import met, shares
 
 
@@ -117,8 +118,8 @@ def test_a_failure_says_the_seed_that_repeats_it(in_ci: None, monkeypatch: pytes
 class _Asked:
     """As much of an item as is asked for."""
 
-    def __init__(self, name: str, *, dear: bool = False) -> None:
-        self.path, self.name, self._dear = Path("test_mysql.py"), name, dear
+    def __init__(self, name: str, *, dear: bool = False, path: Path = Path("test_mysql.py")) -> None:
+        self.path, self.name, self._dear = path, name, dear
         self.callspec = SimpleNamespace(params=dict(enumerate(name.partition("[")[2].rstrip("]").split("-"))))
 
     def get_closest_marker(self, _: str) -> object:
@@ -156,6 +157,28 @@ def test_in_five_days_of_a_fifth_each_test_was_asked_once() -> None:
     days = [asked_on(items, first + dt.timedelta(days=place), a_fifth=True) for place in range(TURN_DAYS)]
     assert sorted(name for day in days for name in day) == names
     assert all(len(day) < len(names) / 2 for day in days)
+
+
+@pytest.mark.parametrize(
+    "file, values, least",
+    [
+        ("conformance/test_sink.py", ["sqlite", "postgresql", "mariadb"], 1),
+        ("conformance/test_sink.py", list("abcdefg"), 1),
+        ("conformance/test_dialect_track.py", ["sqlite", "postgresql", "mariadb"], 3),
+        ("hardening/test_security_rights.py", list("abcdefg"), 7),
+        ("acceptance/test_reports.py", list("abcdefg"), 7),
+    ],
+)
+def test_a_test_of_the_levels_with_servers_is_asked_every_day_and_each_of_its_values_in_five(
+    file: str, values: list[str], least: int
+) -> None:
+    """Each database is asked every day where its own SQL answers, and so is each attack."""
+    names = {f"test_a[{value}]" for value in values}
+    items: list[Any] = [_Asked(name, path=ROOT / "tests" / file) for name in sorted(names)]
+    first = dt.date(2026, 12, 30)
+    days = [asked_on(items, first + dt.timedelta(days=place)) for place in range(TURN_DAYS)]
+    assert all(least <= len(day) <= max(2, least) for day in days)
+    assert set.union(*days) == names
 
 
 def test_in_five_days_each_history_was_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,144 @@
+"""Groups, whose names servers do not keep apart, are there once; and what ends in the middle of a batch ends well."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+import urllib3
+from sqlalchemy import Engine, create_engine
+
+from eventlog.config.settings import Config
+from eventlog.core.errors import EventlogError
+from eventlog.daemon.publisher import Publisher
+from eventlog.publisher.journal import Journal
+from eventlog.sinks.scim.paths import CORE_GROUP
+from tests.integration.publishing import in_thread, publish_all, until
+from tests.integration.scim_people import given
+from tests.support.scim import TOKEN, ends, judge, run, scim_config, told, wanted
+from tests.support.sinks import KilledError
+
+UNKNOWN = ("502 Bad Gateway", [("Content-Length", "0")], b"")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    made = create_engine(f"sqlite:///{tmp_path}/source.db")
+    yield made
+    made.dispose()
+
+
+def make_group(url: str) -> None:
+    """Make the group, as another publisher does it."""
+    body = {"schemas": [CORE_GROUP], "displayName": "staff"}
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/scim+json"}
+    answer = urllib3.request("POST", f"{url}/Groups", body=json.dumps(body), headers=headers)
+    assert answer.status == 201, answer.data
+
+
+def waiting(engine: Engine) -> bool:
+    return any(letter == "N" for letter, _ in ends(engine).values())
+
+
+def publish_until_done(config: Config, tries: int = 20) -> None:
+    """Publish again after each failure, as a publisher does."""
+    for _ in range(tries):
+        with suppress(EventlogError):
+            publish_all(config)
+            return
+        time.sleep(0.05)
+    publish_all(config)
+
+
+def test_a_group_that_another_publisher_makes_after_we_have_looked_is_there_once(engine: Engine) -> None:
+    """So it is where a publisher freezes between its search and its request, and wakes when another one has the lock."""
+    others: list[str] = []
+
+    def meddle(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Groups") and not others:
+            others.append(path)
+            make_group(server.url)
+        return None
+
+    with judge() as server:
+        server.meddle = meddle
+        given(engine)
+        publish_until_done(scim_config(engine, server.url))
+        assert others
+        assert told(server) == wanted(engine)
+        assert not ends(engine)
+
+
+def test_a_group_is_there_once_when_a_request_arrives_after_its_publisher_is_gone(engine: Engine) -> None:
+    late: list[Timer] = []
+
+    def meddle(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Groups") and not late:
+            late.append(Timer(0.7, make_group, [server.url]))
+            late[0].start()
+            return UNKNOWN
+        return None
+
+    with judge() as server:
+        server.meddle = meddle
+        given(engine)
+        # Each one that publishes is another publisher.
+        publish_until_done(scim_config(engine, server.url))
+        late[0].join()
+        assert told(server) == wanted(engine)
+        assert not ends(engine)
+
+
+def test_a_group_that_a_server_has_surely_not_made_is_made_without_a_wait(engine: Engine) -> None:
+    refused: list[str] = []
+
+    def meddle(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Groups") and len(refused) < 2:
+            refused.append(path)
+            status = ("503 Service Unavailable", "429 Too Many Requests")[len(refused) - 1]
+            return status, [("Retry-After", "0"), ("Content-Length", "0")], b""
+        return None
+
+    with judge() as server:
+        server.meddle = meddle
+        given(engine)
+        config = scim_config(engine, server.url, total_timeout=100.0)
+        began = time.monotonic()
+        with in_thread(Publisher(config)):
+            until(lambda: "staff" in server.groups() and not waiting(engine), "a group")
+        assert told(server) == wanted(engine)
+        assert len(refused) == 2
+        assert time.monotonic() - began < 90
+
+
+def test_a_change_that_comes_again_after_its_object_was_deleted_is_no_error(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, deaths = Journal.done, list[str]()
+
+    def done(self: Journal, *given_to: Any) -> Any:
+        if not deaths and server.asked("DELETE"):
+            deaths.append("before it could enter what was answered")
+            raise KilledError
+        return plain(self, *given_to)
+
+    with judge() as server:
+        given(engine, "field")
+        config = scim_config(engine, server.url, {"lease": 1.0})
+        publish_all(config)
+        monkeypatch.setattr(Journal, "done", done)
+        run(engine, "UPDATE usr SET fname = 'Daniel' WHERE idu = 4", "UPDATE usr SET boss = NULL WHERE idu = 3")
+        run(engine, "DELETE FROM usr WHERE idu = 4")
+        with pytest.raises(KilledError):
+            publish_all(config)
+        run(engine, "DELETE FROM event_log_mark WHERE name = 'lock'")
+        publish_all(config)
+        assert deaths
+        assert told(server) == wanted(engine)
+        assert not ends(engine)
