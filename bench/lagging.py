@@ -19,8 +19,9 @@ from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
-from eventlog.sinks.outputs import FilesOutput, HttpOutput
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 

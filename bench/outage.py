@@ -18,7 +18,7 @@ from bench.broker import local_broker
 from bench.lagging import PROMISED, closed_port, kafka
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.daemon.publisher import Publisher
-from eventlog.sinks.outputs import HttpOutput
+from eventlog.sinks.http.plugin import HttpOutput
 
 AWAY_SECONDS: Final = 300.0
 QUICK_SECONDS: Final = 2.0

@@ -14,7 +14,7 @@ from bench.backlog import PER_CHANGE, Backlog, Standing, backlog
 from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.config.settings import Config
-from eventlog.sinks.outputs import HttpOutput
+from eventlog.sinks.http.plugin import HttpOutput
 
 DOCUMENTS: Final = 2_000
 QUICK: Final = 20

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError, SourceError
 from eventlog.core.model import Captured, Status
-from eventlog.core.proofs import LastProof
 from eventlog.core.secrets import make_readable
 from eventlog.core.times import moment
 from eventlog.delivery.output import OutputState, OutputStates, failing, read_output_states
@@ -35,6 +34,8 @@ from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from eventlog.core.proofs import LastProof
 
 QUICK_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Bounds for what a publisher does itself."""

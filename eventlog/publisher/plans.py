@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.associations import Association
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Count, Outcome, Status
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
+
+if TYPE_CHECKING:
+    from eventlog.core.associations import Association
 
 
 class HoldsChangedError(EventlogError):

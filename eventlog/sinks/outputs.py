@@ -1,4 +1,4 @@
-"""The sinks that need no package beside eventlog: files in a folder, standard output, an address."""
+"""The sinks that need no package beside eventlog: files in a folder, standard output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, PlaceKind, Places
 from eventlog.core.plugins import EVERY_DOCUMENT, Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
-from eventlog.core.secrets import bare_address
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
-from eventlog.sinks.http.address import HttpSettings, reach
 from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, refuse_unknown, target_of
-from eventlog.sinks.store.findings import target_findings
 
 
 class FilesOutput(
@@ -76,24 +73,6 @@ class StdoutOutput(
         return kind, "standard output", (self.messages.metadata_topic,)
 
 
-class HttpOutput(
-    HttpSettings,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="sink",
-    tag="http",
-):
-    """Documents POSTed to an address, whose answers say what becomes of the rows."""
-
-    format: Literal["xds"] = "xds"
-
-    @property
-    def places(self) -> Places:
-        """Name the output's places: addresses below its `url`."""
-        return "address", "an address", ()
-
-
 def _file_sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.files import FileSink
 
@@ -108,18 +87,18 @@ def _stdout_sink(_order: SinkOrder) -> Sink:
     return StdoutSink()
 
 
-def _http_sink(order: SinkOrder) -> Sink:
-    from eventlog.sinks.http.sink import HttpSink
-
-    return HttpSink(order.output)
-
-
 def _needs(output: FilesOutput) -> Iterator[Need]:
     if is_address(output.path):
         scheme = output.path.partition("://")[0]
         yield Need(f'An output with path = "{scheme}://…"', MODULE)
     if (output.format, output.file_format) == ("change-tables", "parquet"):
         yield Need('An output with file_format = "parquet"', "pyarrow")
+
+
+def _find_target(output: FilesOutput) -> Iterator[Finding]:
+    from eventlog.sinks.store.findings import target_findings
+
+    yield from target_findings(output.path, output.store)
 
 
 def _folder_place(output: FilesOutput) -> str:
@@ -133,7 +112,7 @@ FILES: Final = SinkPlugin(
     build=_file_sink,
     place=_folder_place,
     formats=("change-tables", "messages", "xds", EVERY_DOCUMENT),
-    check=lambda output: target_findings(output.path, output.store),
+    check=_find_target,
     needs=_needs,
     sorts_ids=True,
 )
@@ -143,13 +122,4 @@ STDOUT: Final = SinkPlugin(
     place=lambda _: "stdout",
     formats=("messages", "xds", EVERY_DOCUMENT),
     check=lambda _: [Finding(message="standard output needs nothing")],
-)
-HTTP: Final = SinkPlugin(
-    settings=HttpOutput,
-    build=_http_sink,
-    # Behind ? and # there may be a secret.
-    place=lambda output: f"http {bare_address(output.url)}",
-    formats=("xds",),
-    check=lambda output: [reach(output)],
-    answers=True,
 )

@@ -15,7 +15,6 @@ from eventlog.core.secrets import mask_secrets
 from eventlog.sql.access import IS_SET, WrongValue, is_lasting, statements_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
 from eventlog.sql.pooler import IS_POOLED, set_at_begin, watch
-from eventlog.sql.url_options import refuse_unknown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -63,7 +62,10 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     if is_latin and parsed.password:
         arguments["password"] = str(parsed.password).encode()
     try:
-        refuse_unknown(parsed, dialect)
+        if parsed.query:
+            from eventlog.sql.url_options import refuse_unknown
+
+            refuse_unknown(parsed, dialect)
         engine = create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
         what = f"A URL that begins with {parsed.drivername}:"

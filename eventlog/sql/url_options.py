@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 def refuse_unknown(url: URL, dialect: Dialect) -> None:
     """Raise ConfigError for an unknown option of the driver or an unreadable value; show no value."""
-    if not url.query:
-        return
     driver = url.get_driver_name()
     kind: Any = url.get_dialect()
     # Some options SQLAlchemy takes for itself and hands on others, which only the driver knows.

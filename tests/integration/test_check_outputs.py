@@ -25,8 +25,9 @@ from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, OK, EventlogError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.events.settings import DebeziumSettings
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
-from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
+from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 from tests.acceptance.command import eventlog, ok
 from tests.support.servers import free_port
 

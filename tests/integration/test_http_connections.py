@@ -21,8 +21,8 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.plans import Done, FinishedRows
 from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.http.sink import HttpLane, HttpSink
-from eventlog.sinks.outputs import HttpOutput
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import Fate, ParallelServer, after
 from tests.integration.publishing import site, until, url_of

@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
-from eventlog.sinks.outputs import HttpOutput
 from eventlog.xds.read import Level, read_statuses
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import site, url_of

@@ -22,7 +22,7 @@ from eventlog.daemon.health import Ledger, PublisherHealth
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import OutputState
 from eventlog.publisher.reader import JournalReader
-from eventlog.sinks.outputs import HttpOutput
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log

@@ -16,7 +16,7 @@ from eventlog.daemon.health import PublisherHealth
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.service import Service
 from eventlog.sinks.database.plugin import DatabaseOutput
-from eventlog.sinks.outputs import HttpOutput
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.web.open_page import open_page
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import finished, site, until, url_of

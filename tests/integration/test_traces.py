@@ -26,9 +26,10 @@ from eventlog.daemon.command import _trace_batches
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.traces import switch_on_traces
 from eventlog.qlik.messages.document import Message
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
-from eventlog.sinks.outputs import FilesOutput, HttpOutput
+from eventlog.sinks.outputs import FilesOutput
 from tests.integration.publishing import config_of, site
 
 SECRET = "value-of-a-row"

@@ -12,8 +12,9 @@ from eventlog.config.settings import Config
 from eventlog.delivery.output import OutputState
 from eventlog.explain.states import OutputPlace
 from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
-from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
+from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 from eventlog.web.collector import name_outputs, with_output_states
 from eventlog.web.reading import OutputView
 

@@ -10,7 +10,8 @@ import pytest
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, PublisherConfig, from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
+from eventlog.sinks.http.plugin import HttpOutput
+from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 
 
 def read(**keys: Any) -> PublisherConfig:

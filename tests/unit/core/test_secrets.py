@@ -18,7 +18,7 @@ from eventlog.core.secrets import make_readable, mask_secrets, visible
 from eventlog.daemon.logging import Style, journal, library_journal
 from eventlog.publisher.statuses import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
-from eventlog.sinks.outputs import HttpOutput
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sql.connect import make_readable_url, read_url
 from tests.support.cost import seconds
 

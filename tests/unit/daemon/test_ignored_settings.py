@@ -6,7 +6,8 @@ from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.daemon.publisher import list_ignored_settings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.outputs import FilesOutput, HttpOutput
+from eventlog.sinks.http.plugin import HttpOutput
+from eventlog.sinks.outputs import FilesOutput
 
 
 def test_a_topic_for_metadata_that_nobody_writes_is_told() -> None:

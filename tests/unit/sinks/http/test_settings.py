@@ -14,8 +14,8 @@ from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.sinks.http.address import HttpSettings, trust
+from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.http.sink import HttpSink
-from eventlog.sinks.outputs import HttpOutput
 
 URL = "https://idm.example/xds"
 
