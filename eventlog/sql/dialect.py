@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine import URL
     from sqlalchemy.engine import Dialect as Compiler
+    from sqlalchemy.sql import ClauseElement
 
     from eventlog.sql.column_types import ColumnTypes
     from eventlog.sql.lookup import KeyLookup
@@ -142,6 +143,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
             return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
         opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
+
+    def write(self, element: ClauseElement) -> str:
+        """Write a statement that SQLAlchemy has put together from expressions of this database."""
+        return str(element.compile(dialect=_compiler(self.name)))
 
     def report_name(self, name: str) -> str:
         """Return the name as the database reports it: so it is in a table_key."""
