@@ -11,8 +11,9 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 import msgspec
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, TableClause, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
@@ -22,6 +23,8 @@ from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, stateme
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
 
+ADOPTED: Final = "log adopted"
+"""The note that says: somebody else made this log, it is not ours to drop."""
 BY_KEY: Final = "key"
 """The style in which the follower logs a class that it cannot log as before: rows to be read back by key."""
 
@@ -131,6 +134,18 @@ def _decode(
         triggers=triggers,
         fault=fault,
     )
+
+
+def define_setup(names: LogNames) -> TableClause:
+    """Define the table of the installation's notes."""
+    return sa.table(names.registry["setup"], sa.column("name"), sa.column("value"), schema=names.schema)
+
+
+def read_setup(connection: Connection, names: LogNames) -> dict[str, str] | None:
+    """Read the notes of the installation by name; None if the log has no registry."""
+    if not inspect(connection).has_table(names.registry["setup"], schema=names.schema):
+        return None
+    return {str(name): str(value) for name, value in connection.execute(sa.select(*define_setup(names).c))}
 
 
 def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None, bool]:
