@@ -127,7 +127,8 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     with engine.connect() as connection:
         way = f"{_revision(connection, names)}:{_goal(to)}"
         marks = _setup(connection, names)
-    return _recall_migrations(names, marks).write(_address(engine), way, marks=marks)
+    url = engine.url.render_as_string(hide_password=False)
+    return _recall_migrations(names, marks).write(url, way, marks=marks)
 
 
 def _recall_migrations(names: LogNames, marks: dict[str, str]) -> _Migrations:
@@ -281,11 +282,8 @@ def uninstall_sql(
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
     way = f"{revision}:base"
-    return _Migrations(names=names).write(_address(where), way, marks=marks, before=drops, after=last)
-
-
-def _address(engine: Engine) -> str:
-    return engine.url.render_as_string(hide_password=False)
+    url = where.url.render_as_string(hide_password=False)
+    return _Migrations(names=names).write(url, way, marks=marks, before=drops, after=last)
 
 
 def find_migration(engine: Engine, names: LogNames) -> str | None:

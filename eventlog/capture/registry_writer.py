@@ -11,10 +11,10 @@ from sqlalchemy.sql import quoted_name
 
 from eventlog.capture.plan import TriggerPlan
 from eventlog.capture.render import Trigger
-from eventlog.sql.dialect import Dialect, log_holes, long_literal, offers
+from eventlog.sql.dialect import Dialect, log_holes, long_literal, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
-from eventlog.tracked.registry import BY_KEY, TrackedClass, write_statement
+from eventlog.tracked.registry import BY_KEY, TrackedClass
 
 
 class RegistryWriter(Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
     @property
     def _home(self) -> str:
         if self.schema is None:
-            return write_statement(self.dialect, self.names, "home_schema")
+            return statement(self.dialect, "home_schema")
         return self._text(self.schema)
 
     def _place(self, table: str) -> str:
@@ -127,7 +127,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         return long_literal(self.dialect, text)
 
     def _statement(self, query: str, **holes: str) -> str:
-        return write_statement(self.dialect, self.names, query, **{"class": self.number}, **holes)
+        return statement(self.dialect, query, **log_holes(self.dialect, self.names), **{"class": self.number}, **holes)
 
     def _table(self, part: str, columns: Iterable[str] = ()) -> TableClause:
         return table(quoted_name(log_holes(self.dialect, self.names)[part], quote=False), *map(column, columns))

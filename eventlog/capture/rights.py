@@ -14,14 +14,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.class_selection import resolve_table_names
-from eventlog.capture.given_rights import (
-    RoleStatement,
-    account,
-    give,
-    list_kept_grants,
-    quote_role,
-    taking_back,
-)
+from eventlog.capture.given_rights import RoleStatement, account, give, list_kept_grants, quote_role, taking_back
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import write_name

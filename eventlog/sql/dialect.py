@@ -297,7 +297,7 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
     if names.origin is not None:
         holes["origin"] = dialect.quote(names.origin)
     holes |= {standard: dialect.quote(names.column(standard)) for standard in STANDARD}
-    own = {name: statement(dialect, name, **holes) for name in ("each_half", "processed")}
+    own = {name: statement(dialect, name, **holes) for name in ("each_half", "processed", "schema_of_class")}
     return MappingProxyType(holes | own)
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from eventlog.core.errors import InstallError
 from eventlog.core.table_names import write_name
 from eventlog.sql.access import answers, fetch, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
 
@@ -93,7 +93,8 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
 
 
 def _read(connection: Connection, names: LogNames, query: str) -> list[tuple[Any, ...]]:
-    return fetch(connection, verbatim(write_statement(dialect_of(connection), names, query)))
+    dialect = dialect_of(connection)
+    return fetch(connection, verbatim(statement(dialect, query, **log_holes(dialect, names))))
 
 
 def _decode(
@@ -183,12 +184,6 @@ def refuse_condition(connection: Connection, names: LogNames, called: str) -> No
         f"{message}: nobody else runs it.",
         hint=f"Run this as {owner}, or set source.reader to a login that may only read.",
     )
-
-
-def write_statement(dialect: Dialect, names: LogNames, query: str, **holes: str) -> str:
-    """Write a statement about the registry's tables."""
-    schema_of_class = statement(dialect, "schema_of_class")
-    return statement(dialect, query, **log_holes(dialect, names), schema_of_class=schema_of_class, **holes)
 
 
 def refuse_fault(tracked: TrackedClass) -> None:
