@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
-from eventlog.capture.column_sql import compare, present
+from eventlog.capture.column_sql import compare
 from eventlog.capture.plan import EVERY, ChildPlan, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.dialect import statement
 from eventlog.tracked.options import VALUED, Style
@@ -242,7 +242,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         values = values or [self._statement("text_of_row", row=row.alias)]
         conditions = clauses.under_a_parent(side, may_be_gone=side is Side.OLD and when is not When.TRUNCATE)
         if fact.filled:
-            conditions.append(present(clauses.dialect, row.value(fact.watched[0].column)))
+            conditions.append(self._statement("present", value=row.value(fact.watched[0].column)))
         return self._statement(
             "child_side",
             key=clauses.key(side),

@@ -11,17 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.capture.column_sql import (
-    PREFIX,
-    Row,
-    absent,
-    compare,
-    is_unseen,
-    join_texts,
-    on_lines,
-    parameters,
-    present,
-)
+from eventlog.capture.column_sql import PREFIX, Row, compare, is_unseen, join_texts, on_lines, parameters
 from eventlog.capture.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
 from eventlog.core.model import Kind
 from eventlog.core.schema import WHOLE_ROW, Attribute, Child, Column
@@ -150,7 +140,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
             stays = fact.fate is Fate.STAYED
             parts.append(any_of(map(self.holds, Side)) if stays else self.holds(fact.side))
         if fact.filled and self._is_read(fact):
-            parts.append(present(self.dialect, self.row(fact.side).value(fact.watched[0].column)))
+            parts.append(statement(self.dialect, "present", value=self.row(fact.side).value(fact.watched[0].column)))
         return all_of(parts)
 
     def has_moved(self) -> str:
@@ -164,7 +154,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def missing(self, side: Side) -> str:
         """Write the condition of an outer join that found no row on this side."""
-        return absent(self.dialect, self.row(side).value(self.key_columns[0]))
+        return statement(self.dialect, "absent", value=self.row(side).value(self.key_columns[0]))
 
     def has_changed(self, fact: Fact) -> str:
         """Write the condition of a change in what the fact watches."""
@@ -250,7 +240,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """Write conditions for a child's row: it names a parent, and the parent is not gone with
         it.
         """
-        parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
+        parts = [statement(self.dialect, "present", value=self.row(side).value(column)) for column in self.key_columns]
         asked = may_be_gone and not self.steps and not self.unseen
         if asked or self.plan.options.when is not None:
             parts.append(self.holds(side))
@@ -308,12 +298,12 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def all_empty(self, fact: Fact) -> list[str]:
         """Write the condition of NULL in all columns of the fact."""
         row = self.row(fact.side)
-        return [absent(self.dialect, row.value(watched.column)) for watched in fact.watched]
+        return [statement(self.dialect, "absent", value=row.value(watched.column)) for watched in fact.watched]
 
     def _is_filled_or_all_empty(self, fact: Fact) -> str:
         if len(fact.watched) == 1 or not self._is_read(fact):
             return ALWAYS
-        filled = present(self.dialect, self.row(fact.side).value(fact.watched[0].column))
+        filled = statement(self.dialect, "present", value=self.row(fact.side).value(fact.watched[0].column))
         if not all(self._is_seen(watched.column) for watched in fact.watched):
             # What cannot be read is always logged, so the object is not lost.
             return filled

@@ -94,15 +94,6 @@ def is_unseen(dialect: Dialect, column: Column) -> bool:
     return name in dialect.ddl.unseen_types or (limit is not None and (longest(column.type) or 0) > limit)
 
 
-def present(dialect: Dialect, value: str) -> str:
-    """Write the condition of a value; a composite one counts even if some parts are NULL."""
-    return statement(dialect, "present", value=value)
-
-
-def absent(dialect: Dialect, value: str) -> str:
-    return statement(dialect, "absent", value=value)
-
-
 def is_same_in_each_session(dialect: Dialect, columns: Iterable[Column]) -> bool:
     """Return True if the texts of all these columns are the same in every session."""
     for column in columns:
@@ -153,7 +144,7 @@ class Row(Struct, frozen=True, kw_only=True):
             # Where an outer join found no row, the formula might make a value of NULLs: without a
             # key there is none.
             keys = [base for base in held if base.key is not None]
-            there = [present(self.dialect, self.read_value(base)) for base in keys]
+            there = [statement(self.dialect, "present", value=self.read_value(base)) for base in keys]
             condition = ""
             if there:
                 condition = f" WHERE {' AND '.join(there)}"

@@ -90,7 +90,7 @@ def drop_follower(connection: Connection, names: LogNames) -> list[str]:
     if read_follower(connection, names) is None:
         return []
     dialect, holes = dialect_of(connection), _holes(dialect_of(connection), names)
-    queries = ("drop_follower_function", "drop_follow_function", "drop_follower_schema")
+    queries = ("drop_follower_functions", "drop_follower_schema")
     return [*_drop_event_triggers(dialect, names), *(statement(dialect, query, **holes) for query in queries)]
 
 
@@ -191,8 +191,6 @@ def _templates(dialect: Dialect, names: LogNames) -> dict[str, str]:
     forms["write"] = statement(dialect, "log_rows", **log, **row, table=_SECOND, source=changes)
     forms["hand"] = statement(dialect, "follower_hand", changes=_FIRST, called=_SECOND)
     forms["take"] = statement(dialect, "take_facts", **log, table=_FIRST)
-    return {name: dialect.literal(_write_form(text)) for name, text in forms.items()}
-
-
-def _write_form(text: str) -> str:
-    return text.replace("%", "%%").replace(_FIRST, "%1$s").replace(_SECOND, "%2$s")
+    for name, text in forms.items():
+        forms[name] = dialect.literal(text.replace("%", "%%").replace(_FIRST, "%1$s").replace(_SECOND, "%2$s"))
+    return forms

@@ -12,12 +12,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import Connection, TextClause, inspect, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.sql.access import answers, fetch, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.names import LogNames
+from eventlog.tracked.registry import define_setup, read_setup
 
 
 class RoleStatement(Struct, frozen=True, kw_only=True):
@@ -73,7 +74,7 @@ def taking_back(grant: str) -> str | None:
 
 def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
     """Run statements; keep those that granted something new."""
-    kept = has_setup(connection, names)
+    kept, setup = read_setup(connection, names) is not None, define_setup(names)
     # What a role has, as long as nothing has changed since it was asked.
     known: dict[str, list[tuple[object, ...]]] = {}
     for written in statements:
@@ -85,23 +86,20 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
         if kept and written.sql.startswith("REVOKE "):
             for grant in list_kept_grants(connection, names):
                 if taking_back(grant) == written.sql:
-                    connection.execute(_in_setup(connection, names, "mark_clear"), {"name": _note_name(grant)})
+                    connection.execute(setup.delete().where(setup.c.name == _note_name(grant)))
         if is_kept:
             known[role] = _list_grants(connection, role)
             # A right that was there before is somebody else's, and is not taken back with ours.
             if known[role] != before:
-                note = {"name": _note_name(written.sql), "value": written.sql}
-                connection.execute(_in_setup(connection, names, "mark_write"), note)
+                name = _note_name(written.sql)
+                connection.execute(setup.delete().where(setup.c.name == name))
+                connection.execute(setup.insert(), {"name": name, "value": written.sql})
 
 
 def list_kept_grants(connection: Connection, names: LogNames) -> list[str]:
     """Read the kept grants, as they were run."""
-    if not has_setup(connection, names):
-        return []
-    dialect = dialect_of(connection)
-    query = statement(dialect, "given_read", **log_holes(dialect, names))
-    grants = [str(value) for (value,) in fetch(connection, verbatim(query))]
-    return [grant for grant in grants if taking_back(grant) is not None]
+    notes = sorted((read_setup(connection, names) or {}).items())
+    return [grant for name, grant in notes if name.startswith(PREFIX) and taking_back(grant) is not None]
 
 
 def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
@@ -163,15 +161,3 @@ def _list_grants(connection: Connection, role: str) -> list[tuple[object, ...]]:
 
 def _note_name(grant: str) -> str:
     return PREFIX + hashlib.sha256(grant.encode()).hexdigest()
-
-
-def _in_setup(connection: Connection, names: LogNames, query: str) -> TextClause:
-    """Turn a query on marks into one on the notes of the installation."""
-    dialect = dialect_of(connection)
-    holes = dict(log_holes(dialect, names))
-    return text(statement(dialect, query, **holes | {"marks": holes["setup"]}))
-
-
-def has_setup(connection: Connection, names: LogNames) -> bool:
-    """Return True if the log has a registry."""
-    return inspect(connection).has_table(names.registry["setup"], schema=names.schema)

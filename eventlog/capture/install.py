@@ -14,10 +14,10 @@ from alembic import command, context, op
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, column, select, table
+from sqlalchemy import Connection, Engine
 
 from eventlog.capture.follower import name_follower, read_follower
-from eventlog.capture.given_rights import has_setup, list_kept_grants, take_back, taking_back
+from eventlog.capture.given_rights import list_kept_grants, take_back, taking_back
 from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
 from eventlog.capture.statements import name_left_functions
 from eventlog.capture.track import all_drops
@@ -29,9 +29,8 @@ from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, stateme
 from eventlog.sql.findlog import has_log, log_columns, present_companions, with_schema
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.tracked.classes import read_capture
+from eventlog.tracked.registry import ADOPTED, read_setup
 
-ADOPTED = "log adopted"
-"""The note that says: somebody else made this log, it is not ours to drop."""
 MADE = "log made"
 """The note that says: this log is ours, or will be; it stands before the log does."""
 MIGRATIONS = "eventlog.capture:migrations"
@@ -117,9 +116,8 @@ def upgrade(
         return False
     with ddl_transaction(engine) as connection:
         # Asked again: somebody else may have upgraded while this one made up their mind.
-        goal = _goal(to)
-        direction = "downgrade" if goal < _revision(connection, names) else "upgrade"
-        _recall_migrations(names, _setup(connection, names)).run(connection, direction, goal)
+        direction = "downgrade" if plan.goal < _revision(connection, names) else "upgrade"
+        _recall_migrations(names, _setup(connection, names)).run(connection, direction, plan.goal)
     return True
 
 
@@ -129,7 +127,8 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     with engine.connect() as connection:
         way = f"{_revision(connection, names)}:{_goal(to)}"
         marks = _setup(connection, names)
-    return _recall_migrations(names, marks).write(_address(engine), way, marks=marks)
+    url = engine.url.render_as_string(hide_password=False)
+    return _recall_migrations(names, marks).write(url, way, marks=marks)
 
 
 def _recall_migrations(names: LogNames, marks: dict[str, str]) -> _Migrations:
@@ -283,11 +282,8 @@ def uninstall_sql(
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
     way = f"{revision}:base"
-    return _Migrations(names=names).write(_address(where), way, marks=marks, before=drops, after=last)
-
-
-def _address(engine: Engine) -> str:
-    return engine.url.render_as_string(hide_password=False)
+    url = where.url.render_as_string(hide_password=False)
+    return _Migrations(names=names).write(url, way, marks=marks, before=drops, after=last)
 
 
 def find_migration(engine: Engine, names: LogNames) -> str | None:
@@ -310,12 +306,8 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
 
 def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
     """Read the notes of the installation; without a registry a log counts as somebody else's."""
-    if not has_setup(connection, names):
-        return {ADOPTED: names.table}
-    setup = table(names.registry["setup"], column("name"), column("value"), schema=names.schema)
-    asked = setup.c.name.in_([ADOPTED, MADE, SEQUENCE, TABLESPACE])
-    query = select(setup.c.name, setup.c.value).where(asked)
-    return {str(row[0]): str(row[1]) for row in connection.execute(query)}
+    notes = read_setup(connection, names)
+    return {ADOPTED: names.table} if notes is None else notes
 
 
 def recall_log(names: LogNames) -> dict[str, str]:

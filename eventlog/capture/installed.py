@@ -157,15 +157,14 @@ def _class_states(
     # After a renaming the triggers stand under the former name: they are no strays, and those that
     # would be made now are not missing.
     if any(trigger.entry.digest == FOLLOWED for trigger in existing):
-        states = [_note_rename(state) for state in states if state.state is not TriggerCondition.STRAY]
+        note, missing = "it has the old name of its table", TriggerCondition.MISSING
+        states = [
+            replace(state, state=TriggerCondition.OUTDATED, note=note) if state.state is missing else state
+            for state in states
+            if state.state is not TriggerCondition.STRAY
+        ]
     texts = {trigger.name: trigger.source for trigger in existing if trigger.enabled}
     return [with_failure(state, texts.get(state.name, ""), table, dialect) for state in states]
-
-
-def _note_rename(state: TriggerState) -> TriggerState:
-    if state.state is not TriggerCondition.MISSING:
-        return state
-    return replace(state, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
 
 
 def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:

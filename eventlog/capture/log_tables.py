@@ -124,7 +124,7 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     In the journal's nothing is ever an empty text, because Oracle would read it back as NULL.
     """
     types, metadata = dialect.types, sa.MetaData(schema=names.schema)
-    columns = {**_of_registry(dialect), **_of_log(types), **_of_outputs(types), **_of_rows(types)}
+    columns = {**_of_registry(dialect), **_of_log(types), **_of_journal(types)}
     for hole, table in names.companions.items():
         sa.Table(table, metadata, *columns[hole], **types.table_options)
     if "{sessions}" in dialect.context:
@@ -267,39 +267,43 @@ def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
         yield sa.Index(dialect.shorten_name(f"{names.table}_done"), record_id, **processed)
 
 
-def _key(column: str, kind: ColumnType) -> sa.Column[Any]:
-    return sa.Column(column, kind, primary_key=True, autoincrement=False)
+def _key(kind: ColumnType, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, primary_key=True, autoincrement=False) for name in names]
+
+
+def _filled(kind: ColumnType, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False) for name in names]
+
+
+def _any(kind: ColumnType, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind) for name in names]
 
 
 def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
     """Define the columns of the tables for the log's rows and captured tables."""
     number, value = types.log_number, types.log_value
     return {
-        "marks": [sa.Column("name", sa.String(200), primary_key=True), sa.Column("value", value)],
+        "marks": [*_key(sa.String(200), "name"), *_any(value, "value")],
         "outcomes": [
-            _key("record_id", number),
-            sa.Column("status", sa.CHAR(1)),
-            sa.Column("reason", sa.String(40)),
-            sa.Column("note", value),
-            sa.Column("answers", value),
-            sa.Column("finished_at", types.log_moment),
+            *_key(number, "record_id"),
+            *_any(sa.CHAR(1), "status"),
+            *_any(sa.String(40), "reason"),
+            *_any(value, "note", "answers"),
+            *_any(types.log_moment, "finished_at"),
         ],
-        "history": _of_versions(types),
-        "seen": _of_versions(types),
+        # Former definitions of captured tables.
+        **{
+            versions: [
+                *_key(sa.String(200), "table_name"),
+                *_key(sa.Integer(), "table_version"),
+                *_filled(sa.String(40), "seen_at"),
+                *_any(value, "changed", "definition"),
+                *_any(number, "first_record"),
+                *_any(value, "described"),
+            ]
+            for versions in ("history", "seen")
+        },
     }
-
-
-def _of_versions(types: ColumnTypes) -> list[sa.Column[Any]]:
-    """Define the columns of the tables with former definitions of captured tables."""
-    return [
-        sa.Column("table_name", sa.String(200), primary_key=True),
-        _key("table_version", sa.Integer()),
-        sa.Column("seen_at", sa.String(40), nullable=False),
-        sa.Column("changed", types.log_value),
-        sa.Column("definition", types.log_value),
-        sa.Column("first_record", types.log_number),
-        sa.Column("described", types.log_value),
-    ]
 
 
 def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
@@ -310,117 +314,88 @@ def _of_registry(dialect: Dialect) -> dict[str, list[sa.Column[Any]]]:
     name changes, and else by its name.
     """
     types, numbered = dialect.types, offers(dialect, "relation_now")
-    number, name = types.log_number, sa.String(200)
+    number, name, value = types.log_number, sa.String(200), types.log_value
     return {
-        "setup": [sa.Column("name", name, primary_key=True), sa.Column("value", types.log_value)],
+        "setup": [*_key(name, "name"), *_any(value, "value")],
         "tracked": [
-            _key("id", number),
-            sa.Column("schema_name", name, nullable=False),
-            sa.Column("table_name", name, nullable=False),
-            sa.Column("relation", number),
-            sa.Column("options", types.log_value, nullable=False),
-            sa.Column("watched", types.log_value),
-            sa.Column("style", sa.String(20), nullable=False),
-            sa.Column("all_columns", number, nullable=False),
-            sa.Column("primary_key", number, nullable=False),
-            sa.Column("deferred", number, nullable=False),
+            *_key(number, "id"),
+            *_filled(name, "schema_name", "table_name"),
+            *_any(number, "relation"),
+            *_filled(value, "options"),
+            *_any(value, "watched"),
+            *_filled(sa.String(20), "style"),
+            *_filled(number, "all_columns", "primary_key", "deferred"),
         ],
         "triggers": [
-            _key("tracked", number),
-            sa.Column("name", name, primary_key=True),
-            sa.Column("table_name", name, nullable=False),
-            sa.Column("function_name", name),
-            sa.Column("definer", name),
-            sa.Column("digest", sa.String(16), nullable=False),
-            sa.Column("part", sa.String(10), nullable=False),
-            sa.Column("fingerprint", types.fingerprint),
+            *_key(number, "tracked"),
+            *_key(name, "name"),
+            *_filled(name, "table_name"),
+            *_any(name, "function_name", "definer"),
+            *_filled(sa.String(16), "digest"),
+            *_filled(sa.String(10), "part"),
+            *_any(types.fingerprint, "fingerprint"),
         ],
         "relations": [
-            _key("tracked", number),
-            sa.Column("schema_name", name, primary_key=not numbered, nullable=False),
-            sa.Column("table_name", name, primary_key=not numbered, nullable=False),
-            sa.Column("relation", number, primary_key=numbered, autoincrement=False, nullable=not numbered),
-            sa.Column("role", sa.String(10), nullable=False),
+            *_key(number, "tracked"),
+            *(_filled if numbered else _key)(name, "schema_name", "table_name"),
+            *(_key if numbered else _any)(number, "relation"),
+            *_filled(sa.String(10), "role"),
         ],
         "columns": [
-            _key("tracked", number),
-            _key("relation", number),
-            _key("number", number),
-            sa.Column("name", name, nullable=False),
-            sa.Column("entered", name),
-            sa.Column("type", number, nullable=False),
-            sa.Column("modifier", number, nullable=False),
-            sa.Column("key_place", number),
-            sa.Column("watched", number, nullable=False),
+            *_key(number, "tracked", "relation", "number"),
+            *_filled(name, "name"),
+            *_any(name, "entered"),
+            *_filled(number, "type", "modifier"),
+            *_any(number, "key_place"),
+            *_filled(number, "watched"),
         ],
     }
 
 
-def _of_outputs(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
-    """Define the columns of the tables with the places of outputs."""
+def _of_journal(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
+    """Define the columns of the tables with the places of outputs, and about single rows."""
     number, name, value = types.log_number, sa.String(NAME_CHARACTERS), types.log_value
     return {
-        "batches": [
-            _key("id", number),
-            sa.Column("records", value, nullable=False),
-            sa.Column("weight", number, nullable=False),
-        ],
+        "batches": [*_key(number, "id"), *_filled(value, "records"), *_filled(number, "weight")],
         "outputs": [
-            _key("name", name),
-            sa.Column("position", number, nullable=False),
-            sa.Column("plans", number, nullable=False),
-            sa.Column("plan", sa.String(100)),
-            sa.Column("target_plan", sa.String(100)),
-            sa.Column("paused", value),
-            sa.Column("transactions", value),
-            sa.Column("warning", value),
-            sa.Column("recent", value),
-            sa.Column("restored", number),
+            *_key(name, "name"),
+            *_filled(number, "position", "plans"),
+            *_any(sa.String(100), "plan", "target_plan"),
+            *_any(value, "paused", "transactions", "warning", "recent"),
+            *_any(number, "restored"),
         ],
         "planned": [
-            _key("output", name),
-            _key("plan", sa.String(100)),
-            _key("place", sa.Integer()),
-            sa.Column("documents", sa.Integer(), nullable=False),
-            sa.Column("records", value, nullable=False),
-            sa.Column("details", value, nullable=False),
-            sa.Column("objects", value),
-            sa.Column("covers", value),
-            sa.Column("body", value),
-            sa.Column("route", value),
-            sa.Column("attempts", sa.Integer(), nullable=False),
-            sa.Column("due", number, nullable=False),
+            *_key(name, "output"),
+            *_key(sa.String(100), "plan"),
+            *_key(sa.Integer(), "place"),
+            *_filled(sa.Integer(), "documents"),
+            *_filled(value, "records", "details"),
+            *_any(value, "objects", "covers", "body", "route"),
+            *_filled(sa.Integer(), "attempts"),
+            *_filled(number, "due"),
         ],
-    }
-
-
-def _of_rows(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
-    """Define the columns of the tables about single rows."""
-    number, name, value = types.log_number, sa.String(NAME_CHARACTERS), types.log_value
-    return {
         "parked": [
-            _key("output", name),
-            _key("record_id", number),
-            sa.Column("object", name, nullable=False),
-            sa.Column("reason", sa.String(40), nullable=False),
-            sa.Column("note", value),
-            sa.Column("attempts", sa.Integer(), nullable=False),
-            sa.Column("due", number),
+            *_key(name, "output"),
+            *_key(number, "record_id"),
+            *_filled(name, "object"),
+            *_filled(sa.String(40), "reason"),
+            *_any(value, "note"),
+            *_filled(sa.Integer(), "attempts"),
+            *_any(number, "due"),
         ],
-        "holds": [_key("record_id", number), sa.Column("note", value)],
+        "holds": [*_key(number, "record_id"), *_any(value, "note")],
         "answers": [
-            _key("record_id", number),
-            _key("output", name),
-            sa.Column("status", sa.CHAR(1), nullable=False),
-            sa.Column("reason", sa.String(40), nullable=False),
-            sa.Column("note", value),
+            *_key(number, "record_id"),
+            *_key(name, "output"),
+            *_filled(sa.CHAR(1), "status"),
+            *_filled(sa.String(40), "reason"),
+            *_any(value, "note"),
         ],
         "associations": [
-            _key("output", name),
-            _key("object", name),
-            sa.Column("whole_name", value),
-            sa.Column("association", name),
-            sa.Column("awaiting", value),
-            sa.Column("is_over", sa.Integer(), nullable=False),
+            *_key(name, "output", "object"),
+            *_any(value, "whole_name"),
+            *_any(name, "association"),
+            *_any(value, "awaiting"),
+            *_filled(sa.Integer(), "is_over"),
         ],
     }

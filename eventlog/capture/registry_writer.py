@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
+from sqlalchemy import ColumnElement, TableClause, column, literal_column, select, table
+from sqlalchemy.sql import quoted_name
 
 from eventlog.capture.plan import TriggerPlan
 from eventlog.capture.render import Trigger
-from eventlog.sql.dialect import Dialect, long_literal, offers
+from eventlog.sql.dialect import Dialect, log_holes, long_literal, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
-from eventlog.tracked.registry import BY_KEY, TrackedClass, write_statement
+from eventlog.tracked.registry import BY_KEY, TrackedClass
 
 
 class RegistryWriter(Struct, frozen=True, kw_only=True):
@@ -29,61 +31,66 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         """Write SQL for the number of the class."""
         if self.known is not None:
             return str(self.known.id)
-        place = {"schema": self._home, "table": self._text(self.table)}
-        return write_statement(self.dialect, self.names, "class_number", **place)
+        place = {"schema_name": self._home, "table_name": self._text(self.table)}
+        found = self.dialect.write(
+            select(literal_column("id")).select_from(self._table("tracked")).where(*_equal(place))
+        )
+        return f"({found})"
 
     def enter_class(self, asked: TriggerOptions, plan: TriggerPlan) -> Iterator[str]:
         """Enter the class with its options and the follower's part of its plan."""
-        if self.known is None:
-            yield self._statement("orphans_remove")
-        yield self._statement(
-            "class_add" if self.known is None else "class_change",
-            schema=self._home,
-            table=self._text(self.table),
-            relation=self._relation(self.table),
-            options=self._text(msgspec.json.encode(asked).decode()),
-            watched=self._text(msgspec.json.encode([*plan.remembered]).decode()),
-            style=self._text(BY_KEY if plan.children else plan.options.style),
-            all_columns=str(int(not (asked.columns or asked.exclude))),
-            primary_key=str(int(not asked.key)),
-            deferred=str(int(plan.options.deferred)),
-        )
+        values = {
+            "schema_name": self._home,
+            "table_name": self._text(self.table),
+            "relation": self._relation(self.table),
+            "options": self._text(msgspec.json.encode(asked).decode()),
+            "watched": self._text(msgspec.json.encode([*plan.remembered]).decode()),
+            "style": self._text(BY_KEY if plan.children else plan.options.style),
+            "all_columns": str(int(not (asked.columns or asked.exclude))),
+            "primary_key": str(int(not asked.key)),
+            "deferred": str(int(plan.options.deferred)),
+        }
+        if self.known is not None:
+            yield self._change("tracked", values, id=self.number)
+            return
+        tracked, triggers = self._table("tracked", ["id", *values]), self._table("triggers")
+        # A number that is given again has no trigger of a class that is gone.
+        yield self.dialect.write(triggers.delete().where(column("tracked").not_in(select(tracked.c.id))))
+        row = _write_values({"id": "COALESCE(MAX(id), 0) + 1", **values})
+        yield self.dialect.write(tracked.insert().from_select([*row], select(*row.values()).select_from(tracked)))
 
     def enter_trigger(self, trigger: Trigger) -> str:
-        """Enter a trigger about to be made."""
-        known = self.known is not None and trigger.name in self.known.triggers
-        return self._statement(
-            "trigger_change" if known else "trigger_add",
-            name=self._text(self.dialect.report_name(trigger.name)),
-            table=self._text(trigger.table),
-            function="NULL" if trigger.program is None else self._text(trigger.program),
-            definer=self._statement("definer"),
-            digest=self._text(trigger.hash),
-            part=self._text(trigger.part),
-        )
+        """Enter a trigger about to be made, so that none stands which nobody has entered."""
+        which = {"tracked": self.number, "name": self._text(self.dialect.report_name(trigger.name))}
+        values = {
+            "table_name": self._text(trigger.table),
+            "function_name": "NULL" if trigger.program is None else self._text(trigger.program),
+            "definer": self._statement("definer"),
+            "digest": self._text(trigger.hash),
+            "part": self._text(trigger.part),
+            "fingerprint": "NULL",
+        }
+        if self.known is not None and trigger.name in self.known.triggers:
+            return self._change("triggers", values, **which)
+        return self._add("triggers", which | values)
 
     def keep_trigger_text(self, trigger: Trigger) -> str:
         """Keep the text of a new trigger."""
         name = self._text(self.dialect.report_name(trigger.name))
         function, called = self._text(trigger.program or trigger.name), self._text(f"{trigger.function}()")
-        place = {"schema": self._home, "name": name, "function": function, "called": called}
-        return self._statement("trigger_fingerprint", name=name, fingerprint=self._statement("fingerprint", **place))
+        text = self._statement("fingerprint", schema=self._home, name=name, function=function, called=called)
+        return self._change("triggers", {"fingerprint": text}, tracked=self.number, name=name)
 
     def remove_trigger(self, name: str) -> str:
         """Remove a dropped trigger."""
-        return self._statement("trigger_remove", name=self._text(name))
+        return self._remove("triggers", tracked=self.number, name=self._text(name))
 
     def enter_relations(self, plan: TriggerPlan) -> Iterator[str]:
         """Enter the tables the triggers depend on, each with its role."""
-        yield self._statement("relations_remove")
-        for table, role in {plan.table.name: "table", **{child.child.name: "child" for child in plan.children}}.items():
-            yield self._statement(
-                "relation_add",
-                schema=self._home,
-                table=self._text(table),
-                relation=self._relation(table),
-                role=self._text(role),
-            )
+        yield self._remove("relations", tracked=self.number)
+        for name, role in {plan.table.name: "table", **{child.child.name: "child" for child in plan.children}}.items():
+            place = {"schema_name": self._home, "table_name": self._text(name), "relation": self._relation(name)}
+            yield self._add("relations", {"tracked": self.number, **place, "role": self._text(role)})
         if offers(self.dialect, "ancestors_add"):
             yield self._statement("ancestors_add")
 
@@ -91,20 +98,22 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         """Enter the columns' numbers, by which the follower knows them."""
         keys = {plan.table.name: plan.table.key} | {child.child.name: child.child.parent_key for child in plan.children}
         own = [watched.column.name for watched in plan.watched if watched.column.name not in plan.table.key]
-        yield self._statement("columns_remove")
-        for table, key in keys.items():
-            names = {"key": key, "watched": own if table == plan.table.name else ()}
+        yield self._remove("columns", tracked=self.number)
+        for name, key in keys.items():
+            names = {"key": key, "watched": own if name == plan.table.name else ()}
             listed = {what: ", ".join(map(self.dialect.literal, columns)) for what, columns in names.items()}
-            yield self._statement("columns_add", **listed, place=self._place(table))
+            yield self._statement("columns_add", **listed, place=self._place(name))
 
     def remove_class(self) -> Iterator[str]:
         """Remove the class, with all its parts."""
-        return map(self._statement, ("relations_remove", "columns_remove", "triggers_remove", "class_remove"))
+        for part in ("relations", "columns", "triggers"):
+            yield self._remove(part, tracked=self.number)
+        yield self._remove("tracked", id=self.number)
 
     @property
     def _home(self) -> str:
         if self.schema is None:
-            return write_statement(self.dialect, self.names, "home_schema")
+            return statement(self.dialect, "home_schema")
         return self._text(self.schema)
 
     def _place(self, table: str) -> str:
@@ -118,4 +127,25 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         return long_literal(self.dialect, text)
 
     def _statement(self, query: str, **holes: str) -> str:
-        return write_statement(self.dialect, self.names, query, **{"class": self.number}, **holes)
+        return statement(self.dialect, query, **log_holes(self.dialect, self.names), **{"class": self.number}, **holes)
+
+    def _table(self, part: str, columns: Iterable[str] = ()) -> TableClause:
+        return table(quoted_name(log_holes(self.dialect, self.names)[part], quote=False), *map(column, columns))
+
+    def _add(self, part: str, values: Mapping[str, str]) -> str:
+        return self.dialect.write(self._table(part, values).insert().values(_write_values(values)))
+
+    def _change(self, part: str, values: Mapping[str, str], **which: str) -> str:
+        changed = self._table(part, values).update().values(_write_values(values))
+        return self.dialect.write(changed.where(*_equal(which)))
+
+    def _remove(self, part: str, **which: str) -> str:
+        return self.dialect.write(self._table(part).delete().where(*_equal(which)))
+
+
+def _write_values(values: Mapping[str, str]) -> dict[str, ColumnElement[object]]:
+    return {name: literal_column(value) for name, value in values.items()}
+
+
+def _equal(values: Mapping[str, str]) -> list[ColumnElement[bool]]:
+    return [column(name) == literal_column(value) for name, value in values.items()]

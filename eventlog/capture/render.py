@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
 from msgspec import Struct
@@ -57,11 +57,6 @@ class Trigger(Struct, frozen=True, kw_only=True):
     hash: str
 
 
-def hash_texts(texts: Iterable[str]) -> str:
-    """Return sixteen digits of a hash over the texts."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
-
-
 def render(plan: TriggerPlan, dialect: Dialect, names: LogNames) -> list[Trigger]:
     """Write the triggers of a class: on its table or view, and on its child tables."""
     triggers = []
@@ -109,7 +104,8 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
         body = ["function_body"] if offers(self.dialect, "function_body") else []
         function = "reading_function" if self.part is TriggerPart.READING else "function"
         made = (self._statement(query, **holes) for query in (function, *body, form))
-        digest = hash_texts([*made, *(["always"] if self.plan.options.always else ())])
+        hashed = "\0".join([*made, *(["always"] if self.plan.options.always else ())])
+        digest = hashlib.sha256(hashed.encode()).hexdigest()[:16]
         program = self._name_program(digest)
         called = qualify_program(self.dialect, self.names, self.plan.table.schema, program)
         holes |= self._check_trigger(program) | dropping(self.dialect, called)
@@ -120,7 +116,7 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
         queries += ["guard_function", form]
         if self.plan.options.always:
             queries.append("always_trigger")
-        queries.append("after_trigger")
+        queries += ["after_trigger", "restore_session"]
         texts = {query: self._statement(query, **holes) for query in queries}
         limit, length = self.dialect.ddl.trigger_bytes, len(texts[form].encode())
         if limit is not None and length > limit:

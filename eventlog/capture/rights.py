@@ -14,15 +14,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.class_selection import resolve_table_names
-from eventlog.capture.given_rights import (
-    RoleStatement,
-    account,
-    give,
-    has_setup,
-    list_kept_grants,
-    quote_role,
-    taking_back,
-)
+from eventlog.capture.given_rights import RoleStatement, account, give, list_kept_grants, quote_role, taking_back
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import write_name
@@ -32,6 +24,7 @@ from eventlog.sql.findlog import has_log, locate_log, with_schema
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.classes import list_tracked
+from eventlog.tracked.registry import read_setup
 
 
 class Roles(Struct, frozen=True, kw_only=True):
@@ -225,10 +218,9 @@ class _Grants(Struct, frozen=True, kw_only=True):
             "installer",
             role,
             schema=self._schemas([names.schema]),
-            log=self._tables([names.table]),
-            standing_log=self._tables([names.table] if site.existing else []),
             # Also those that an upgrade will make.
-            companion=self._tables(names.beside),
+            log=self._tables([names.table, *names.beside]),
+            standing_log=self._tables([names.table] if site.existing else []),
             place=self._schemas(self._foreign()),
             registry=self._tables(sorted(names.owners) if takes_over else []),
             function=[{"function": self.dialect.qualify(names.schema, name)} for name in site.functions if takes_over],
@@ -244,7 +236,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def writer(self, role: str) -> Iterator[str]:
         names = self.site.names
-        yield from self._write("writer", role, log=self._tables([names.table]), companion=self._tables(names.beside))
+        yield from self._write("writer", role, log=self._tables([names.table, *names.beside]))
 
     def publisher(self, role: str) -> Iterator[str]:
         names = self.site.names
@@ -269,13 +261,11 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def _refuse_powers(self, role: str) -> None:
         """Refuses to make an installer a member of a role that may do more than own tables."""
-        owned: dict[tuple[str, str], list[str]] = {}
-        for captured in self.site.tables:
-            if captured.owner is not None and captured.power is not None and captured.owner != role:
-                owned.setdefault((captured.owner, captured.power), []).append(captured.whole)
-        if not owned:
+        powerful = [captured for captured in self.site.tables if captured.power is not None and captured.owner != role]
+        if not powerful:
             return
-        (owner, power), tables = next(iter(owned.items()))
+        owner, power = powerful[0].owner, powerful[0].power
+        tables = [captured.whole for captured in powerful if captured.owner == owner]
         listed = ", ".join(tables[:MOST_SHOWN_TABLES])
         if len(tables) > MOST_SHOWN_TABLES:
             listed += f" and {len(tables) - MOST_SHOWN_TABLES} more"
@@ -362,7 +352,7 @@ def _describe_site(
     owners = _TableOwners(connection)
     captured = [owners.describe(*one) for table in classes for one in _list_captured_tables(table)]
     registry, functions = None, list[str]()
-    if existing and has_setup(connection, log):
+    if existing and read_setup(connection, log) is not None:
         registry = owners.describe(log.schema, log.registry["triggers"])
         rows = answers(connection, "registry_functions", **log_holes(dialect_of(connection), log))
         functions = [str(name) for (name,) in rows]

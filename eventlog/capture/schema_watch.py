@@ -5,18 +5,17 @@ enters it into the history, and tracks classes anew where a publisher may.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.stdlib import BoundLogger
 
 from eventlog.capture.installed import TriggerCondition, TriggerState, states
 from eventlog.capture.track import track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
-from eventlog.core.schema import Table
 from eventlog.core.table_names import read_name, write_name
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
 from eventlog.sql.access import in_words
@@ -63,12 +62,15 @@ def behind(states: Iterable[TriggerState]) -> list[str]:
 
 
 def follow(engine: Engine, names: LogNames, owner: str, since: int | None = None) -> Followed:
-    """Track a class again; an error here does not stop others.
+    """Track a class again with its former options; an error here does not stop others.
 
     `since` is the newest row of the log when somebody saw the table as its triggers know it.
     """
     try:
-        retrack(engine, names, owner, since)
+        with engine.connect() as connection:
+            log = locate_log(connection, names)
+            name, columns = _find_class_again(connection, log, owner)
+        track(engine, [name], TrackRequest(columns=columns or None), log, since=since)
         return Followed(owner=owner)
     except EventlogError as error:
         problem = error
@@ -78,36 +80,22 @@ def follow(engine: Engine, names: LogNames, owner: str, since: int | None = None
     return Followed(owner=owner, error=str(problem), again=may_pass)
 
 
-def retrack(
-    engine: Engine,
-    names: LogNames,
-    owner: str,
-    since: int | None = None,
-) -> list[TriggerState]:
-    """Make the triggers of one class current with its former options; excluded columns stay
-    excluded.
-    """
-    with engine.connect() as connection:
-        log = locate_log(connection, names)
-        capture = read_capture(connection, log)
-        tracked = capture.classes.get(owner)
-        triggers = capture.of(owner)
-        if tracked is None or not triggers:
-            message = f"All triggers of {owner} are gone, so somebody may have taken them off."
-            hint = "Run `eventlog track`, or `eventlog untrack` if nothing is to be captured."
-            raise InstallError(message, hint=hint)
-        refuse_fault(tracked)
-        options = tracked.options
-        classes, name = Classes(connection), owner
-        if not classes.has(owner) and (today := capture.table_today(owner)):
-            name = write_name(*today)
-        table = classes.one(name, options.children, options.key)
-        known = attribute_names(table)
-        # Chosen columns that are gone are left out, for a trigger that names one fails every
-        # writer. An excluded one that is gone may have another name now, so nothing is guessed
-        # about it (decision 27).
-        columns = tuple(chosen for chosen in options.columns if chosen.casefold() in known)
-    return track(engine, [name], TrackRequest(columns=columns or None), log, since=since)
+def _find_class_again(connection: Connection, log: LogNames, owner: str) -> tuple[str, tuple[str, ...]]:
+    """Find what a class is called now, and which of its chosen columns are still there."""
+    capture = read_capture(connection, log)
+    tracked = capture.classes.get(owner)
+    if tracked is None or not capture.of(owner):
+        message = f"All triggers of {owner} are gone, so somebody may have taken them off."
+        hint = "Run `eventlog track`, or `eventlog untrack` if nothing is to be captured."
+        raise InstallError(message, hint=hint)
+    refuse_fault(tracked)
+    classes, name = Classes(connection), owner
+    if not classes.has(owner) and (today := capture.table_today(owner)):
+        name = write_name(*today)
+    known = attribute_names(classes.one(name, tracked.options.children, tracked.options.key))
+    # Chosen columns that are gone are left out, for a trigger that names one fails every writer. An
+    # excluded one that is gone may have another name now, so nothing is guessed about it (decision 27).
+    return name, tuple(chosen for chosen in tracked.options.columns if chosen.casefold() in known)
 
 
 class SchemaComparison(Struct, frozen=True, kw_only=True):
@@ -146,7 +134,14 @@ def compare_tables(watch: Watch, names: LogNames, stamp: Stamp) -> SchemaCompari
             triggers = states(connection, names)
         tables = list_tracked(connection, names)
         hidden = find_unseen(connection, names)
-    changes = _enter_changes(watch, tables, former, names)
+    with watch.log.transaction() as connection:
+        note_versions(connection, names, tables)
+    watch.shapes = {table.whole: shape_of(table) for table in tables}
+    changes = {
+        owner: differing(former[owner], shape)
+        for owner, shape in watch.shapes.items()
+        if former.get(owner, shape) != shape
+    }
     for owner, change in changes.items():
         watch.journal.info("table_changed", table=owner, since=watch.since, **change)
         if owner in hidden:
@@ -166,23 +161,6 @@ def compare_tables(watch: Watch, names: LogNames, stamp: Stamp) -> SchemaCompari
                 note_current(connection, watch.log, names, stamp, counts)
     again, is_tracked = any(table.again for table in followed), bool(tables or hidden or triggers)
     return SchemaComparison(changed=bool(changes), again=again, is_tracked=is_tracked)
-
-
-def _enter_changes(
-    watch: Watch,
-    tables: Sequence[Table],
-    former: Mapping[str, Shape],
-    names: LogNames,
-) -> dict[str, dict[str, list[str]]]:
-    """Enter the changes of each class since the last look into the history, and return them."""
-    with watch.log.transaction() as connection:
-        note_versions(connection, names, tables)
-    watch.shapes = {table.whole: shape_of(table) for table in tables}
-    return {
-        owner: differing(former[owner], shape)
-        for owner, shape in watch.shapes.items()
-        if owner in former and former[owner] != shape
-    }
 
 
 def _report(watch: Watch, triggers: Iterable[TriggerState], followed: Iterable[Followed]) -> None:

@@ -37,10 +37,9 @@ def write_needed(
         refuse_unfit(connection, planned.plan, names, None if known is None else known.options)
         yield from _class_needed(dialect, names, planned, capture, similar)
     owners = {planned.former or planned.owner for planned in wanted}
-    followed = any(planned.plan.options.follow_ddl for planned in wanted)
     # Of classes that are not planned now, the registry tells whether they want the event trigger.
-    others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
-    followed = followed or any(tracked.options.follow_ddl for tracked in others)
+    others = [tracked.options for owner, tracked in capture.classes.items() if owner not in owners]
+    followed = any(options.follow_ddl for options in (*others, *(planned.plan.options for planned in wanted)))
     yield from write_follower(connection, names, followed=followed)
 
 

@@ -33,13 +33,13 @@ from eventlog.sql.access import is_denied, run_verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import locate_log, with_schema
-from eventlog.sql.history import Images, enter_versions, write_versions
+from eventlog.sql.history import Images, write_versions
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.classes import RegistryState, read_capture
 from eventlog.tracked.options import OPTIONS, Style, TrackRequest, TriggerOptions, keep_captured_columns
-from eventlog.tracked.registry import require_registry
+from eventlog.tracked.registry import TrackedClass, require_registry
 from eventlog.tracked.stamp import note_current, read_stamp
 
 _is_owners = re.compile(
@@ -88,7 +88,8 @@ def track(
             # ran before a refusal.
             for statement_text in list(write_needed(connection, wanted, log)):
                 _make(connection, statement_text)
-            enter_versions(connection, log, *_definitions(dialect, wanted), since)
+            for statement_text in list(write_versions(connection, log, *_definitions(dialect, wanted), since)):
+                run_verbatim(connection, statement_text)
             _notify_publisher(connection, engine, log)
         finally:
             for query in ("restore_session", "release_table"):
@@ -118,7 +119,7 @@ def track_sql(
         require_registry(connection, log)
         wanted = plan_wanted_classes(connection, tables, _request(options), log, schema, note, leave)
         texts = [*write_needed(connection, wanted, log)]
-        texts += write_versions(connection, log, *_definitions(dialect, wanted))
+        texts += write_versions(connection, log, *_definitions(dialect, wanted), is_script=True)
         return script(texts, dialect)
 
 
@@ -137,18 +138,15 @@ def untrack(
     """
     with engine.connect() as connection:
         log = locate_log(connection, names)
-        capture = read_capture(connection, log)
-        owners = _find_owners(Classes(connection, schema), capture, log, tables)
-        triggers = [trigger.name for trigger in capture.part(owners).triggers]
+        leaving, _ = _find_leaving(connection, log, tables, schema)
+        triggers = [trigger.name for trigger in leaving.triggers]
     if not agree(triggers):
         return triggers
     with ddl_transaction(engine) as connection:
         # Looked up again: somebody may have taken long to agree.
-        capture = read_capture(connection, log)
-        owners = _find_owners(Classes(connection, schema), capture, log, tables)
-        leaving, dialect = capture.part(owners), dialect_of(connection)
+        leaving, others = _find_leaving(connection, log, tables, schema)
+        dialect = dialect_of(connection)
         # The event trigger is one for the whole log, and goes with the last class that wants it.
-        others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
         follows = any(tracked.options.follow_ddl for tracked in others)
         drops = [] if follows else drop_follower(connection, log)
         for text in [*drops, *drop_triggers(dialect, log, leaving)]:
@@ -182,7 +180,11 @@ def _lock_as_planned(
         notes: list[str] = []
         left_out: list[str] = []
         wanted = plan_classes(notes.append, None if leave is None else left_out.append)
-        new = {target for planned in wanted for target in _list_tables(dialect, planned)} - locked
+        # A view that is replaced by another one keeps its columns.
+        new = set[str]()
+        for plan in (planned.plan for planned in wanted if not planned.plan.table.view):
+            names = (plan.table.name, *(part.child.name for part in plan.children))
+            new |= {dialect.qualify(plan.table.schema, name) for name in names} - locked
         if not (new and offers(dialect, "keep_shape")):
             break
         for target in sorted(new):
@@ -200,26 +202,22 @@ def _lock_as_planned(
     return wanted
 
 
-def _list_tables(dialect: Dialect, planned: WantedClass) -> list[str]:
-    """List the tables named by triggers, as in SQL; a view replaced by others keeps its columns."""
-    table = planned.plan.table
-    names = [] if table.view else [table.name, *(child.child.name for child in planned.plan.children)]
-    return [dialect.qualify(table.schema, name) for name in names]
-
-
-def _find_owners(classes: Classes, capture: RegistryState, log: LogNames, tables: Sequence[str]) -> list[str]:
-    """Find the tracked classes that names or patterns mean, each in its case, else in any; raise
-    InstallError if there is none.
+def _find_leaving(
+    connection: Connection, log: LogNames, tables: Sequence[str], schema: str | None
+) -> tuple[RegistryState, list[TrackedClass]]:
+    """Find the tracked classes that names or patterns mean, each in its case, else in any, and the
+    others; raise InstallError if there is none.
     """
+    classes, capture = Classes(connection, schema), read_capture(connection, log)
     class_of_table = {}
     for trigger in capture.triggers:
         class_of_table[write_name(trigger.schema, trigger.table).casefold()] = trigger.owner.whole
     owners: dict[str, None] = {}
     for name in tables:
         first, last = read_name(name)
-        schema = classes.schema(first or classes.default)
+        home = classes.schema(first or classes.default)
         # A table that is gone is taken by its word, so that strays can be taken off.
-        exact = write_name(schema.name, schema.find(last) or last)
+        exact = write_name(home.name, home.find(last) or last)
         meant = exact.casefold()
         matching = [exact] if exact in capture.classes else []
         matching = matching or [owner for owner in capture.classes if owner.casefold() == meant]
@@ -233,7 +231,7 @@ def _find_owners(classes: Classes, capture: RegistryState, log: LogNames, tables
             message = f"{name} is not tracked for {log.table}."
             raise InstallError(message, hint="`eventlog triggers` lists what is.")
         owners |= dict.fromkeys(matching)
-    return [*owners]
+    return capture.part(owners), [tracked for owner, tracked in capture.classes.items() if owner not in owners]
 
 
 def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:

@@ -23,9 +23,9 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
 from eventlog.core.plural import count_words
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, value_of
-from eventlog.sql.access import answers, fetch, transaction, verbatim
+from eventlog.sql.access import fetch, transaction, verbatim
 from eventlog.sql.connect import read_url
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import locate_log, with_schema
 from eventlog.sql.history import latest, read_history
 from eventlog.sql.log import Log
@@ -33,7 +33,7 @@ from eventlog.sql.loose_keys import find_loose_key
 from eventlog.sql.names import LogNames
 from eventlog.tracked.classes import list_tracked, list_tracked_tables
 from eventlog.tracked.options import TriggerOptions, words
-from eventlog.tracked.registry import read_registry, read_relation
+from eventlog.tracked.registry import read_log_owner, read_registry, read_relation
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
 """States in which changes go by unseen.
@@ -193,11 +193,8 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
 def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point]:
     """Warn of each part in a powerful role: `rights` once made installers members of such."""
     with engine.connect() as connection:
-        dialect = dialect_of(engine)
-        owners = answers(connection, "trigger_owners", **log_holes(dialect, log))
-        installers = [str(role) for (role,) in owners]
-        publisher = engine.url.username or ""
-        parts = [*(("installer", role) for role in installers), ("publisher", publisher), ("reader", reader)]
+        installer, _ = read_log_owner(connection, log)
+        parts = (("installer", installer), ("publisher", engine.url.username), ("reader", reader))
         # One role may be several parts: it is asked for once, and named by all of them.
         for role in dict.fromkeys(role for _, role in parts if role):
             powers = role_powers(connection, role)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine import URL
     from sqlalchemy.engine import Dialect as Compiler
+    from sqlalchemy.sql import ClauseElement
 
     from eventlog.sql.column_types import ColumnTypes
     from eventlog.sql.lookup import KeyLookup
@@ -140,6 +141,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
             return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
         opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
+
+    def write(self, element: ClauseElement) -> str:
+        """Write a statement that SQLAlchemy has put together from expressions of this database."""
+        return str(element.compile(dialect=_compiler(self.name)))
 
     def report_name(self, name: str) -> str:
         """Return the name as the database reports it: so it is in a table_key."""
@@ -290,7 +295,7 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
     if names.origin is not None:
         holes["origin"] = dialect.quote(names.origin)
     holes |= {standard: dialect.quote(names.column(standard)) for standard in STANDARD}
-    own = {name: statement(dialect, name, **holes) for name in ("each_half", "processed")}
+    own = {name: statement(dialect, name, **holes) for name in ("each_half", "processed", "schema_of_class")}
     return MappingProxyType(holes | own)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, TableClause, column, func, select
+from sqlalchemy import Connection, Engine, TableClause, column, func, literal_column, null, select
 from sqlalchemy import table as clause_of
 
 from eventlog.core.errors import SourceError
@@ -226,73 +226,52 @@ def _by_name_now(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
     return newest
 
 
-def enter_versions(
-    connection: Connection,
-    names: LogNames,
-    tables: Sequence[Table],
-    former_names: Mapping[str, str],
-    images: Images,
-    since: int | None = None,
-) -> None:
-    """Enter how these classes look as the log's owner, in the caller's transaction, where the
-    history does not say so yet.
-
-    That is of tables that are new here, look otherwise than before, have got another name, that a
-    migration or a restore has made anew, or whose `images` have a number that the history has not:
-    by the class, with their columns. `since` is the newest row of the log when the tables still
-    looked as before, where triggers follow later.
-    """
-    kept = _define_history(names.history, names)
-    owned = read_owned(connection, names)
-    news, seen = _news(connection, owned, tables, former_names, images)
-    for former, table in seen:
-        # The database has noted it as it followed DDL; now somebody has seen the table.
-        written = _write_texts(former.changed, shape_of(table), replace(former.details, table=table))
-        which = (kept.c.table_name == table.whole) & (kept.c.table_version == former.number)
-        connection.execute(kept.update().where(which).values(**written))
-    for row in _new_versions(connection, names, news, owned, former_names, since, images):
-        connection.execute(kept.insert(), row)
-
-
 def write_versions(
     connection: Connection,
     names: LogNames,
     tables: Sequence[Table],
     former_names: Mapping[str, str],
     images: Images,
+    since: int | None = None,
+    *,
+    is_script: bool = False,
 ) -> Iterator[str]:
-    """Write the statements of `enter_versions`, for a script."""
-    dialect, owned = dialect_of(connection), read_owned(connection, names)
-    news, _ = _news(connection, owned, tables, former_names, images)
-    for row in _new_versions(connection, names, news, owned, former_names, None, images):
-        texts = {name: long_literal(dialect, str(value)) for name, value in row.items() if name != "first_record"}
-        texts["table_version"] = str(row["table_version"])
-        texts["class_name"] = texts.pop("table_name")
-        yield statement(dialect, "version_add", **log_holes(dialect, names), **texts)
+    """Write the statements that enter how these classes look as the log's owner, where the history
+    does not say so yet.
 
-
-def _news(
-    connection: Connection,
-    owned: Sequence[ShapeVersion],
-    tables: Sequence[Table],
-    former_names: Mapping[str, str],
-    images: Images,
-) -> tuple[list[Table], list[tuple[ShapeVersion, Table]]]:
-    """Find the tables without a fitting version of the owner, and versions still lacking their
-    table.
+    That is of tables that are new here, look otherwise than before, have got another name, that a
+    migration or a restore has made anew, or whose `images` have a number that the history has not:
+    by the class, with their columns. `since` is the newest row of the log when the tables still
+    looked as before, where triggers follow later. A script looks for the newest row when it runs.
     """
-    known = _by_name_now(owned)
-    changed, noted = [], []
-    for table in tables:
-        former, shape = known.get(table.whole, NOTHING_KNOWN), shape_of(table)
-        fits = table.whole in known and former.fits(shape) and table.whole not in former_names
-        fits = fits and describe(connection, table).relation == former.details.relation
-        number, _ = images.get(table.whole, (0, ()))
-        if not fits or number > _newest_number(owned, table.whole):
-            changed.append(table)
+    dialect, kept, owned = dialect_of(connection), _define_history(names.history, names), read_owned(connection, names)
+    known, first, place = _by_name_now(owned), newest_number(connection, names), len(owned)
+
+    def constants(row: Mapping[str, Any]) -> dict[str, Any]:
+        texts = {name: long_literal(dialect, value) for name, value in row.items() if isinstance(value, str)}
+        return {
+            name: null() if value is None else literal_column(texts.get(name, str(value)))
+            for name, value in row.items()
+        }
+
+    for owner, table in {table.whole: table for table in tables}.items():
+        former, newest, (number, image) = known.get(owner), _newest_number(owned, owner), images.get(owner, (0, ()))
+        described = describe(connection, table, former_names.get(owner))
+        fits = former is not None and former.fits(shape_of(table)) and owner not in former_names
+        if former is None or not fits or described.relation != former.details.relation or number > newest:
+            described = replace(described, place=place, image=image if number == newest + 1 else None)
+            place += 1
+            row = constants(_new_version(newest + 1, former, described, first, since))
+            if is_script:
+                sought = statement(dialect, "newest_number", **log_holes(dialect, names))
+                row["first_record"] = literal_column(f"({sought})")
+            yield dialect.write(kept.insert().values(row))
         elif former.noted:
-            noted.append((former, table))
-    return changed, noted
+            # The database has noted it as it followed DDL; now somebody has seen the table.
+            seen = constants(_write_texts(former.changed, shape_of(table), replace(former.details, table=table)))
+            which = constants({"table_name": owner, "table_version": former.number})
+            changed = kept.update().where(*(kept.c[name] == value for name, value in which.items()))
+            yield dialect.write(changed.values(seen))
 
 
 def note_versions(connection: Connection, names: LogNames, tables: Sequence[Table]) -> None:
@@ -302,48 +281,21 @@ def note_versions(connection: Connection, names: LogNames, tables: Sequence[Tabl
     """
     versions = read_history(connection, names)
     known = _by_name_now(versions)
-    changed = []
-    for table in tables:
-        former = known.get(table.whole)
-        if former is None or not former.fits(shape_of(table)):
-            changed.append(table)
+    changed = [table for table in tables if not known.get(table.whole, NOTHING_KNOWN).fits(shape_of(table))]
     kept, place = _define_history(names.seen, names), sum(version.by_owner for version in versions)
     for table in {table.whole: table for table in changed}.values():
         numbers = select(kept.c.table_version).where(kept.c.table_name == table.whole)
         taken = {int(number) for number in connection.execute(numbers).scalars()}
         number = next(number for number in count(1) if number not in taken)
         described = replace(describe(connection, table), place=place)
-        connection.execute(kept.insert(), _new_version(connection, names, number, known.get(table.whole), described))
-
-
-def _new_versions(
-    connection: Connection,
-    names: LogNames,
-    tables: Sequence[Table],
-    owned: Sequence[ShapeVersion],
-    former_names: Mapping[str, str],
-    since: int | None,
-    images: Images,
-) -> Iterator[dict[str, Any]]:
-    """Make a version of the owner's of each table."""
-    known = _by_name_now(owned)
-    for place, (owner, table) in enumerate({table.whole: table for table in tables}.items(), len(owned)):
-        number = _newest_number(owned, owner) + 1
-        image_number, columns = images.get(owner, (0, ()))
-        image = columns if image_number == number else None
-        described = replace(describe(connection, table, former_names.get(owner)), place=place, image=image)
-        yield _new_version(connection, names, number, known.get(owner), described, since)
+        first = newest_number(connection, names)
+        connection.execute(kept.insert(), _new_version(number, known.get(table.whole), described, first))
 
 
 def _new_version(
-    connection: Connection,
-    names: LogNames,
-    number: int,
-    before: ShapeVersion | None,
-    described: Described,
-    since: int | None = None,
+    number: int, before: ShapeVersion | None, described: Described, first: int | None, since: int | None = None
 ) -> dict[str, Any]:
-    """Make a version beginning behind the newest row of the log."""
+    """Make a version beginning behind the row `first` of the log."""
     table = described.table
     assert table is not None
     shape = shape_of(table)
@@ -351,12 +303,7 @@ def _new_version(
     if changed.get("added"):
         # Only a column that came can have been written to before the triggers knew it.
         described = replace(described, unlogged_from=since)
-    row = {
-        "table_name": table.whole,
-        "table_version": number,
-        "seen_at": moment_text(),
-        "first_record": newest_number(connection, names),
-    }
+    row = {"table_name": table.whole, "table_version": number, "seen_at": moment_text(), "first_record": first}
     return row | _write_texts(changed, shape, described)
 
 
@@ -373,17 +320,12 @@ def enter_image(
             break
         if version.details.image == image:
             return version.version
-    newest, shape = own[-1] if own else NOTHING_KNOWN, shape_of(table)
+    newest = own[-1] if own else None
+    number = 1 if newest is None else newest.version + 1
     details = Described(table=table, image=image, place=len(versions), case_sensitive=case_sensitive)
-    row = {
-        "table_name": table.whole,
-        "table_version": newest.version + 1,
-        "seen_at": moment_text(),
-        "first_record": first - 1,
-    }
-    changed = differing(newest.columns, shape) if own else {}
-    connection.execute(_define_history(names.history, names).insert(), row | _write_texts(changed, shape, details))
-    return newest.version + 1
+    row = _new_version(number, newest, details, first - 1)
+    connection.execute(_define_history(names.history, names).insert(), row)
+    return number
 
 
 def moment_text() -> str:

@@ -11,17 +11,20 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 import msgspec
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, TableClause, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
 from eventlog.core.table_names import write_name
 from eventlog.sql.access import answers, fetch, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
 
+ADOPTED: Final = "log adopted"
+"""The note that says: somebody else made this log, it is not ours to drop."""
 BY_KEY: Final = "key"
 """The style in which the follower logs a class that it cannot log as before: rows to be read back by key."""
 
@@ -90,7 +93,8 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
 
 
 def _read(connection: Connection, names: LogNames, query: str) -> list[tuple[Any, ...]]:
-    return fetch(connection, verbatim(write_statement(dialect_of(connection), names, query)))
+    dialect = dialect_of(connection)
+    return fetch(connection, verbatim(statement(dialect, query, **log_holes(dialect, names))))
 
 
 def _decode(
@@ -133,6 +137,18 @@ def _decode(
     )
 
 
+def define_setup(names: LogNames) -> TableClause:
+    """Define the table of the installation's notes."""
+    return sa.table(names.registry["setup"], sa.column("name"), sa.column("value"), schema=names.schema)
+
+
+def read_setup(connection: Connection, names: LogNames) -> dict[str, str] | None:
+    """Read the notes of the installation by name; None if the log has no registry."""
+    if not inspect(connection).has_table(names.registry["setup"], schema=names.schema):
+        return None
+    return {str(name): str(value) for name, value in connection.execute(sa.select(*define_setup(names).c))}
+
+
 def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None, bool]:
     """Read the owner of the log's registry, and True if it is the connected user.
 
@@ -168,12 +184,6 @@ def refuse_condition(connection: Connection, names: LogNames, called: str) -> No
         f"{message}: nobody else runs it.",
         hint=f"Run this as {owner}, or set source.reader to a login that may only read.",
     )
-
-
-def write_statement(dialect: Dialect, names: LogNames, query: str, **holes: str) -> str:
-    """Write a statement about the registry's tables."""
-    schema_of_class = statement(dialect, "schema_of_class")
-    return statement(dialect, query, **log_holes(dialect, names), schema_of_class=schema_of_class, **holes)
 
 
 def refuse_fault(tracked: TrackedClass) -> None:

@@ -69,9 +69,6 @@ WHERE LEFT(trigger_name, CHAR_LENGTH(:prefix)) = :prefix AND LOCATE(:writes, act
       AND CAST(entered.name AS BINARY) = CAST(trigger_name AS BINARY) AND CAST(entered.definer AS BINARY) = CAST(definer AS BINARY))
 ORDER BY trigger_schema, trigger_name LIMIT 100;
 
--- instead_of_triggers: there are none on views, whatever table and schema they have
-SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
-
 -- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
 SELECT held.constraint_name AS number, NULLIF(held.table_schema, DATABASE()) AS own_schema, held.table_name AS own_table,
   held.column_name AS own_column, NULLIF(held.referenced_table_schema, DATABASE()) AS other_schema,
@@ -123,9 +120,6 @@ SELECT column_name, collation_name, RIGHT(collation_name, 4) = '_bin',
 FROM information_schema.columns
 WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table AND collation_name IS NOT NULL
   AND (data_type = 'char' OR (RIGHT(collation_name, 10) <> '_nopad_bin' AND collation_name <> 'utf8mb4_0900_bin'));
-
--- are_alike: whether the server takes two texts for one
-SELECT CASE WHEN /* one */'a' = /* other */'b' THEN 1 ELSE 0 END;
 
 -- watermark_schemas: the schemas that have watermarks of mirrors; NULL stands for the connection's own
 SELECT NULLIF(table_schema, DATABASE()) FROM information_schema.tables WHERE table_name = 'eventlog_applied';

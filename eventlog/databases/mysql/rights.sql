@@ -7,12 +7,8 @@
 -- installer_on_schema: keeps writers waiting while a trigger is replaced; the right is one on whole databases only
 GRANT LOCK TABLES ON * TO /* role */installer;
 
--- installer_on_log: makes the log, and its triggers write into it with this account's rights
+-- installer_on_log: makes the log and its companions, and its triggers write into them with this account's rights
 GRANT CREATE, DROP, ALTER, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON /* table */event_log TO /* role */installer;
-
--- installer_on_companion: makes and fills a companion
-GRANT CREATE, DROP, ALTER, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON /* table */event_log_outcome
-TO /* role */installer;
 
 -- installer_on_table: makes triggers, which read the row before and after
 GRANT TRIGGER, SELECT ON /* table */usr TO /* role */installer;

@@ -107,9 +107,6 @@ END;
 -- restore_session: the session has its own sql_mode again, whatever came of it
 SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode);
 
--- after_trigger: the session has its own sql_mode again
-SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode);
-
 -- hold_table: keeps writers waiting while a trigger is replaced, which takes two statements that commit by themselves
 LOCK TABLES /* target */usr WRITE;
 

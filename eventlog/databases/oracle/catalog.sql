@@ -16,9 +16,6 @@ WHERE owner = :schema AND table_name = :table;
 -- home_schema: the schema of a table that is named without one
 SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA');
 
--- schema_of_class: the schema of a class as it is named
-schema_name;
-
 -- log_owner: whose schema the registry stands in, and whether that is the connected user's
 SELECT owner, CASE WHEN owner = USER THEN 1 ELSE 0 END FROM all_tables
 WHERE UPPER(/* registry */'EVENT_LOG_TRIGGER') IN (UPPER(owner || '.' || table_name), UPPER(table_name)) AND ROWNUM = 1;

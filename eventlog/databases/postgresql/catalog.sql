@@ -41,9 +41,6 @@ ORDER BY relname, place;
 -- home_schema: the schema of a table that is named without one
 current_schema();
 
--- schema_of_class: the schema of a class as it is named
-schema_name;
-
 -- relation_number: the number of a table
 to_regclass(/* place */'public.usr')::oid::bigint;
 
@@ -67,9 +64,7 @@ WITH RECURSIVE above (oid, role) AS (
 INSERT INTO /* relations */event_log_relation (tracked, schema_name, table_name, relation, role)
 SELECT /* class */1, nspname, relname, pg_class.oid::bigint, MIN(role)
 FROM named JOIN pg_class ON pg_class.oid = named.oid JOIN pg_namespace ON pg_namespace.oid = relnamespace
-WHERE NOT EXISTS (
-  SELECT FROM /* relations */event_log_relation AS known WHERE known.tracked = /* class */1 AND known.relation = pg_class.oid::bigint)
-GROUP BY nspname, relname, pg_class.oid;
+GROUP BY nspname, relname, pg_class.oid ON CONFLICT DO NOTHING;
 
 -- log_owner: who owns the registry, and whether that is the connected user
 SELECT pg_get_userbyid(relowner), relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) FROM pg_class
@@ -227,9 +222,6 @@ JOIN pg_type AS own ON own.oid = atttypid LEFT JOIN pg_type AS base ON base.oid 
 JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE nspname = COALESCE(:schema, current_schema()) AND relname = :table AND attnum > 0 AND NOT attisdropped
   AND (NOT collisdeterministic OR own.typname IN ('citext', 'bpchar') OR base.typname IN ('citext', 'bpchar'));
-
--- are_alike: whether the server takes two texts for one
-SELECT CASE WHEN /* one */'a' = /* other */'b' THEN 1 ELSE 0 END;
 
 -- watermark_schemas: the schemas that have watermarks of mirrors which the connected user may read; NULL stands for the
 -- connection's own

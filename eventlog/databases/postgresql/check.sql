@@ -127,12 +127,6 @@ FROM pg_roles CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE']) AS privileg
 WHERE rolname = :reader AND has_table_privilege(pg_roles.oid, to_regclass(:log), privilege)
 ORDER BY 2;
 
--- trigger_owners: who installed: with whose rights the triggers of a log run
-SELECT DISTINCT pg_get_userbyid(proowner) FROM /* triggers */event_log_trigger AS entered
-JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
-JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND prosecdef
-ORDER BY 1;
-
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
 

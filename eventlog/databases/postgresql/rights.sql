@@ -27,11 +27,8 @@ JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.ev
 JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner
 ORDER BY proname;
 
--- writer_on_log: none, whoever gave it: triggers write with the rights of who installed them
+-- writer_on_log: none on it and what is beside it, whoever gave it: triggers write with the rights of who installed them
 REVOKE ALL ON /* table */event_log FROM PUBLIC, /* role */writer;
-
--- writer_on_companion: none
-REVOKE ALL ON /* table */event_log_outcome FROM PUBLIC, /* role */writer;
 
 -- publisher_on_schema: names the log
 GRANT USAGE ON SCHEMA /* schema */app TO /* role */publisher;

@@ -363,15 +363,11 @@ is_keyed := NOT kept.primary_key OR NOT EXISTS (SELECT FROM pg_constraint WHERE 
   AND conkey IS DISTINCT FROM (SELECT array_agg(number::smallint ORDER BY key_place) FROM /* columns */event_log_column
     WHERE tracked = class AND relation = own::bigint AND key_place IS NOT NULL));
 IF is_called AND is_keyed AND NOT EXISTS (
-    (SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class AND type <> 0
-     EXCEPT
-     SELECT attrelid::bigint, attnum::integer, attname::text, atttypid::bigint, atttypmod FROM pg_attribute
-     WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped)
-    UNION ALL
-    (SELECT attrelid::bigint, attnum::integer, attname::text, atttypid::bigint, atttypmod FROM pg_attribute
-     WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped
-     EXCEPT
-     SELECT relation, number::integer, name::text, type, modifier::integer FROM /* columns */event_log_column WHERE tracked = class)) THEN
+    SELECT FROM (SELECT * FROM /* columns */event_log_column WHERE tracked = class AND type <> 0) AS known
+    FULL JOIN (SELECT * FROM pg_attribute
+      WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped) AS held
+    ON attrelid = known.relation::oid AND attnum = known.number
+    WHERE (known.name::text, known.type, known.modifier::integer) IS DISTINCT FROM (attname::text, atttypid::bigint, atttypmod)) THEN
   RETURN;
 END IF;
 -- Who compares whole rows names no column but those of the key, unless it was made here.
@@ -393,8 +389,7 @@ INSERT INTO /* columns */event_log_column (tracked, relation, number, name, type
 SELECT class, attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod, CASE WHEN kept.all_columns THEN 1 ELSE 0 END
 FROM pg_attribute
 WHERE attrelid IN (SELECT relation::oid FROM /* columns */event_log_column WHERE tracked = class) AND attnum > 0 AND NOT attisdropped
-  AND NOT EXISTS (SELECT FROM /* columns */event_log_column AS known
-    WHERE known.tracked = class AND known.relation = attrelid::bigint AND known.number = attnum);
+ON CONFLICT DO NOTHING;
 IF NOT is_keyed THEN
   -- Rows are known by the primary key of now. A row of a child table points to a former key: nobody knows whose it is.
   UPDATE /* columns */event_log_column AS known SET key_place = array_position(conkey, known.number::smallint),
@@ -580,11 +575,8 @@ CREATE EVENT TRIGGER /* trigger */event_log_ddl ON /* event */ddl_command_end EX
 -- drop_follower_trigger: takes it off
 DROP EVENT TRIGGER IF EXISTS /* trigger */event_log_ddl;
 
--- drop_follower_function: takes off what it ran
-DROP FUNCTION IF EXISTS /* function */eventlog_ddl.event_log();
-
--- drop_follow_function: takes off what made functions anew
-DROP FUNCTION IF EXISTS /* follow */eventlog_ddl.event_log_follow(bigint);
+-- drop_follower_functions: takes off what it ran, and what made functions anew
+DROP FUNCTION IF EXISTS /* function */eventlog_ddl.event_log(), /* follow */eventlog_ddl.event_log_follow(bigint);
 
 -- drop_follower_schema: takes the schema off with the last log's
 DO $eventlog$

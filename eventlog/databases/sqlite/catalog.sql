@@ -13,6 +13,9 @@ FROM pragma_table_xinfo(:table) WHERE type <> '';
 -- fingerprint: the text of a trigger: SQLite hashes nothing
 (SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = /* name */'event_log_usr_insert');
 
+-- schema_of_class: none, for tables have none
+NULL;
+
 -- standing_triggers: the triggers of the registry as the catalog has them
 SELECT entered.tracked AS tracked, entered.name AS entered, existing.name AS trigger_name, NULL AS table_schema,
   existing.tbl_name AS table_name, NULL AS relation, existing.sql AS source, 'O' AS fires,
@@ -56,9 +59,6 @@ WHERE i."unique" = 1 AND i.partial = 0 ORDER BY i.name, c.seqno;
 SELECT c.name, c.coll, c.coll = 'RTRIM', CASE WHEN c.coll IN ('NOCASE', 'RTRIM') THEN '? COLLATE ' || c.coll END
 FROM pragma_index_list(:table) AS i JOIN pragma_index_xinfo(i.name) AS c
 WHERE i."unique" = 1 AND c."key" = 1 AND c.name IS NOT NULL AND c.coll <> 'BINARY' AND (:schema IS NULL OR :schema <> '');
-
--- are_alike: whether the server takes two texts for one
-SELECT CASE WHEN /* one */'a' = /* other */'b' THEN 1 ELSE 0 END;
 
 -- watermark_schemas: one without a name where there are watermarks of mirrors
 SELECT NULL FROM sqlite_master WHERE type = 'table' AND name = 'eventlog_applied';

@@ -46,9 +46,6 @@ SELECT COUNT(*) - COUNT(/* record_id */record_id), COUNT(CASE WHEN /* record_id 
        COUNT(/* record_id */record_id) - COUNT(DISTINCT /* record_id */record_id)
 FROM /* log */event_log WHERE /* among */(1 = 1);
 
--- adopted: whether somebody else made the log
-SELECT 1 FROM /* setup */event_log_setup WHERE name = 'log adopted';
-
 -- times_beyond: the times of the last rows that have a higher number
 SELECT /* event_time */event_time FROM /* log */event_log WHERE /* record_id */record_id > :beyond
 ORDER BY /* record_id */record_id DESC LIMIT :limit;

@@ -23,12 +23,6 @@ SELECT count(*) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
 SELECT /* first */usr.idu FROM /* table */usr AS /* row */usr
 WHERE /* within */(1 = 1) ORDER BY /* first */usr.idu LIMIT 1 OFFSET :skip;
 
--- compare_hash: the hash of a text
-CAST(/* text */'1' AS bigint);
-
--- compare_bucket: in which of so many buckets a text is
-(CAST(/* text */'1' AS bigint) % /* buckets */1);
-
 -- compare_last: the newest row of the log about each of these objects, and how many of their rows wait
 SELECT CAST(/* table_key */table_key AS text), max(/* record_id */record_id),
        sum(CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END)
@@ -46,9 +40,6 @@ SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
 
 -- canonical_padded: a text without the blanks at its end, where they do not count
 RTRIM(/* value */fname);
-
--- canonical_state: a truth value as 1 or 0
-CAST(/* value */active AS text);
 
 -- canonical_int: a whole number
 CAST(/* value */idu AS text);

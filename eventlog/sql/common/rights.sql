@@ -15,6 +15,3 @@ GRANT SELECT/* columns */ ON /* table */usr TO /* role */publisher;
 
 -- columns_read: the columns that may be read, where others are left out
 (/* names */idu);
-
--- given_read: the grants that gave something new, as they were run
-SELECT value FROM /* setup */event_log_setup WHERE name LIKE 'given: %' ORDER BY name;

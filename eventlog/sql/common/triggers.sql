@@ -6,9 +6,6 @@
 -- absent: whether there is none
 /* value */n.fname IS NULL;
 
--- image_begins: the beginning of the text that holds the image of a row
-/* text */'{"fname":';
-
 -- holds: whether the row is one that the condition is about
 EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
 

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture.schema_watch import retrack
+from eventlog.capture.schema_watch import follow
 from eventlog.capture.track import track, trigger_states
 from eventlog.core.errors import EventlogError
 from tests.hardening.registry.forging import forged, marker
@@ -136,7 +136,7 @@ def test_whatever_the_publisher_writes_track_and_follow_work_and_hide_what_they_
     with forged(site.publisher, marker("app.usr")) as publisher:
         write_everything(site, publisher, text, "asked: app.usr")
         track(site.installer, ["app.usr"], names=LOG)
-        retrack(site.installer, LOG, "app.usr")
+        assert follow(site.installer, LOG, "app.usr").error is None
         states = trigger_states(site.installer, LOG)
     assert {str(state.state) for state in states} == {"CURRENT"}
     assert {state.asked for state in states} == {"--events row-back --exclude secret"}

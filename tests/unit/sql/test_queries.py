@@ -15,7 +15,7 @@ DATABASES = (POSTGRESQL, ORACLE, MYSQL, SQLITE)
 ALONE = {
     "postgresql": {"declared_types", "journal_note", "log_row", "text_of_number"},
     "oracle": {"image_length", "image_within", "session_limits", "whole_row", "whole_row_key", "whole_row_part"},
-    "mysql": set[str](),
+    "mysql": {"instead_of_triggers"},
     "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table", "log_owner"}
     | {"lock_grasp", "numbers", "server_states", "session", "text_of_date", "text_of_state", "text_of_zoned"},
 }

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 from alembic import context, op
 from sqlalchemy.schema import CreateIndex, CreateSequence, CreateTable, DropSequence, DropTable
 
-from eventlog.capture.install import ADOPTED, MADE, SEQUENCE, TABLESPACE, recall_log
+from eventlog.capture.install import MADE, SEQUENCE, TABLESPACE, recall_log
 from eventlog.capture.log_tables import companion_tables, log_domains, log_sequence, log_table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
+from eventlog.tracked.registry import ADOPTED
 
 revision = "0001"
 down_revision = None
