@@ -30,9 +30,7 @@ DAMAGED: Final = "_DAMAGED"
 """Stands in the place of `_SUCCESS` where a part of a stream is missing."""
 
 IDENTITY: Final = "identity"
-"""What `_SUCCESS` holds besides the summary: of which order and input all this was made, see
-`again`.
-"""
+"""What `_SUCCESS` holds besides the summary: of which order and input all this was made, see `identity`."""
 
 UNMARKED: Final = "_UNMARKED"
 """Stands there until the rows of a log are marked, see `marks`."""

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 
 import msgspec
 import pyarrow as pa
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from eventlog.convert.inputs import Unit, end_line, line_number, places_of, too_long
 from eventlog.convert.rows import NUMBERS, json_number, text_of
@@ -169,44 +169,13 @@ class Records:
         )
 
 
-class JsonLine(Struct, frozen=True, kw_only=True):
-    """One line; what other keys it has is nobody's business here."""
-
-    record_id: Any = None
-    status: Any = None
-    event_type: Any = None
-    event_time: Any = None
-    perpetrator: Any = None
-    table_name: Any = None
-    table_key: Any = None
-    column_name: Any = None
-    old_value: Any = None
-    new_value: Any = None
-    eventlog_transaction: Any = None
-    eventlog_context: Any = None
-
-
-ABSENT: Final = Raw()
-
-
-class LongLine(Struct, frozen=True, kw_only=True):
-    """The same where nothing is read yet: lists and objects would take thirty times as much memory."""
-
-    record_id: Raw = ABSENT
-    status: Raw = ABSENT
-    event_type: Raw = ABSENT
-    event_time: Raw = ABSENT
-    perpetrator: Raw = ABSENT
-    table_name: Raw = ABSENT
-    table_key: Raw = ABSENT
-    column_name: Raw = ABSENT
-    old_value: Raw = ABSENT
-    new_value: Raw = ABSENT
-    eventlog_transaction: Raw = ABSENT
-    eventlog_context: Raw = ABSENT
-
-
 COLUMNS: Final = (*STANDARD, TRANSACTION, CONTEXT)
+JsonLine: Any = msgspec.defstruct("JsonLine", [(name, Any, None) for name in COLUMNS], frozen=True)
+"""One line; what other keys it has is nobody's business here."""
+
+LongLine: Any = msgspec.defstruct("LongLine", [(name, Raw, Raw()) for name in COLUMNS], frozen=True)
+"""The same where nothing is read yet: lists and objects would take thirty times as much memory."""
+
 _decoder = msgspec.json.Decoder(JsonLine, float_hook=json_number)
 _long_decoder = msgspec.json.Decoder(LongLine)
 _value_decoder = msgspec.json.Decoder(Any, float_hook=json_number)
@@ -277,7 +246,7 @@ def is_long(text: bytes) -> bool:
     return len(text) > 2 * BLOCK_BYTES
 
 
-def _read_line(line: bytes) -> JsonLine:
+def _read_line(line: bytes) -> Any:
     if not is_long(line):
         return _decoder.decode(line)
     raw = _long_decoder.decode(line)
@@ -294,7 +263,7 @@ def read_value(raw: Raw) -> Any:
     )
 
 
-def _one_by_one(block: bytes, start: int, origin: str, line_of: Callable[[int], int]) -> Iterator[JsonLine]:
+def _one_by_one(block: bytes, start: int, origin: str, line_of: Callable[[int], int]) -> Iterator[Any]:
     """Read the lines again one by one, to name a damaged one."""
     for number, line in enumerate(block.splitlines()):
         try:

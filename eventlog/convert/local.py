@@ -20,9 +20,9 @@ from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.identity import as_begun, identity_of, takes_waiting_rows
 from eventlog.convert.inputs import Unit, units
 from eventlog.convert.marks import Marking, sealing
-from eventlog.convert.partitions import PartitionFile, labels_of, ranges, within
+from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
-from eventlog.convert.plan import bucket_count, range_count
+from eventlog.convert.plan import bucket_count
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
 from eventlog.convert.settings import (
     Conversion,
@@ -42,6 +42,7 @@ from eventlog.convert.tasks import (
     Scattered,
     SnapshotFiles,
     decide,
+    find_boundaries,
     place,
     scatter,
 )
@@ -162,10 +163,7 @@ class LocalEngine:
         """Scatter rows and snapshot over partitions of whole objects, and decide each."""
         rows = tuple(unit.file for unit in self._scattered)
         numbers = [unit.numbers for unit in self._scattered]
-        count, size = sum(unit.rows for unit in numbers), sum(unit.size for unit in numbers)
-        sampled = [position for unit in numbers for position in unit.sampled]
-        boundaries = ranges(sampled, range_count(count, size))
-        outcome_boundaries = ranges(sampled, range_count(count))
+        boundaries, outcome_boundaries = find_boundaries(numbers), find_boundaries(numbers, by_size=False)
         # Another name: what is kept of a task is found by it, and these are other tasks.
         name = "again" if conflicts else "bucket"
         tasks = [
@@ -182,7 +180,7 @@ class LocalEngine:
             )
             for bucket in labels_of(rows)
         ]
-        buckets = self.run("deciding", decide, tasks, DecidedBucket, rows=count)
+        buckets = self.run("deciding", decide, tasks, DecidedBucket, rows=sum(unit.rows for unit in numbers))
         return DecidedRows(numbers=numbers, buckets=buckets, boundaries=boundaries)
 
     def release(self) -> None:

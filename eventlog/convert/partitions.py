@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import chain, count
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -152,6 +152,13 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
                 yield batch
 
 
+class LabelledRows(Protocol):
+    """Takes rows under their labels."""
+
+    def write(self, label: int, batch: pa.RecordBatch) -> None:
+        """Keep rows."""
+
+
 class PartitionWriter:
     """A file in the making."""
 
@@ -232,7 +239,7 @@ def _empty_into_batch(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.Recor
     return whole
 
 
-def write_by(writer: PartitionWriter, rows: pa.RecordBatch, labels: pa.Array) -> None:
+def write_by(writer: LabelledRows, rows: pa.RecordBatch, labels: pa.Array) -> None:
     """Write the rows under their labels."""
     # Sorted, the rows of a label are one slice; to filter for each label would read all again.
     order = pc.array_sort_indices(labels)

@@ -19,7 +19,7 @@ ROW_BYTES: Final = 150
 """What a row of an input file is taken to need, where nobody has counted the rows."""
 
 MOST_BUCKETS: Final = 256
-MOST_RANGES: Final = 1_024
+MOST_RANGES: Final = 4_096
 SPAN_EVENTS: Final = 50_000
 """Changes that are worth a task of their own when parts are written."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from eventlog.convert.inputs import BUFFER_BYTES, Unit, describe_damage, line_number, open_unit, places_of, rows_at_once
-from eventlog.convert.lines import blocks_of_lines, column_of, csv_columns, line_columns
 from eventlog.convert.partitions import BATCH_ROWS
 from eventlog.convert.rows import NUMBERS, shape_rows, times_in_utc
 from eventlog.convert.settings import LogInput
@@ -24,7 +23,7 @@ from eventlog.sql.clocks import UTC, zone_of
 from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from eventlog.sql.dialect import Dialect
     from eventlog.sql.names import LogNames
@@ -62,6 +61,8 @@ def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
 
 
 def _text(unit: Unit) -> Iterator[dict[str, pa.Array]]:
+    from eventlog.convert.lines import blocks_of_lines, csv_columns, line_columns
+
     with open_unit(unit) as file:
         blocks = blocks_of_lines(file, unit)
         if unit.kind == "csv":
@@ -85,19 +86,17 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
         zone = zone_of(names.clock)
         context = source.who and names.context is not None
         for rows in _fetch(engine, names, source.statuses, context=context):
-            yield times_in_utc(shape_rows(_columns(rows, context=context)), zone)
+            yield times_in_utc(shape_rows(columns_of(rows, context=context)), zone)
     finally:
         engine.dispose()
 
 
-def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> Iterator[list[tuple[Any, ...]]]:
+def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> Iterator[Sequence[Sequence[Any]]]:
     """Fetch the log's rows from the driver, some at a time.
 
     Each has its transaction if the log knows it, and its context if asked for.
     """
-    from sqlalchemy import text
-
-    from eventlog.sql.access import in_text, transaction
+    from eventlog.sql.access import transaction
     from eventlog.sql.dialect import dialect_of, log_holes, statement
 
     dialect = dialect_of(engine)
@@ -112,14 +111,25 @@ def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> 
         context=context_behind(dialect, holes) if context else "",
     )
     with transaction(engine, f"The event log {names.table}") as connection:
-        # Without it drivers bring the whole result into memory before the first row.
-        streaming = connection.execution_options(stream_results=True)
-        result = streaming.execute(text(in_text(query)))
-        while rows := result.fetchmany(FETCHED_ROWS):
-            yield [tuple(row) for row in rows]
+        yield from fetch_rows(connection, query)
 
 
-def _columns(rows: list[tuple[Any, ...]], *, context: bool) -> dict[str, pa.Array]:
+def fetch_rows(connection: Connection, query: str) -> Iterator[Sequence[Sequence[Any]]]:
+    """Fetch the rows of a query, some at a time."""
+    from sqlalchemy import text
+
+    from eventlog.sql.access import in_text
+
+    # Without it drivers bring the whole result into memory before the first row.
+    result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
+    while rows := result.fetchmany(FETCHED_ROWS):
+        yield rows
+
+
+def columns_of(rows: Sequence[Sequence[Any]], *, context: bool) -> dict[str, pa.Array]:
+    """Make the columns of a log's rows; the last one is their `context`, if that was asked for."""
+    from eventlog.convert.lines import column_of
+
     cells = list(zip(*rows, strict=True))
     # A log without transactions has a column less.
     names = [*STANDARD, TRANSACTION][: len(cells) - context]

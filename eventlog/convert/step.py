@@ -363,15 +363,16 @@ class _Deciding:
             yield self._batch(DUPLICATE, len(unique.duplicates), columns)
 
     def _batch(self, kind: str, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-        """Make a batch of results with these columns; the others are NULL."""
-        known = {"kind": pa.repeat(pa.scalar(kind, pa.string()), count), **columns}
-        arrays = []
-        for field in self._schema:
-            array = known.get(field.name)
-            if array is None:
-                array = pa.nulls(count, field.type)
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return fill_columns(self._schema, count, {"kind": pa.repeat(pa.scalar(kind, pa.string()), count), **columns})
+
+
+def fill_columns(schema: pa.Schema, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Make a batch of so many rows with these columns; the others are NULL."""
+    arrays = []
+    for field in schema:
+        array = columns.get(field.name)
+        arrays.append(pa.nulls(count, field.type) if array is None else array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _slice_events(pieces: Pieces, start: int, end: int) -> Iterator[Sequence[Event]]:

@@ -230,7 +230,7 @@ class MarkedObjects:
         self._objects.remove([name])
 
     def tidy(self) -> None:
-        """`StoredConversion.settle` has done it."""
+        """`StoredConversion.finish_former` has done it."""
 
     def outcomes(self) -> AbstractContextManager[list[Path]]:
         def fetch(path: Path) -> None:

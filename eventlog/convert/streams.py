@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
@@ -29,7 +29,7 @@ from eventlog.convert.forms import (
     outcomes_of,
     table_numbers,
 )
-from eventlog.convert.partitions import partition_file
+from eventlog.convert.partitions import LabelledRows, partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.tasks import DecidedBucket
@@ -119,13 +119,6 @@ def read_piece(task: ReadPiece) -> StreamResult:
             damage=reading.damage,
             lost=reading.lost,
         )
-
-
-class LabelledRows(Protocol):
-    """Takes what is read, under its labels."""
-
-    def write(self, label: int, batch: pa.RecordBatch) -> None:
-        """Keep rows."""
 
 
 class PieceReading:

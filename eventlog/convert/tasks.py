@@ -32,10 +32,12 @@ from eventlog.convert.partitions import (
     gather_batches,
     in_order,
     partition_file,
+    ranges,
     read_label,
     sample,
     write_by,
 )
+from eventlog.convert.plan import range_count
 from eventlog.convert.reading import read, read_log
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucket_of, integers
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
@@ -92,6 +94,12 @@ def may_conflict(units: Sequence[UnitNumbers]) -> bool:
         (unit.lowest, unit.highest) for unit in units if unit.lowest is not None and unit.highest is not None
     )
     return any(highest >= next_lowest for (_, highest), (next_lowest, _) in pairwise(spans))
+
+
+def find_boundaries(units: Sequence[UnitNumbers], *, by_size: bool = True) -> tuple[int, ...]:
+    """Choose where ranges begin that are each fit for memory; of outcomes, which have few bytes, by rows alone."""
+    rows, size = sum(unit.rows for unit in units), sum(unit.size for unit in units) if by_size else 0
+    return ranges([number for unit in units for number in unit.sampled], range_count(rows, size))
 
 
 def count_left(units: Iterable[UnitNumbers]) -> dict[str, int]:

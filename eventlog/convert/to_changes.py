@@ -99,11 +99,7 @@ class ChangeForm:
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
         """Make the renderer of single changes: each is written as it is."""
-        return Rendering(CHANGES, iter, self.cells)
-
-    def cells(self, change: Change) -> tuple[object, ...]:
-        """Make a change's row without its position."""
-        return _cells(change)
+        return Rendering(CHANGES, iter, cells_of)
 
 
 def changes_of(batch: pa.RecordBatch) -> Iterator[Change]:
@@ -111,7 +107,8 @@ def changes_of(batch: pa.RecordBatch) -> Iterator[Change]:
     return map(_change, batch.to_pylist())
 
 
-def _cells(change: Change) -> tuple[object, ...]:
+def cells_of(change: Change) -> tuple[object, ...]:
+    """Make a change's row without its position."""
     row, transaction = change.row, change.transaction
     is_of_log = all(len(position) == 1 for position in change.positions)
     captured: dict[str, object] | None = None

@@ -205,7 +205,7 @@ class InTheirOrder:
             next_part = -(-task.last // part_events)
             self.batches = _in_parts_before(next_part, following)
         else:
-            self.batches = _at_most(task.last - task.first, following)
+            self.batches = between(following, 0, task.last - task.first)
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
@@ -224,14 +224,15 @@ def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
     return in_whole_parts(batches, task.first - task.skipped, task.conversion.part_events)
 
 
-def _at_most(count: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """So many rows of the batches."""
+def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows from one number to before another, counted from 0."""
+    start = 0
     for batch in batches:
-        rows = batch.slice(0, count)
-        count -= len(rows)
+        rows = batch.slice(max(0, first - start), max(0, last - max(first, start)))
+        start += len(batch)
         if len(rows):
             yield rows
-        if not count:
+        if start >= last:
             return
 
 

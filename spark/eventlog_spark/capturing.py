@@ -26,9 +26,9 @@ from msgspec.structs import replace
 from eventlog.convert.forms import Rendering, TableNumbers
 from eventlog.convert.rows import object_text
 from eventlog.convert.settings import ChangeRows, Conversion, StreamInput
-from eventlog.convert.step import CHANGE, OUTCOME, RESULT
+from eventlog.convert.step import CHANGE, OUTCOME, RESULT, fill_columns
 from eventlog.convert.streams import PieceReading, ReadPiece
-from eventlog.convert.to_changes import CHANGES, ChangeForm
+from eventlog.convert.to_changes import CHANGES, ChangeForm, cells_of
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Change, Reason
 from eventlog.core.plural import count_words
@@ -195,7 +195,7 @@ class _CapturedForm(ChangeForm):
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
         def cells(change: Change) -> tuple[object, ...]:
-            return *self.cells(change), object_text(change.row), change.op.value
+            return *cells_of(change), object_text(change.row), change.op.value
 
         return Rendering(self.schema, iter, cells)
 
@@ -282,17 +282,10 @@ class _Capture:
         return sentence
 
     def _batch(self, kind: str, columns: dict[str, pa.Array]) -> pa.RecordBatch:
-        """Make a batch of results with these columns; the others are NULL."""
         count = len(columns["note"] if "note" in columns else columns["op"])
         known = {
             "kind": pa.repeat(pa.scalar(kind, pa.string()), count),
             "capture": pa.repeat(pa.scalar(self._path, pa.string()), count),
             **columns,
         }
-        arrays = []
-        for field in RESULTS:
-            array = known.get(field.name)
-            if array is None:
-                array = pa.nulls(count, field.type)
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=RESULTS)
+        return fill_columns(RESULTS, count, known)

@@ -45,9 +45,9 @@ from eventlog.core.errors import UsageError
 from eventlog_spark.cluster import Cluster, configured, session
 from eventlog_spark.cutting import Cut, cut, task_count
 from eventlog_spark.deciding import ANSWERS, BucketRules, decide_buckets, do_tasks, pack_tasks, together
-from eventlog_spark.exchange import SCHEMA, Scattering, scatter_pieces
+from eventlog_spark.exchange import SCHEMA, read_pieces, scatter_files
 from eventlog_spark.faults import arriving
-from eventlog_spark.frames import by_task
+from eventlog_spark.frames import Source, blobs_of, by_task
 from eventlog_spark.progress import count_conversion, watch_jobs
 from eventlog_spark.sending import Sending, Step
 from eventlog_spark.types import name_function
@@ -162,27 +162,26 @@ class SparkEngine:
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
         """Scatters, shuffles and decides, in one job of Spark's."""
-        work = Scattering(
-            conversion=self._conversion,
-            pieces=self._cut.pieces,
-            buckets=self._cut.buckets,
-            tasks=task_count(self._cut.buckets, self._cores),
-            taken=self._cut.taken,
-        )
+        conversion, cut = self._conversion, self._cut
+        tasks = task_count(cut.buckets, self._cores)
         deciding = BucketRules(
-            conversion=self._conversion,
-            tables=tuple((file.table, file.child) for file in work.tables),
+            conversion=conversion,
+            tables=tuple((file.table, file.child) for file in cut.tables),
             conflicts=tuple(conflicts),
             folder=self._folder,
         )
         # How many rows tasks have read up to now: all that they tell the driver on their way.
         met = self._spark.sparkContext.accumulator(0)
-        pieces = self._number_pieces(len(work.pieces), task_count(len(work.pieces), self._cores))
-        blobs = pieces.mapInArrow(name_function(scatter_pieces, work, met.add), SCHEMA)
-        answers = by_task(blobs, work.tasks).mapInArrow(name_function(decide_buckets, deciding), SCHEMA)
-        with watch_jobs(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
+        read = name_function(read_pieces, conversion, cut.pieces, cut.taken, met.add)
+        source = Source(self._number_pieces(len(cut.pieces)), read)
+        blobs = blobs_of([source], conversion.catalog, cut.buckets, {}, tasks=tasks)
+        if cut.tables:
+            scatter = name_function(scatter_files, conversion.catalog, cut.tables, cut.buckets)
+            blobs = blobs.unionAll(self._number_pieces(len(cut.tables)).mapInArrow(scatter, SCHEMA))
+        answers = by_task(blobs, tasks).mapInArrow(name_function(decide_buckets, deciding), SCHEMA)
+        with watch_jobs(self._spark, self._watch, "deciding", cut.total, met), arriving():
             decided_rows = together(row.content for row in answers.collect())
-        left = UnitNumbers(left=dict(self._cut.taken.left))
+        left = UnitNumbers(left=dict(cut.taken.left))
         return replace(decided_rows, numbers=[*decided_rows.numbers, left])
 
     def release(self) -> None:
@@ -216,9 +215,9 @@ class SparkEngine:
             frame = place_tasks(self._spark, tasks, min(len(tasks), parts))
             return [bytes(row.content) for row in frame.mapInArrow(step, ANSWERS).collect()]
 
-    def _number_pieces(self, count: int, tasks: int) -> Any:
-        """Make a frame of the numbers of all pieces, in at most this number of partitions."""
-        return self._spark.range(0, count, 1, min(count, tasks, MOST_TASKS) or 1)
+    def _number_pieces(self, count: int) -> DataFrame:
+        """Make a frame of the numbers of all pieces, some to a task."""
+        return self._spark.range(0, count, 1, min(task_count(count, self._cores), MOST_TASKS) or 1)
 
     @property
     def _cores(self) -> int:

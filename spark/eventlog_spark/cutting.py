@@ -4,9 +4,9 @@ positions its output.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -15,10 +15,13 @@ from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, ROW_BYTES
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
 from eventlog.convert.taken import ALL, ConvertedRows, choose_rows
-from eventlog_spark.exchange import Piece, WholeLog, log_options
+from eventlog_spark.exchange import WholeLog
 from eventlog_spark.log import BulkLog, cut_numbers
-from eventlog_spark.options import NumberRange
+from eventlog_spark.options import NumberRange, options_of
 from eventlog_spark.snapshot import EXPORT
+
+if TYPE_CHECKING:
+    from eventlog_spark.exchange import Piece
 
 MOST_BUCKETS: Final = 1_024
 RANGE_ROWS: Final = 250_000
@@ -33,7 +36,7 @@ CORE_TASKS: Final = 4
 
 
 class Cut(Struct, frozen=True, kw_only=True):
-    """The pieces of the input, those of a snapshot last.
+    """The pieces of the input, and the files of a snapshot's `tables`.
 
     `rows` are `counted`, or judged by the size of files that do not say how many they have. `size`
     are the bytes of all files.
@@ -44,6 +47,7 @@ class Cut(Struct, frozen=True, kw_only=True):
     size: int = 0
     counted: bool = True
     taken: ConvertedRows = ALL
+    tables: tuple[SnapshotFile, ...] = ()
 
     @property
     def total(self) -> int | None:
@@ -80,28 +84,28 @@ def cut(conversion: Conversion, taken: ConvertedRows | None = None) -> Iterator[
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in pieces)
         counted = all(unit.rows is not None for unit in pieces)
         size = sum(unit.size for unit in pieces)
-        yield Cut(pieces=(*pieces, *tables), rows=rows, size=size, counted=counted)
+        yield Cut(pieces=tuple(pieces), rows=rows, size=size, counted=counted, tables=tables)
     else:
         assert isinstance(conversion.input, LogInput)
         with _log(conversion, conversion.input, tables, taken) as log_cut:
             yield log_cut
 
 
-def _tables(conversion: Conversion) -> list[SnapshotFile]:
+def _tables(conversion: Conversion) -> tuple[SnapshotFile, ...]:
     source, catalog = conversion.read_back, conversion.catalog
     if not isinstance(source, SnapshotRows) or catalog is None:
-        return []
-    return snapshot_files(source, catalog)
+        return ()
+    return tuple(snapshot_files(source, catalog))
 
 
 @contextmanager
 def _log(
     conversion: Conversion,
     source: LogInput,
-    tables: Sequence[SnapshotFile],
+    tables: tuple[SnapshotFile, ...],
     taken: ConvertedRows | None,
 ) -> Iterator[Cut]:
-    log = BulkLog(log_options(source))
+    log = BulkLog(options_of(source))
     # Before the snapshot: who holds rows meanwhile is too late for this conversion.
     if taken is None:
         taken = choose_rows(source, conversion.catalog)
@@ -118,4 +122,4 @@ def _log(
             if lowest is not None:
                 count = 1 + int(rows) // RANGE_ROWS
                 pieces = [*cut_numbers(int(lowest), int(highest), count, snapshot)]
-        yield Cut(pieces=(*pieces, *tables), rows=int(rows), taken=taken)
+        yield Cut(pieces=tuple(pieces), rows=int(rows), taken=taken, tables=tables)

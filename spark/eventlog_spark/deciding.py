@@ -34,9 +34,7 @@ from eventlog.convert.partitions import (
     in_order,
     labels_of,
     partition_file,
-    ranges,
 )
-from eventlog.convert.plan import RANGE_BYTES, RANGE_ROWS
 from eventlog.convert.rows import one_batch
 from eventlog.convert.settings import Conversion
 from eventlog.convert.snapshot import PlacedTable, reader_of
@@ -48,6 +46,7 @@ from eventlog.convert.tasks import (
     DecidedRows,
     UnitNumbers,
     decide,
+    find_boundaries,
     keep_in_file,
     numbers_in,
     repeated_numbers,
@@ -68,8 +67,6 @@ from eventlog_spark.exchange import (
 )
 from eventlog_spark.faults import travelling
 
-MOST_RANGES: Final = 4_096
-
 HELD_BYTES: Final = 16_000_000
 """Packed rows of a task's buckets that are held in memory; more go to the disk."""
 
@@ -79,26 +76,6 @@ _arrow: Final = pa.schema([("content", pa.binary())])
 
 Name = tuple[int, int | None]
 """A table of the catalog by its place, and a child table of it by its own."""
-
-
-def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Choose boundaries of ranges of changes, each fit for memory, from noted record_ids."""
-    size = sum(unit.size for unit in noted)
-    return _ranges(noted, max(_rows(noted) // RANGE_ROWS, size // RANGE_BYTES))
-
-
-def outcome_boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Choose the boundaries of ranges of outcomes, by rows alone: they have few bytes."""
-    return _ranges(noted, _rows(noted) // RANGE_ROWS)
-
-
-def _rows(noted: Sequence[UnitNumbers]) -> int:
-    return sum(unit.rows for unit in noted)
-
-
-def _ranges(noted: Sequence[UnitNumbers], wanted: int) -> tuple[int, ...]:
-    sampled = (number for unit in noted for number in unit.sampled)
-    return ranges(sampled, min(MOST_RANGES, 1 + wanted))
 
 
 class BucketRules(Struct, frozen=True, kw_only=True):
@@ -281,7 +258,7 @@ class _Buckets:
 
     def answer(self, number: int, work: BucketRules) -> BucketResult:
         """Decide a bucket, with changes and outcomes in files by ranges."""
-        cut = boundaries(self._noted)
+        cut = find_boundaries(self._noted)
         task = Decide(
             # An attempt that Spark gave up may still write into its own file.
             name=f"bucket-{number:05d}-{uuid4().hex}",
@@ -291,7 +268,7 @@ class _Buckets:
             conflicts=(*work.conflicts, *self._conflicts(number)),
             snapshot=self._place_tables(),
             boundaries=cut,
-            outcome_boundaries=outcome_boundaries(self._noted),
+            outcome_boundaries=find_boundaries(self._noted, by_size=False),
             folder=work.folder or str(self._folder),
         )
         bucket = guard_task(lambda task: decide(task, self._unpack_rows(number)), task)
@@ -354,8 +331,6 @@ KINDS: Final = {
     "SendLane": "lanes",
 }
 """The tasks of the pipeline, and the module of each: only those that come are loaded."""
-
-"""The tasks that executors do."""
 
 
 def pack_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:

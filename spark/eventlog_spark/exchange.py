@@ -10,7 +10,7 @@ number of its bucket, which says where it goes, and its kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as pa
@@ -25,15 +25,14 @@ from eventlog.convert.rows import OBJECT, Placing, bucket_of, shape_rows
 from eventlog.convert.rows import ROWS as ROWS_SCHEMA
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import SnapshotFile, place_batches, place_rows
-from eventlog.convert.taken import ALL, ConvertedRows
+from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.tasks import UnitNumbers
 from eventlog.core.schema import Catalog
 from eventlog_spark.faults import travelling
-from eventlog_spark.options import LogOptions, NumberRange
 from eventlog_spark.types import type_batch
 
 if TYPE_CHECKING:
-    from eventlog.convert.partitions import PartitionWriter
+    from eventlog_spark.options import NumberRange
 
 ROWS: Final = 0
 """Rows of the log, with the numbers of their objects."""
@@ -158,60 +157,32 @@ class WholeLog(Struct, frozen=True, kw_only=True):
     """
 
 
-Piece = Unit | NumberRange | WholeLog | SnapshotFile
+if TYPE_CHECKING:
+    Piece = Unit | NumberRange | WholeLog
 
 
-class Scattering(Struct, frozen=True, kw_only=True):
-    """The whole input, in pieces of which each task gets some by their places. Of
-    waiting rows of a log some are `taken`.
-
-    The `buckets` go to so many `tasks`, some to each: the bucket n to the task n modulo their
-    number.
-    """
-
-    conversion: Conversion
-    pieces: tuple[Piece, ...]
-    buckets: int
-    tasks: int
-    taken: ConvertedRows = ALL
-
-    @property
-    def tables(self) -> tuple[SnapshotFile, ...]:
-        """Return the snapshot's tables; their rows' blobs have the kind TABLES plus the index."""
-        return tuple(piece for piece in self.pieces if isinstance(piece, SnapshotFile))
-
-
-def scatter_pieces(
-    work: Scattering,
-    met: Callable[[int], None],
+def read_pieces(
+    conversion: Conversion,
+    pieces: Sequence[Piece],
+    taken: ConvertedRows,
+    met: Callable[[int], None] | None,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Read the pieces with these numbers, yield their rows as blobs, and count them in `met`."""
-    with travelling():
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                piece = work.pieces[number]
-                if isinstance(piece, SnapshotFile):
-                    yield from _table(work, piece)
-                else:
-                    yield from _rows(work, met, piece)
+    """Read the rows of the pieces with these numbers, those that are taken, and count them in `met`."""
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        for rows in map(taken.keep, rows_of(conversion, pieces[number])):
+            if met is not None:
+                met(len(rows))
+            yield rows
 
 
-def _rows(
-    work: Scattering,
-    met: Callable[[int], None],
-    piece: Unit | NumberRange | WholeLog,
+def chain_steps(
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    numbers: list[UnitNumbers] = []
-    bundle = Bundle(ROWS)
-    rows = map(work.taken.keep, rows_of(work.conversion, piece))
-    for placed in _place_rows(rows, work.conversion.catalog):
-        _note(numbers, placed)
-        met(len(placed))
-        _write(bundle, placed, work.buckets)
-        yield from bundle.full()
-    _add_notes(bundle, numbers, work.tasks)
-    yield from bundle.rest()
+    """Run a step on what a task has read, without a way through Spark's own rows."""
+    return step(read(batches))
 
 
 def scatter_rows(
@@ -250,6 +221,19 @@ def scatter_table(
         yield from bundle.rest()
 
 
+def scatter_files(
+    catalog: Catalog, files: Sequence[SnapshotFile], buckets: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a snapshot's files with these numbers as blobs, of the kind TABLES plus the number."""
+    with travelling():
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+            bundle = Bundle(TABLES + number)
+            for rows in place_rows(files[number], catalog):
+                _write(bundle, rows, buckets)
+                yield from bundle.full()
+            yield from bundle.rest()
+
+
 def scatter_numbers(
     catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
@@ -260,7 +244,7 @@ def scatter_numbers(
             objects = placing.objects(*rows.columns[1:])
             pairs = pa.RecordBatch.from_arrays([rows.column(0), objects], schema=NUMBERED)
             known = pairs.filter(rows.column(0).is_valid())
-            write_by(cast("PartitionWriter", bundle), known, bucket_of(known.column(0), buckets))
+            write_by(bundle, known, bucket_of(known.column(0), buckets))
             yield from bundle.full()
         yield from bundle.rest()
 
@@ -320,43 +304,24 @@ def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], tasks: int) -> No
             bundle.add(Blob(bucket=task, kind=NOTES, content=content))
 
 
-def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a snapshot's table as blobs."""
-    bundle = Bundle(TABLES + work.tables.index(file))
-    assert work.conversion.catalog is not None
-    for rows in place_rows(file, work.conversion.catalog):
-        _write(bundle, rows, work.buckets)
-        yield from bundle.full()
-    yield from bundle.rest()
-
-
-def rows_of(conversion: Conversion, piece: Unit | NumberRange | WholeLog) -> Iterator[pa.RecordBatch]:
+def rows_of(conversion: Conversion, piece: Piece) -> Iterator[pa.RecordBatch]:
     """Read the rows of a piece of the input as the local engine does."""
     source = conversion.input
     if isinstance(source, FilesInput):
         assert isinstance(piece, Unit)
         return read(piece, source.statuses, source.clock)
     assert isinstance(source, LogInput)
-    if isinstance(piece, NumberRange):
-        return _copy_rows(source, piece)
-    return read_log(source)
-
-
-def log_options(source: LogInput) -> LogOptions:
-    """Make the data source's options for a conversion's log."""
-    return LogOptions(
-        url=source.url,
-        log=source.log,
-        columns=source.columns,
-        clock=source.clock,
-        status=source.statuses,
-    )
+    if isinstance(piece, WholeLog):
+        return read_log(source)
+    assert not isinstance(piece, Unit)
+    return _copy_rows(source, piece)
 
 
 def _copy_rows(source: LogInput, row_range: NumberRange) -> Iterator[pa.RecordBatch]:
     from eventlog_spark.log import CONTEXT_FIELD, TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
+    from eventlog_spark.options import options_of
 
-    log = BulkLog(log_options(source))
+    log = BulkLog(options_of(source))
     # As texts: a log that was adopted may have columns of other types.
     schema = TEXTS_AND_TRANSACTION if log.transaction else TEXTS
     if source.who and log.context:
@@ -367,6 +332,4 @@ def _copy_rows(source: LogInput, row_range: NumberRange) -> Iterator[pa.RecordBa
 
 
 def _write(bundle: Bundle, rows: pa.RecordBatch, buckets: int) -> None:
-    # A bundle is written to as a partition file is, with buckets for labels.
-    writer = cast("PartitionWriter", bundle)
-    write_by(writer, rows, bucket_of(rows.column(OBJECT), buckets))
+    write_by(bundle, rows, bucket_of(rows.column(OBJECT), buckets))

@@ -49,6 +49,7 @@ from eventlog_spark.exchange import (
     NAMING,
     SCHEMA,
     TABLES,
+    chain_steps,
     find_contested,
     scatter_numbers,
     scatter_rows,
@@ -73,15 +74,7 @@ class Source(Struct, frozen=True):
         """Run a step on the rows, as soon as they are read: Spark makes no rows of its own of them."""
         if self.read is None:
             return self.frame.mapInArrow(step, schema)
-        return self.frame.mapInArrow(name_function(_read_first, self.read, step), schema)
-
-
-def _read_first(
-    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    return step(read(batches))
+        return self.frame.mapInArrow(name_function(chain_steps, self.read, step), schema)
 
 
 class Decisions(Struct, frozen=True, kw_only=True):

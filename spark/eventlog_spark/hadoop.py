@@ -28,11 +28,11 @@ from eventlog.convert.commit import (
     Summary,
     being_marked,
     folders_from,
+    is_ours,
     is_reserved,
     success_of,
     summary_from,
 )
-from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.inputs import describe_damage
 from eventlog.core.errors import UsageError
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _part = re.compile(r"part-(\d+)-").match
 _special = re.compile(r"([\\{}\[\]*?])")
-_document = re.compile(r"part-\d{5,}\.xml").fullmatch
 
 
 LOOK_THREADS: Final = 16
@@ -121,8 +120,8 @@ class HadoopFolder:
         return f"{self.address}/{name}"
 
     def remove(self, name: str) -> None:
-        """Remove a file or a folder in it."""
-        self._delete(name)
+        """Remove a file or a folder in it, with all that is in that."""
+        self._system.delete(self._path(self.subfolder(name)), True)
 
     def copy_out(self, name: str, file: str) -> None:
         """Copy a file or a folder in it to this machine."""
@@ -144,7 +143,7 @@ class HadoopFolder:
             raise UsageError(message, hint="Choose another folder, or say --overwrite.")
         if unfinished:
             self._remove(names)
-        self._delete(WORK)
+        self.remove(WORK)
         self._system.mkdirs(self._path(self.subfolder(WORK)))
 
     def commit(
@@ -167,8 +166,8 @@ class HadoopFolder:
             raise UsageError(f"{message}, and is no output of a conversion.", hint=hint)
         folders = sorted(former.union(summary.folders))
         # Once `_SUCCESS` is gone nothing else says that these folders are ours.
-        self._write(f"{WORK}/{MOVING}", msgspec.json.encode(folders))
-        self._remove(names - {WORK})
+        self.write(f"{WORK}/{MOVING}", msgspec.json.encode(folders))
+        self._remove(names)
         for folder in {name.rpartition("/")[0] for _, name in moves} - {""}:
             self._system.mkdirs(self._path(self.subfolder(folder)))
         # On an object store a rename is a copy there, and each waits for its answer.
@@ -177,11 +176,9 @@ class HadoopFolder:
                 pass
         # Written elsewhere and renamed, so that each is there as a whole or not at all.
         if order is not None:
-            self._write(f"{WORK}/{UNMARKED}", f"{order}\n".encode())
-            self._rename(self.subfolder(f"{WORK}/{UNMARKED}"), UNMARKED)
-        self._write(f"{WORK}/{SUCCESS}", success_of(summary, identity))
-        self._rename(self.subfolder(f"{WORK}/{SUCCESS}"), SUCCESS)
-        self._delete(WORK)
+            self._write_whole(UNMARKED, f"{order}\n".encode(), f"{WORK}/{UNMARKED}")
+        self._write_whole(SUCCESS, success_of(summary, identity), f"{WORK}/{SUCCESS}")
+        self.remove(WORK)
 
     def summary(self) -> Summary:
         """Read the summary of the complete conversion in it."""
@@ -206,12 +203,15 @@ class HadoopFolder:
 
     def note(self, name: str, content: bytes) -> None:
         """Write a small file, whole or not at all."""
-        self._write(f"_{name}", content)
-        self._rename(self.subfolder(f"_{name}"), name)
+        self._write_whole(name, content, f"_{name}")
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file, or overwrite it."""
-        self._write(name, content)
+        out = self._system.create(self._path(self.subfolder(name)))
+        try:
+            out.write(bytearray(content))
+        finally:
+            out.close()
 
     def parts(self, name: str) -> dict[int, str]:
         """List the files of Spark's tasks in a work folder, by the number of the task."""
@@ -237,15 +237,16 @@ class HadoopFolder:
         names = self.names()
         if SUCCESS not in names and self._exists(f"{WORK}/{MOVING}"):
             self._remove(names)
-        self._delete(WORK)
+        self.remove(WORK)
 
     def _remove(self, names: set[str]) -> None:
         """Remove a conversion's output, `_SUCCESS` first."""
-        ours = {OUTCOMES_FILE, UNMARKED, *self._folders(names)}
-        self._delete(SUCCESS)
-        for name in names:
-            if name in ours or _document(name):
-                self._delete(name)
+        folders = self._folders(names)
+        self.remove(SUCCESS)
+        # What the folder of work says of these is needed until they are gone.
+        for name in names - {WORK}:
+            if name in folders or is_ours(name):
+                self.remove(name)
 
     def _folders(self, names: set[str]) -> set[str]:
         """List the folders made here by a conversion, complete or interrupted."""
@@ -262,22 +263,15 @@ class HadoopFolder:
     def _exists(self, name: str) -> bool:
         return bool(self._system.exists(self._path(self.subfolder(name))))
 
+    def _write_whole(self, name: str, content: bytes, meanwhile: str) -> None:
+        self.write(meanwhile, content)
+        self._rename(self.subfolder(meanwhile), name)
+
     def _rename(self, source: str, name: str) -> None:
         # Hadoop answers false, and says nothing else, where something has the name already.
         if not self._system.rename(self._path(source), self._path(self.subfolder(name))):
             cause = f"somebody else may write to {self.address}"
             raise UsageError(f"{source} cannot be renamed to {name}; {cause}.")
-
-    def _write(self, name: str, content: bytes) -> None:
-        out = self._system.create(self._path(self.subfolder(name)))
-        try:
-            out.write(bytearray(content))
-        finally:
-            out.close()
-
-    def _delete(self, name: str) -> None:
-        # True: with all that is in it.
-        self._system.delete(self._path(self.subfolder(name)), True)
 
     def _inside(self, status: Any) -> Iterator[tuple[str, int]]:
         if status.isFile():

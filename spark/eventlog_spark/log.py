@@ -4,18 +4,17 @@ psycopg, else by plain queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.csv
 
-from eventlog.convert.reading import context_behind, transaction_behind
-from eventlog.convert.rows import times_in_utc
+from eventlog.convert.reading import columns_of, context_behind, fetch_rows, transaction_behind
+from eventlog.convert.rows import shape_rows, times_in_utc
 from eventlog.core.errors import DataError, SourceError
 from eventlog.core.times import moment
-from eventlog.core.who import read_context
 from eventlog.sql.access import in_our_words, in_text, statements_of
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
@@ -147,9 +146,6 @@ def cut_numbers(first: int, last: int, count: int, snapshot: str | None = None) 
     ]
 
 
-FETCHED_ROWS: Final = 10_000
-"""Rows that are taken from a driver at once."""
-
 NUMBERS: Final = ("record_id", "event_type")
 ROWS: Final = pa.schema([(name, pa.int64() if name in NUMBERS else pa.string()) for name in STANDARD])
 TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
@@ -215,50 +211,9 @@ def _batches(log: BulkLog, numbers: NumberRange, schema: pa.Schema) -> Iterator[
 
 
 def _fetch(connection: Connection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    from sqlalchemy import text
-
-    # Without it drivers bring the whole result into memory before the first row.
-    result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
-    while rows := result.fetchmany(FETCHED_ROWS):
-        yield _batch(rows, schema)
-
-
-def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = []
-    for field, values in zip(schema, zip(*rows, strict=True), strict=True):
-        convert: Callable[[Any], Any] = _integer if field.name in NUMBERS else _text
-        if field.name == CONTEXT:
-            convert = read_context
-        cells = [None if value is None else convert(value) for value in values]
-        columns.append(pa.array(cells, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _integer(value: Any) -> int | None:
-    """Read an integer; None for another value.
-
-    Not every database enforces types, and the rules judge a row without a kind.
-    """
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        return None
-    # `int` also takes 1.5 and "1_000", which are none.
-    if number == value or str(number) == str(value).strip():
-        return number
-    return None
-
-
-def _text(value: Any) -> str:
-    """Make text of any value: SQLite's text may be any bytes."""
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    # Half a character is a text to Python, and cannot be written as UTF-8.
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        hint = "Correct it in the log: half a character is none."
-        raise DataError(f"A value of the log is not text: {error.reason}.", hint=hint) from error
-    return text
+    for read in fetch_rows(connection, query):
+        rows = shape_rows(columns_of(read, context=CONTEXT in schema.names))
+        yield pa.RecordBatch.from_arrays([rows.column(field.name).cast(field.type) for field in schema], schema=schema)
 
 
 BLOCK_BYTES: Final = 2 << 20

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, UTC, zone_of
 from eventlog.sql.names import CONTEXT, TRANSACTION, LogNames, read_log_name
+
+if TYPE_CHECKING:
+    from eventlog.convert.settings import LogInput
 
 KNOWN: Final = (
     *("url", "log", "columns", "clock", "status", "partitions", "snapshot"),
@@ -74,12 +76,25 @@ class LogOptions(Struct, frozen=True, kw_only=True):
         return replace(read_log_name(self.log), clock=self.clock)
 
 
+def options_of(source: LogInput) -> LogOptions:
+    """Make the data source's options for a conversion's log."""
+    return LogOptions(
+        url=source.url,
+        log=source.log,
+        columns=source.columns,
+        clock=source.clock,
+        status=source.statuses,
+    )
+
+
 def read_options(options: Mapping[str, str]) -> LogOptions:
     """Read the options from Spark's texts; ConfigError names a wrong one."""
     # To Spark the names of options are the same in capitals.
     given = {name.lower(): text for name, text in options.items()}
     unknown = sorted(given.keys() - set(KNOWN))
     if unknown:
+        from eventlog.core.suggest import did_you_mean
+
         raise ConfigError(f"There is no option {unknown[0]}. {did_you_mean(unknown[0], KNOWN)}")
     if "url" not in given:
         raise ConfigError("The option url is missing; it names the database, as postgresql+psycopg://user@host/name.")

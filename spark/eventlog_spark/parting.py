@@ -8,7 +8,7 @@ become columns when Spark writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -29,7 +29,7 @@ from eventlog.convert.partitions import (
 from eventlog.convert.plan import PartSpan
 from eventlog.convert.settings import TableFiles
 from eventlog.convert.work import guard_task
-from eventlog.convert.writing import Write, produce
+from eventlog.convert.writing import Write, between, produce
 from eventlog_spark.deciding import local_folder
 from eventlog_spark.exchange import pack_rows, unpack_rows
 from eventlog_spark.faults import travelling
@@ -92,18 +92,6 @@ def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatc
             for rows in in_order(read_label([file], label), OUTCOME_ORDER, folder / "spill")
         )
         yield from between(ordered, span.skipped, span.skipped + span.last - span.first)
-
-
-def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from one number to before another, counted from 0."""
-    start = 0
-    for batch in batches:
-        rows = batch.slice(max(0, first - start), max(0, last - max(first, start)))
-        start += len(batch)
-        if len(rows):
-            yield rows
-        if start >= last:
-            return
 
 
 def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

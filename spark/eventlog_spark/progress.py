@@ -72,8 +72,23 @@ def watch_jobs(
 
     If the number of rows is unknown, count the rows the tasks have `met` by now.
     """
-    with describe_jobs(spark, stage), _count_rows(spark, watch, stage, rows, met):
-        yield
+    if isinstance(watch, Unwatched):
+        with describe_jobs(spark, stage):
+            yield
+        return
+    tally, done = SharedTally(), Event()
+    watch.begin(stage, rows, tally)
+    looker = Thread(target=_look, args=(spark, tally, rows, met, done), daemon=True)
+    looker.start()
+    try:
+        with describe_jobs(spark, stage):
+            yield
+    finally:
+        done.set()
+        looker.join()
+        # What the last tasks have met comes with the end of the job.
+        if rows is None and met is not None:
+            tally.shared.value = met.value
 
 
 @contextmanager
@@ -91,31 +106,6 @@ def describe_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
         _log.info("%s: %.1f s", stage, time.monotonic() - began)
 
 
-@contextmanager
-def _count_rows(
-    spark: SparkSession,
-    watch: ConversionWatch,
-    stage: str,
-    rows: int | None,
-    met: Accumulator[int] | None,
-) -> Iterator[None]:
-    if isinstance(watch, Unwatched):
-        yield
-        return
-    tally, done = SharedTally(), Event()
-    watch.begin(stage, rows, tally)
-    looker = Thread(target=_look, args=(spark, tally, rows, met, done), daemon=True)
-    looker.start()
-    try:
-        yield
-    finally:
-        done.set()
-        looker.join()
-        # What the last tasks have met comes with the end of the job.
-        if rows is None and met is not None:
-            tally.shared.value = met.value
-
-
 def _look(
     spark: SparkSession,
     tally: SharedTally,
@@ -125,27 +115,17 @@ def _look(
 ) -> None:
     from py4j.protocol import Py4JError
 
-    # Where Java has ended, whoever waits for the tasks says so.
-    with suppress(Py4JError, ConnectionError):
-        _count(spark, tally, rows, met, done)
-
-
-def _count(
-    spark: SparkSession,
-    tally: SharedTally,
-    rows: int | None,
-    met: Accumulator[int] | None,
-    done: Event,
-) -> None:
-    tracker = spark.sparkContext.statusTracker()
     while not done.wait(LOOK_SECONDS):
         if rows is None:
             if met is not None:
                 tally.shared.value = max(tally.shared.value, met.value)
             continue
-        # A stage may end between the two questions, and is None then.
-        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        stages = [info for info in infos if info is not None]
-        tasks = sum(info.numTasks for info in stages)
-        finished = sum(info.numCompletedTasks for info in stages)
-        tally.shared.value = max(tally.shared.value, rows * finished // max(1, tasks))
+        # Where Java has ended, whoever waits for the tasks says so.
+        with suppress(Py4JError, ConnectionError):
+            tracker = spark.sparkContext.statusTracker()
+            # A stage may end between the two questions, and is None then.
+            infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            stages = [info for info in infos if info is not None]
+            tasks = sum(info.numTasks for info in stages)
+            finished = sum(info.numCompletedTasks for info in stages)
+            tally.shared.value = max(tally.shared.value, rows * finished // max(1, tasks))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -20,12 +20,11 @@ from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.transactions import refuse_left_rows
 from eventlog.core.errors import UsageError
 from eventlog_spark.cutting import Cut, cut
-from eventlog_spark.exchange import WholeLog, rows_of
+from eventlog_spark.exchange import WholeLog, read_pieces
 from eventlog_spark.faults import travelling
 from eventlog_spark.frames import Source, events
 from eventlog_spark.hadoop import HadoopFolder, as_named, footers
 from eventlog_spark.lines import LineFiles
-from eventlog_spark.options import NumberRange
 from eventlog_spark.progress import describe_jobs
 from eventlog_spark.types import ddl, name_function
 
@@ -58,7 +57,7 @@ def rows_of_log(
         refuse_left_rows(conversion, log_cut.taken)
         count = len(log_cut.pieces)
         pieces = spark.range(0, count, 1, max(1, count))
-        source = Source(pieces, name_function(_read_pieces, conversion, log_cut.pieces, log_cut.taken))
+        source = Source(pieces, name_function(read_pieces, conversion, log_cut.pieces, log_cut.taken, None))
         rows = InputRows(sources=(source,), cut=log_cut, left=dict(log_cut.taken.left))
         if any(isinstance(piece, WholeLog) for piece in log_cut.pieces):
             with describe_jobs(spark, "reading"):
@@ -79,16 +78,6 @@ def store_rows(spark: SparkSession, rows: InputRows, address: str) -> InputRows:
 def _as_they_are(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     with travelling():
         yield from batches
-
-
-def _read_pieces(
-    conversion: Conversion,
-    pieces: Sequence[NumberRange | WholeLog],
-    taken: ConvertedRows,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        yield from map(taken.keep, rows_of(conversion, pieces[number]))
 
 
 def rows_of_files(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> InputRows:

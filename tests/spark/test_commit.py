@@ -70,7 +70,7 @@ def write(folder: HadoopFolder, files: dict[str, bytes], *, overwrite: bool = Fa
     folder.begin(overwrite=overwrite)
     moves = []
     for number, (name, content) in enumerate((name, files[name]) for name in files if name != UNMARKED):
-        folder._write(f"{WORK}/text/{number}", content)
+        folder.write(f"{WORK}/text/{number}", content)
         moves.append((folder.subfolder(f"{WORK}/text/{number}"), name))
     made = {name.split("/")[0] for name in files if "/" in name}
     folder.commit(moves, Summary(rows=1, folders=tuple(sorted(made))), "order" if UNMARKED in files else None)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.plan import RANGE_BYTES
-from eventlog.convert.tasks import DecidedBucket, UnitNumbers
+from eventlog.convert.tasks import DecidedBucket, UnitNumbers, find_boundaries
 from eventlog.core.errors import SourceError
 from eventlog_spark.cutting import cut
-from eventlog_spark.deciding import BucketResult, boundaries, together
-from eventlog_spark.exchange import NOTES, Scattering, scatter_pieces, unbundle_blobs
+from eventlog_spark.deciding import BucketResult, together
+from eventlog_spark.exchange import NOTES, read_pieces, scatter_rows, unbundle_blobs
 from tests.spark.inputs import Row, order, write_rows
 
 notes = st.builds(UnitNumbers, rows=st.integers(1, 2_000_000), sampled=st.lists(st.integers(-(2**63), 2**63 - 1)))
@@ -28,10 +28,10 @@ notes = st.builds(UnitNumbers, rows=st.integers(1, 2_000_000), sampled=st.lists(
 def test_boundaries_ascend_lie_among_the_rows_and_are_the_same_for_each_bucket(
     noted: list[UnitNumbers], random: Random
 ) -> None:
-    places = boundaries(noted)
+    places = find_boundaries(noted)
     assert all(one < following for one, following in pairwise(places))
     assert set(places) <= {number for one in noted for number in one.sampled}
-    assert boundaries(random.sample(noted, len(noted))) == places
+    assert find_boundaries(random.sample(noted, len(noted))) == places
 
 
 def test_few_rows_that_are_long_are_told_of_often_enough_to_be_cut(tmp_path: Path) -> None:
@@ -41,13 +41,11 @@ def test_few_rows_that_are_long_are_told_of_often_enough_to_be_cut(tmp_path: Pat
     ]
     write_rows(tmp_path / "a.parquet", long)
     with cut(order(tmp_path, tmp_path / "out")) as found:
-        work = Scattering(conversion=order(tmp_path, tmp_path / "out"), pieces=found.pieces, buckets=2, tasks=1)
         places = pa.RecordBatch.from_arrays([pa.array([0])], names=["id"])
-        sent = [
-            blob for batch in scatter_pieces(work, lambda _: None, iter([places])) for blob in unbundle_blobs(batch)
-        ]
+        rows = read_pieces(order(tmp_path, tmp_path / "out"), found.pieces, found.taken, None, iter([places]))
+        sent = [blob for batch in scatter_rows(None, 2, 1, rows) for blob in unbundle_blobs(batch)]
     [noted] = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in sent if blob.kind == NOTES]
-    starts = [4096, *boundaries([noted]), 5096]
+    starts = [4096, *find_boundaries([noted]), 5096]
     assert max((end - start) * 100_000 for start, end in pairwise(starts)) < 2 * RANGE_BYTES
 
 

@@ -25,7 +25,7 @@ from eventlog.convert.writing import PartTasks, Write
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.xds.write import XdsFormat
-from eventlog_spark import deciding, exchange, parting
+from eventlog_spark import exchange, parting
 from eventlog_spark.deciding import CHANGES, ENDED, ENDS, BucketRules, decide_buckets, gather_changes, together
 from eventlog_spark.exchange import NOTES, scatter_rows
 from eventlog_spark.parting import outcomes_in_order, part_files, rows_of_blobs
@@ -48,7 +48,7 @@ FORMS: list[Target] = [
 def _many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "SAMPLED_CHANGES", 7)
     monkeypatch.setattr(parting, "PIECE_BYTES", 300)
-    for module in (plan, deciding, exchange):
+    for module in (plan, exchange):
         monkeypatch.setattr(module, "RANGE_ROWS", 20)
 
 

@@ -21,7 +21,7 @@ from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.xds.write import XdsFormat
-from eventlog_spark import change_tables, cutting, decide, deciding, events, exchange, messages, numbering
+from eventlog_spark import change_tables, cutting, decide, events, exchange, messages, numbering
 from eventlog_spark.convert import convert
 from eventlog_spark.following import Following, follow
 from eventlog_spark.numbering import SEQUENCE
@@ -43,7 +43,7 @@ FORMS: list[Target] = [XdsFormat(), TableFiles(), MESSAGES, AVRO]
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (plan, cutting):
         monkeypatch.setattr(module, "BUCKET_ROWS", 20)
-    for module in (plan, deciding, exchange):
+    for module in (plan, exchange):
         monkeypatch.setattr(module, "RANGE_ROWS", 20)
 
 
