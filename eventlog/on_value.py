@@ -16,15 +16,13 @@ import re
 from collections.abc import Callable
 from enum import Enum
 from operator import is_
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import ABSENT, CellOrAbsent, Change, Edit, Op, Refusal, Value
-
-OnValue = Literal["refuse-object", "omit", "replace"]
-"""What becomes of a change with a value that its format cannot say."""
+from eventlog.core.seams import OnValue
 
 Wrote = TypeVar("Wrote")
 

@@ -40,9 +40,9 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.file_forms import find_form
 from eventlog.core.outputs import refuse_name
 from eventlog.core.registry import names, sink_named, source_named, steps_plugin, table_named
+from eventlog.core.seams import OnValue
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean, nearest
-from eventlog.on_value import OnValue
 from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, names_wanted, read_log_name
 

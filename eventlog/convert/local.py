@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
-from eventlog.convert.identity import as_begun, identity_of, takes_waiting_rows
+from eventlog.convert.identity import as_begun, identity_of
 from eventlog.convert.inputs import Unit, units
-from eventlog.convert.marks import Marking, sealing
+from eventlog.convert.marks import Marking, note_beside, sealing
 from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
 from eventlog.convert.plan import bucket_count
@@ -89,8 +89,7 @@ def convert(
                 raise
             if marking is not None:
                 marking.plan()
-            note = identity if takes_waiting_rows(conversion) else None
-            destination.commit(summary, note if marking is None else marking.note, identity)
+            destination.commit(summary, note_beside(conversion, identity, marking), identity)
     return summary
 
 
@@ -118,10 +117,9 @@ def _stage_output(
     kept = destination.begun(identity)
     conversion = as_begun(conversion, kept)
     tally = SharedTally()
-    plan = {} if marking is None else {"plan": marking.plan}
     with workers(jobs, kept, tally) as crew:
         engine = LocalEngine(conversion, cut, crew, kept, watch, tally, taken)
-        return ConversionRun(conversion, engine, str(kept), str(destination.staged), **plan).converted()
+        return ConversionRun(conversion, engine, str(kept), str(destination.staged), marking).converted()
 
 
 class LocalEngine:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from eventlog.convert.commit import SUCCESS, UNMARKED, Destination, is_reserved
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.convert.identity import identity_of, is_its_end
+from eventlog.convert.identity import identity_of, is_its_end, takes_waiting_rows
 from eventlog.convert.sending import is_sending
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.convert.taken import ALL, ConvertedRows, has_journal, open_log
@@ -268,6 +268,13 @@ def sealing(
         if work is None or not is_sending(work):
             marking.give_back()
         raise
+
+
+def note_beside(conversion: Conversion, identity: str, marking: Marking | None) -> str | None:
+    """Return what stands beside an output until its rows are marked; None if they cannot be."""
+    if marking is not None:
+        return marking.note
+    return identity if takes_waiting_rows(conversion) else None
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from eventlog.core.plural import count_words
 from eventlog.core.schema import Table
 
 if TYPE_CHECKING:
+    from eventlog.convert.marks import Marking
     from eventlog.convert.streams import StreamResult
 
 Result = TypeVar("Result")
@@ -80,8 +81,6 @@ class Engine(Protocol):
 class ConversionRun:
     """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the
     output.
-
-    `plan` is called before the first document is sent.
     """
 
     def __init__(
@@ -90,13 +89,13 @@ class ConversionRun:
         engine: Engine,
         folder: str,
         staged: str,
-        plan: Callable[[], None] = lambda: None,
+        marking: Marking | None = None,
     ) -> None:
         self._conversion = conversion
         self._engine = engine
         self._folder = folder
         self._staged = staged
-        self._plan = plan
+        self._marking = marking
 
     def converted(self) -> Summary:
         """Convert everything and return the summary."""
@@ -188,7 +187,8 @@ class ConversionRun:
         )
         if isinstance(self._conversion.format, SentTables | SentMessages):
             # Before the first document goes: what is with a receiver cannot be taken back.
-            self._plan()
+            if self._marking is not None:
+                self._marking.plan()
             return self.finished(summary, ended, self._engine.sent(tasks, summary))
         last = last_number(self._conversion.after, summary.changes, changes)
         parts = self._produce(ended, list(tasks.each()), summary.rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from msgspec import Struct
 
@@ -66,6 +66,10 @@ class Countable(Protocol):
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
 """Writes changes one by one: what the format's `bind` takes, or a Refusal where it cannot."""
+
+
+OnValue = Literal["refuse-object", "omit", "replace"]
+"""What becomes of a change with a value that its format cannot say."""
 
 
 class FormerNames(Enum):

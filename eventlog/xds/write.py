@@ -25,10 +25,10 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, ExpressionError, value_shown
 from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.seams import FormerNames, Writer, Written, encode
+from eventlog.core.seams import FormerNames, OnValue, Writer, Written, encode
 from eventlog.core.table_names import read_name
 from eventlog.core.who import who_fields
-from eventlog.on_value import OnValue, write_otherwise
+from eventlog.on_value import write_otherwise
 from eventlog.version import VERSION
 from eventlog.xds.values import (
     Field,

@@ -27,8 +27,8 @@ from msgspec.structs import replace
 from eventlog.convert.collecting import WrittenChanges, transaction_labels
 from eventlog.convert.commit import WORK, Summary
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.convert.identity import identity_of, takes_waiting_rows
-from eventlog.convert.marks import Marking, fetch_outcomes, sealing
+from eventlog.convert.identity import identity_of
+from eventlog.convert.marks import Marking, fetch_outcomes, note_beside, sealing
 from eventlog.convert.pipeline import summary_of
 from eventlog.convert.settings import (
     Conversion,
@@ -305,8 +305,6 @@ def _write(
         marking.plan()
     # Files at addresses have no sizes and times here by which an input would be known again.
     identity = identity_of(conversion) if isinstance(conversion.input, LogInput) else ""
-    note = identity if takes_waiting_rows(conversion) else None
-    if marking is not None:
-        note = marking.note
+    note = note_beside(conversion, identity, marking)
     target.commit(moves, replace(summary, folders=tuple(sorted(folders))), note, identity)
     return summary

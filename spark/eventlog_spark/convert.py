@@ -24,8 +24,8 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
-from eventlog.convert.identity import as_begun, identity_of, takes_waiting_rows
-from eventlog.convert.marks import Marking, sealing
+from eventlog.convert.identity import as_begun, identity_of
+from eventlog.convert.marks import Marking, note_beside, sealing
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
 from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
@@ -109,8 +109,7 @@ def convert(
                 kept, staged = destination.begun(order), str(destination.staged)
                 conversion, folder = as_begun(conversion, kept), str(kept)
                 engine = SparkEngine(conversion, folder, spark, input_cut, watch or Unwatched())
-                plan = {} if marking is None else {"plan": marking.plan}
-                run = ConversionRun(conversion, engine, folder, staged, **plan)
+                run = ConversionRun(conversion, engine, folder, staged, marking)
                 summary = engine.take_up(run) if resumed else run.converted()
                 count_conversion(spark, summary)
             if marking is not None:
@@ -120,8 +119,7 @@ def convert(
             if not is_sending(destination.work):
                 destination.discard()
             raise
-        note = identity if takes_waiting_rows(conversion) else None
-        destination.commit(summary, note if marking is None else marking.note, identity)
+        destination.commit(summary, note_beside(conversion, identity, marking), identity)
     return summary
 
 

@@ -11,7 +11,7 @@ import pytest
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.on_value import OnValue
+from eventlog.core.seams import OnValue
 from eventlog.qlik.change_tables.folding import ChangeRow, Nets, fold
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.settings import ChangeTableSettings

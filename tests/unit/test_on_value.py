@@ -10,8 +10,7 @@ import pytest
 
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.seams import encode
-from eventlog.on_value import OnValue
+from eventlog.core.seams import OnValue, encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat, WrittenRows
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.document import MessagesDocument

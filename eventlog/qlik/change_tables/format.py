@@ -16,8 +16,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.model import Change, Position, Refusal
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import FormerNames, Writer
-from eventlog.on_value import OnValue
+from eventlog.core.seams import FormerNames, OnValue, Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.partitions import Partition, Partitions

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.on_value import OnValue
+from eventlog.core.seams import OnValue
 
 WHO_HEADERS = ("user", "context")
 """The header columns behind these that say who is behind a change, where the output asks for that."""

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import FormerNames, Writer
+from eventlog.core.seams import FormerNames, OnValue, Writer
 from eventlog.core.who import who_headers
-from eventlog.on_value import OnValue, refuse, write_otherwise
+from eventlog.on_value import refuse, write_otherwise
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.avrovalues import number, prefix_size
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument, lines

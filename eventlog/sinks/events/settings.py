@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.places import PlaceTemplate, topic_name
-from eventlog.on_value import OnValue
+from eventlog.core.seams import OnValue
 
 MOST_EVENTS: Final = 10_000
 BATCH_EVENTS: Final = 500

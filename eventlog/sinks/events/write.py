@@ -15,9 +15,9 @@ from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import Change, CutTransaction, Document, Position, Refusal, RowId
 from eventlog.core.places import NoPlace, PlaceTemplate, place, topic_name
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.seams import FormerNames, Writer
+from eventlog.core.seams import FormerNames, OnValue, Writer
 from eventlog.core.who import who_headers
-from eventlog.on_value import OnValue, refuse, write_otherwise
+from eventlog.on_value import refuse, write_otherwise
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
 from eventlog.qlik.messages.shape import SchemaRef
 from eventlog.sinks.events.rows import RowEvent, TableRows

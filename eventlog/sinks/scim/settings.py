@@ -8,7 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.on_value import OnValue
+from eventlog.core.seams import OnValue
 from eventlog.sinks.scim.paths import CORE_GROUP, CORE_USER, ENTERPRISE_USER, Path, read_path
 
 ValueType = Literal["", "string", "boolean", "integer", "decimal", "dateTime"]

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final, NamedTuple
 from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import FormerNames, Writer, Written
+from eventlog.core.seams import FormerNames, OnValue, Writer, Written
 from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import format_parts, parse
-from eventlog.on_value import OnValue, refuse, write_otherwise
+from eventlog.on_value import refuse, write_otherwise
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading
 from eventlog.qlik.typemap import qlik_type

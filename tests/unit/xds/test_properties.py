@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import encode
-from eventlog.on_value import OnValue
+from eventlog.core.seams import OnValue, encode
 from eventlog.xds.validate import validate
 from eventlog.xds.values import attribute, check, escape
 from eventlog.xds.write import XdsFormat
