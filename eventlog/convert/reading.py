@@ -141,12 +141,10 @@ def columns_of(rows: Sequence[Sequence[Any]], *, context: bool) -> dict[str, pa.
 
 
 def _plain(value: Any) -> Any:
-    """Escape what is no UTF-8, as SQLite's texts may be any bytes, so the row can be read."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-8", "backslashreplace").decode()
-    return value
+    """Escape lone surrogates, as from SQLite's texts of any bytes, so the row can be read."""
+    return (
+        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
+    )
 
 
 def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:

@@ -141,7 +141,8 @@ def test_a_log_elsewhere_knows_what_the_server_calls_objects(request: pytest.Fix
 
 @pytest.mark.parametrize("lacks", ["patch", "filter", "etag"])
 def test_a_server_that_can_do_less_has_it_too(engine: Engine, lacks: str) -> None:
-    with judge(**{lacks: False}) as server:
+    lacking: dict[str, Any] = {lacks: False}
+    with judge(**lacking) as server:
         given(engine)
         config = scim_config(engine, server.url)
         publish_all(config)
@@ -432,13 +433,13 @@ def test_a_server_that_asks_for_a_certificate_gets_it(engine: Engine, tmp_path: 
     tls.load_cert_chain(authority.identity("server", "127.0.0.1").both)
     tls.load_verify_locations(authority.certificate)
     tls.verify_mode = CERT_REQUIRED
-    known = {"ca_file": str(authority.certificate)}
+    known: dict[str, Any] = {"ca_file": str(authority.certificate)}
     with judge(tls) as server:
         given(engine)
         with pytest.raises(EventlogError, match=server.url):
             publish_all(scim_config(engine, server.url, **known))
         assert not server.requests
-        own = {"client_certificate": str(ours.certificate), "client_key": str(ours.key)}
+        own: dict[str, Any] = {"client_certificate": str(ours.certificate), "client_key": str(ours.key)}
         publish_all(scim_config(engine, server.url, **known, **own))
         assert told(server) == wanted(engine)
         assert not ends(engine)
