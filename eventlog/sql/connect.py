@@ -268,6 +268,10 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
 
 
+BEGINNING_BYTES: Final = 16
+"""So much of a file says what form it has."""
+
+
 def _refuse_other_file(url: URL, dialect: Dialect) -> None:
     """Raise ConfigError if an embedded database's file is a folder or no database."""
     if url.host:
@@ -277,13 +281,12 @@ def _refuse_other_file(url: URL, dialect: Dialect) -> None:
         return
     if path.is_dir():
         raise ConfigError(f"{path} is a folder and no database file.", hint="Name the file in it.")
-    try:
-        with path.open("rb") as file:
-            begin = file.read(len(dialect.file_begins))
-    except OSError:  # the driver says what hinders it
+    is_database = dialect.driver.is_database
+    if is_database is None or is_database(path):
         return
-    if begin and begin != dialect.file_begins:
-        raise ConfigError(f"{path} {find_form(begin) or 'is no database file'}.", hint="Name another file.")
+    with path.open("rb") as file:
+        form = find_form(file.read(BEGINNING_BYTES))
+    raise ConfigError(f"{path} {form or 'is no database file'}.", hint="Name another file.")
 
 
 def missing_file(url: URL) -> str | None:

@@ -71,8 +71,6 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """What stands between the values of a row in the database's quick hash, where it has one."""
     embedded: bool = False
     """The database is a file of this machine, which connecting would make."""
-    file_begins: bytes = b""
-    """What the file of an embedded database begins with."""
     lone_writer: bool = False
     """One transaction writes at a time; others wait for it."""
     schemas: bool = True

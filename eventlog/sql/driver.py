@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -34,6 +35,8 @@ class DatabaseDriver(Struct, frozen=True, kw_only=True, eq=False):
     """Statements that are transactions of their own are two round trips cheaper than in one."""
     behind_pooler: Callable[[Any], bool] | None = None
     """Whether a pooler, which gives each transaction another session, is behind a driver's connection."""
+    is_database: Callable[[Path], bool] | None = None
+    """Says whether a file is one of an embedded database."""
     prepare: Callable[[Any], None] | None = None
     """Teaches an engine what its driver does not know."""
     read_far: Callable[[Any, BaseException], bool] | None = None

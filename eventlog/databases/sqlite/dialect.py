@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from eventlog.databases.sqlite.keys import SqliteLookup
@@ -20,6 +22,22 @@ def _options(given: Iterable[str]) -> set[str]:
     if "uri" in given:
         return {*given}
     return {*_OPTIONS}
+
+
+def _is_database(path: Path) -> bool:
+    """Return False if SQLite says that the file is no database.
+
+    Law: of a database nothing but SQLite opens the file. Who closes it loses all locks of the process on it (POSIX), and
+    another program that ends removes the write-ahead log then: what is written afterwards is lost.
+    """
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0)) as connection:
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:  # of any other one the driver says what hinders it
+        return getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_NOTADB
+    return True
 
 
 def _keep_commits(engine: Any) -> None:
@@ -41,13 +59,13 @@ SQLITE = Dialect(
     typed_columns=False,
     identifier_bytes=255,
     embedded=True,
-    file_begins=b"SQLite format 3\0",
     lone_writer=True,
     schemas=False,
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
     context="(SELECT value FROM {sessions})",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
     driver=DatabaseDriver(
+        is_database=_is_database,
         prepare=_keep_commits,
         stores_any_bytes=True,
         url_options=_options,

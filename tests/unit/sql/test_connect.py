@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -120,3 +124,32 @@ def test_a_publisher_does_not_wait_for_the_url_to_become_right(capsys: pytest.Ca
     [record] = capsys.readouterr().err.splitlines()
     assert '"action":"fatal"' in record
     assert "See to the value of sslmode in the database URL." in record
+
+
+ANOTHER_PROCESS = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute(sys.argv[2])
+connection.commit()
+connection.close()
+"""
+
+
+def test_an_engine_for_a_file_that_is_in_use_takes_no_lock_from_whoever_uses_it(tmp_path: Path) -> None:
+    """Nothing that this process commits afterwards is lost when another one ends."""
+    file = tmp_path / "app.db"
+
+    def write_elsewhere(number: int) -> None:
+        command = [sys.executable, "-c", ANOTHER_PROCESS, str(file), f"INSERT INTO t VALUES ({number})"]
+        subprocess.run(command, check=True)
+
+    with closing(sqlite3.connect(file, isolation_level=None)) as in_use:
+        in_use.execute("PRAGMA journal_mode = wal")
+        in_use.execute("CREATE TABLE t (n)")
+        connect(f"sqlite:///{file}").dispose()
+        write_elsewhere(1)
+        in_use.execute("INSERT INTO t VALUES (2)")
+        write_elsewhere(3)
+        assert in_use.execute("SELECT n FROM t ORDER BY n").fetchall() == [(1,), (2,), (3,)]
+    with closing(sqlite3.connect(file)) as later:
+        assert later.execute("SELECT n FROM t ORDER BY n").fetchall() == [(1,), (2,), (3,)]
