@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -15,14 +15,13 @@ from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, Part, encode, plan_documents, waits
-from eventlog.publisher.plans import TakePlan, name_plan, read_plan
+from eventlog.publisher.plans import TakeAgainError, TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.row_outcomes import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.selection import Parking, Take
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import EVER, JournalRow, Parked
 from eventlog.publisher.traces import BatchTrace
-from eventlog.publisher.turn_report import Books, Turn
 
 
 class MadePlan(Struct, frozen=True, kw_only=True):
@@ -31,7 +30,8 @@ class MadePlan(Struct, frozen=True, kw_only=True):
     encoded: Encoded
     plan: TakePlan
     decider: Decider
-    books: Books
+    unread: Mapping[str, Unreadable] = {}
+    """Tables that cannot be read since this plan."""
     trace: BatchTrace | None = None
     is_prepared: bool = False
     """Whether the sink has prepared its documents already."""
@@ -63,19 +63,23 @@ class PlanMaker:
         after: str,
         trace: BatchTrace | None,
         history: int | None = None,
-    ) -> MadePlan | Turn:
-        """Decide the rows of a take; with `history`, nobody has checked it yet."""
+    ) -> MadePlan:
+        """Decide the rows of a take; with `history`, nobody has checked it yet.
+
+        TakeAgainError if the tables may look another way by now.
+        """
         encoded = self._encode(decider, taken, now, row.transactions, after, trace)
         if history is not None and (encoded.outcomes or encoded.left):
             with self._journal.reading() as view:
-                if not decider.knows_tables(view.memory, view.ask):
-                    return Turn(stale=frozenset())
+                is_current = decider.knows_tables(view)
+            if not is_current:
+                raise TakeAgainError("Tables were altered since they were looked at.", stale=frozenset())
         if encoded.outcomes:
             causes = causes_of(taken.events, list(encoded.outcomes.values()))
             # A row that cannot be read may be of a table that has changed since the decider looked
             # at it: then all is decided again. Just after such a look the row itself is wrong.
             if causes and not decider.looks.cover(causes):
-                return Turn(stale=causes)
+                raise TakeAgainError("Rows name what the tables do not have.", stale=causes)
         again = self._park_again(taken, encoded, now)
         parked_again = set(map(attrgetter("record"), again.rows))
         plan_id = name_plan(row.plans + 1, _highest_row(taken, row))
@@ -88,7 +92,7 @@ class PlanMaker:
             for detail in documents.details:
                 # Rows of one number wait together: the next take knows what cannot be read.
                 if not unread.isdisjoint(detail.records):
-                    return Turn(moved=True, unread=again.unread)
+                    raise TakeAgainError("A row cannot be read, and others have its number.", unread=again.unread)
                 over.difference_update(detail.records)
         readable = self._journal.faults.find_ended(self._output.name, taken, again.faulty)
         plan = TakePlan(
@@ -102,9 +106,7 @@ class PlanMaker:
             outcomes=_outcomes_of(over, encoded),
             over=over,
         )
-        books = Books(taken=taken, encoded=encoded, complaint=encoded.complaint)
-        books.unread, books.readable = again.unread, readable
-        return MadePlan(encoded=encoded, plan=plan, decider=decider, books=books, trace=trace)
+        return MadePlan(encoded=encoded, plan=plan, decider=decider, unread=again.unread, trace=trace)
 
     def _encode(
         self,
@@ -137,7 +139,7 @@ class PlanMaker:
             if trace.first == name:
                 span_of_decision = span
         with step(span_of_decision, "decide"):
-            outputs, clock = self._journal.outputs, self._journal.moment
+            outputs, clock = len(self._journal.places), self._journal.moment
             parts = decider.decide(taken, groups, clock, output=name, outputs=outputs)
         if going_on is not None and (later := _transactions_not_read(taken.events, parts)):
             going_on = replace(going_on, every=going_on.every | later)
@@ -156,8 +158,6 @@ class PlanMaker:
                 most_left=self._limit // 2,
                 reader=decider.round.reader,
             )
-        if encoded.left:
-            decider.leave(name, taken, parts, encoded.left)
         if encoded.outcomes and max(map(len, map(POSITION, taken.events)), default=0) > 1:
             shared = of_shared_numbers(taken.events, encoded.outcomes)
             return replace(encoded, outcomes={**encoded.outcomes, **shared})

@@ -5,25 +5,35 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.associations import Association
 from eventlog.core.errors import EventlogError
-from eventlog.core.model import Count, Outcome, Status
+from eventlog.core.model import Count, Outcome, Status, Unreadable
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
 
+if TYPE_CHECKING:
+    from eventlog.publisher.decide import Cause
 
-class HoldsChangedError(EventlogError):
-    """Somebody held, released or gave up rows since they were read: they are read again."""
 
+class TakeAgainError(EventlogError):
+    """Nothing was planned: rows are read again.
 
-class TablesChangedError(EventlogError):
-    """Tables were altered since the decider looked at them: it looks again."""
+    `stale` is what rows name that cannot be read, where tables may look another way by now. `unread` are tables that
+    cannot be read since this turn.
+    """
+
+    def __init__(
+        self, message: str, *, stale: frozenset[Cause] | None = None, unread: Mapping[str, Unreadable] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.stale = stale
+        self.unread = unread or {}
 
 
 class TakePlan(Struct, frozen=True, kw_only=True):

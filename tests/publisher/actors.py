@@ -158,10 +158,9 @@ class WorldDecider(Decider):
         super().__init__(Round(catalog=catalog, options=Options(), reader=Readings(world), needs=_needs_reading))
         self.world = world
 
-    def _find_known(self, output: str, taken: Take, events: Sequence[Event]) -> Any:
-        known = super()._find_known(output, taken, events)
-        if known is not None:
-            self.world.counts["shared behind what was left" if taken.unparked else "shared"] += 1
+    def _find_known(self, output: str, taken: Take) -> Any:
+        known = super()._find_known(output, taken)
+        self.world.counts["shared"] += known is not None
         return known
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:

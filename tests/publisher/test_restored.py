@@ -216,7 +216,7 @@ def test_rows_of_plans_that_a_target_has_lost_come_again(sqlite: Engine) -> None
     [(recent,)] = scene.ask("SELECT recent FROM event_log_output WHERE name = 'one'")
     number, token = recent.split(" ")[7].partition("=")[0].split("-")
     receiver.plan, receiver.came = f"{int(number):012d}-{token}-21", [*range(1, 22)]
-    scene.consumers["one"]._asked = None  # its connection was lost
+    scene.consumers["one"]._target.forget()  # its connection was lost
     scene.publish()
     assert receiver.came == [*range(1, 31)]
     assert scene.receivers["other"].came == [*range(1, 31)]
