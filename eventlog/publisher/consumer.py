@@ -30,8 +30,8 @@ from eventlog.publisher.finish import Finisher
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.late import Late
 from eventlog.publisher.output_queue import OutputQueue
-from eventlog.publisher.planner import MadePlan, PlanMaker
-from eventlog.publisher.plans import TakeAgainError
+from eventlog.publisher.planner import PlanMaker
+from eventlog.publisher.plans import TakeAgainError, TakePlan
 from eventlog.publisher.resolve import Target
 from eventlog.publisher.restored import Given
 from eventlog.publisher.row_outcomes import POSITION, Answers, worst_by
@@ -76,7 +76,7 @@ class Consumer:
         self._late = Late(journal, output, settings)
         self._most_wait = False
         """Whether most rows of the last take had to wait, as those behind them may have to."""
-        self._ahead: MadePlan | None = None
+        self._ahead: TakePlan | None = None
         self._books = Books()
 
     def turn(self, tenure: Tenure) -> Turn:
@@ -165,59 +165,59 @@ class Consumer:
         let_others_take()
         return self._send(made, now)
 
-    def _plan(self, made: MadePlan) -> None:
+    def _plan(self, made: TakePlan) -> None:
         """Enter in the journal where the rows go."""
         books = self._books
         books.made, books.trace, books.complaint = made, made.trace, made.encoded.complaint or books.complaint
         # Before the plan: else one that the sink cannot write would be open in the journal.
-        if made.plan.planned and not made.is_prepared:
-            self.output.sink.prepare(made.plan.plan, made.encoded.documents)
-        books.enter_finished(self._journal.plan(self.name, made.plan))
+        if made.planned and not made.is_prepared:
+            self.output.sink.prepare(made.plan, made.encoded.documents)
+        books.enter_finished(self._journal.plan(self.name, made))
         log_documents(self.name, made.encoded.documents)
 
-    def _send(self, made: MadePlan, now: int) -> Turn:
+    def _send(self, made: TakePlan, now: int) -> Turn:
         """Give its documents to the target."""
-        planned = made.plan.planned
+        planned = made.planned
         if not planned:
             return Turn(moved=True)
         if not self.output.sink.capabilities.resolves:
-            self._target.give(made.plan)
+            self._target.give(made)
             return self._hand_over(planned, range(len(planned)), now, is_new=True)
         documents = made.encoded.documents
         took_all = False
         if self._may_make_ahead(made):
             self._deliver_beside(made, now)
         else:
-            took_all = self._deliver(made, now) and made.plan.taken.is_all and not made.plan.again
+            took_all = self._deliver(made, now) and made.taken.is_all and not made.again
         self._target.after = documents[-1].id
         return Turn(documents=len(documents), moved=True, took_all=took_all)
 
     # --- a target that can be asked ---------------------------------------------------------------
 
-    def _deliver(self, made: MadePlan, now: int) -> bool:
+    def _deliver(self, made: TakePlan, now: int) -> bool:
         """Commit a plan at the target and enter the result; return True if all of it is finished."""
         documents = made.encoded.documents
         with step(self._books.span, "write", output=self.name, documents=len(documents)):
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
-            answers = self.output.sink.commit(made.plan.plan, documents)
+            answers = self.output.sink.commit(made.plan, documents)
         outcomes = worst_by(POSITION, answers)
         self._pulse()
         self._books.enter_answers(outcomes, self._settings.strictness)
-        is_over = self._finisher.finish(self._books, made.plan.planned, outcomes, now, made.plan.taken.objects)
+        is_over = self._finisher.finish(self._books, made.planned, outcomes, now, made.taken.objects)
         self._books.enter_delivery(documents, outcomes)
         return is_over
 
-    def _may_make_ahead(self, made: MadePlan) -> bool:
+    def _may_make_ahead(self, made: TakePlan) -> bool:
         """Return True if a turn was full, and the next plan may be made beside its delivery."""
-        rows = len(made.plan.taken.events)
+        rows = len(made.taken.events)
         if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
             return False
         # Of several outputs the first one to plan new rows seals them, and the plans of the others
         # would fail. So one without a batch ahead waits for that.
         return len(self._journal.places) <= 1 or self._journal.is_behind(self.name)
 
-    def _deliver_beside(self, made: MadePlan, now: int) -> None:
+    def _deliver_beside(self, made: TakePlan, now: int) -> None:
         """Delivers in a thread of its own, while this one takes the next rows and makes their plan."""
         # Read before the thread begins: its `done` writes into this row what is reckoned here.
         row, documents = self._journal.output(self.name), made.encoded.documents
@@ -236,7 +236,7 @@ class Consumer:
             self._forget_ahead()
             self._target.forget()
 
-    def _make_ahead(self, row: JournalRow, after: str, now: int) -> MadePlan | None:
+    def _make_ahead(self, row: JournalRow, after: str, now: int) -> TakePlan | None:
         """Make the plan of the next turn while another one is committed, and let the sink prepare it if it can."""
         began = time_ns()
         with self._journal.reading() as view:
@@ -246,8 +246,8 @@ class Consumer:
         trace = self._traces.join(self.name, taken, began, self._journal)
         try:
             made = self._maker.make(self._decider, taken, now, row, after=after, trace=trace)
-            if made.plan.planned and self.output.sink.capabilities.prepares:
-                self.output.sink.prepare(made.plan.plan, made.encoded.documents)
+            if made.planned and self.output.sink.capabilities.prepares:
+                self.output.sink.prepare(made.plan, made.encoded.documents)
                 made = replace(made, is_prepared=True)
         except BaseException:
             self._traces.leave(self.name, trace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -22,19 +22,6 @@ from eventlog.publisher.selection import Parking, Take
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import EVER, JournalRow, Parked
 from eventlog.publisher.traces import BatchTrace
-
-
-class MadePlan(Struct, frozen=True, kw_only=True):
-    """What an output may be given next. The journal does not know it yet."""
-
-    encoded: Encoded
-    plan: TakePlan
-    decider: Decider
-    unread: Mapping[str, Unreadable] = {}
-    """Tables that cannot be read since this plan."""
-    trace: BatchTrace | None = None
-    is_prepared: bool = False
-    """Whether the sink has prepared its documents already."""
 
 
 class _Again(Struct):
@@ -63,7 +50,7 @@ class PlanMaker:
         after: str,
         trace: BatchTrace | None,
         history: int | None = None,
-    ) -> MadePlan:
+    ) -> TakePlan:
         """Decide the rows of a take; with `history`, nobody has checked it yet.
 
         TakeAgainError if the tables may look another way by now.
@@ -94,8 +81,12 @@ class PlanMaker:
                 if not unread.isdisjoint(detail.records):
                     raise TakeAgainError("A row cannot be read, and others have its number.", unread=again.unread)
                 over.difference_update(detail.records)
+        outcomes: dict[int, Outcome] = {}
+        if over and encoded.outcomes:
+            ended = worst_by(number_of, encoded.outcomes.values())
+            outcomes = {number: ended[number] for number in over if number in ended}
         readable = self._journal.faults.find_ended(self._output.name, taken, again.faulty)
-        plan = TakePlan(
+        return TakePlan(
             taken=taken,
             history=history,
             plan=plan_id,
@@ -103,10 +94,13 @@ class PlanMaker:
             planned=planned,
             again=again.rows,
             readable=readable,
-            outcomes=_outcomes_of(over, encoded),
+            outcomes=outcomes,
             over=over,
+            encoded=encoded,
+            decider=decider,
+            unread=again.unread,
+            trace=trace,
         )
-        return MadePlan(encoded=encoded, plan=plan, decider=decider, unread=again.unread, trace=trace)
 
     def _encode(
         self,
@@ -180,7 +174,12 @@ class PlanMaker:
             due, tried = 0, attempts.get(number, 0)
             if outcome.reason in TABLE_FAULTS:
                 tried += 1
-                due = self._wait_for_table(event, outcome, again, now)
+                table = event.table or ""
+                fault, is_new = self._journal.faults.add(table, outcome, now)
+                due = fault.rest_due
+                again.faulty.add(table)
+                if is_new:
+                    again.unread[table] = fault.why
             elif outcome.reason is Reason.NOT_DUE:
                 due = now + self._journal.delay(1)
             name, reason = taken.objects[number], outcome.reason.value
@@ -189,15 +188,6 @@ class PlanMaker:
         again.rows = parking.rows
         return again
 
-    def _wait_for_table(self, event: Event, outcome: Outcome, again: _Again, now: int) -> int:
-        """Find when a row of an unreadable table is tried again."""
-        table = event.table or ""
-        fault, is_new = self._journal.faults.add(table, outcome, now)
-        again.faulty.add(table)
-        if is_new:
-            again.unread[table] = fault.why
-        return fault.rest_due
-
 
 def _highest_row(taken: Take, row: JournalRow) -> int:
     """Return the highest row an output was ever given, these included."""
@@ -205,14 +195,6 @@ def _highest_row(taken: Take, row: JournalRow) -> int:
     waited = max((parked.record for parked in taken.unparked), default=EVER)
     sealed = taken.records.parts[-1][1] if taken.records else EVER
     return max(waited, sealed, EVER if former is None else former.highest)
-
-
-def _outcomes_of(over: Collection[int], encoded: Encoded) -> dict[int, Outcome]:
-    """Map rows in no document to their outcomes, by number."""
-    if not (over and encoded.outcomes):
-        return {}
-    ended = worst_by(number_of, encoded.outcomes.values())
-    return {number: ended[number] for number in over if number in ended}
 
 
 def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:

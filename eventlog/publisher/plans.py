@@ -13,12 +13,14 @@ from msgspec.structs import replace
 from eventlog.core.associations import Association
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Count, Outcome, Status, Unreadable
+from eventlog.publisher.encode import Encoded
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
-    from eventlog.publisher.decide import Cause
+    from eventlog.publisher.decide import Cause, Decider
+    from eventlog.publisher.traces import BatchTrace
 
 
 class TakeAgainError(EventlogError):
@@ -39,8 +41,9 @@ class TakeAgainError(EventlogError):
 class TakePlan(Struct, frozen=True, kw_only=True):
     """Where the rows of a take go: into documents, to those that come `again`, or over, unpublished.
 
-    `readable` are tables that could not be read before: the rows of theirs that wait may go.
-    `is_asked` says that the target can be asked what it has.
+    `readable` are tables that could not be read before: the rows of theirs that wait may go. `unread` are tables that
+    cannot be read since. `is_asked` says that the target can be asked what it has, and `is_prepared` that its sink has
+    prepared the documents already.
     """
 
     taken: Take
@@ -53,6 +56,11 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     readable: Sequence[str] = ()
     over: Collection[int] = ()
     outcomes: Mapping[int, Outcome] = {}
+    encoded: Encoded = Encoded()
+    decider: Decider | None = None
+    unread: Mapping[str, Unreadable] = {}
+    trace: BatchTrace | None = None
+    is_prepared: bool = False
 
 
 class FinishedRows(Struct, frozen=True):

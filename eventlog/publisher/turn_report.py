@@ -15,8 +15,7 @@ from eventlog.core.tracing import Span
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.report import Report
 from eventlog.publisher.decide import Cause
-from eventlog.publisher.planner import MadePlan
-from eventlog.publisher.plans import FinishedRows
+from eventlog.publisher.plans import FinishedRows, TakePlan
 from eventlog.publisher.traces import BatchTrace
 
 
@@ -51,7 +50,7 @@ class Turn(Report, frozen=True, kw_only=True):
 class Books(Struct, kw_only=True):
     """Collects what one turn does."""
 
-    made: MadePlan | None = None
+    made: TakePlan | None = None
     """The plan that was entered in this turn, perhaps made in the one before."""
     trace: BatchTrace | None = None
     complaint: str | None = None
@@ -93,7 +92,7 @@ class Books(Struct, kw_only=True):
         self.statuses.update(finished.statuses)
         if self.made is None or not finished.statuses:
             return
-        events = self.made.plan.taken.events
+        events = self.made.taken.events
         if len(events) != len(finished.records):
             events = [event for event in events if event.position[0] in finished.records]
         self.tables.update(filter(None, map(attrgetter("table"), events)))
@@ -109,7 +108,7 @@ class Books(Struct, kw_only=True):
         )
         if self.made is None:
             return turn
-        taken, encoded = self.made.plan.taken, self.made.encoded
+        taken, encoded = self.made.taken, self.made.encoded
         # Another output has counted the rows of a batch when it took them first.
         is_first = not taken.batches
         loopback = 0
@@ -122,7 +121,7 @@ class Books(Struct, kw_only=True):
             tables=self.tables,
             loopback=loopback,
             unread=self.made.unread,
-            readable=self.made.plan.readable,
+            readable=self.made.readable,
             # Looked for only where somebody asks, for this goes over every row.
             delivered=filter(lambda event: event.position in self.positions, taken.events),
         )

@@ -223,7 +223,7 @@ class Publisher:
     def read_ahead(self) -> set[int]:
         """Find the rows read for the next turn of an output."""
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
-        portions = [made.plan.taken.events for made in plans_made if made is not None]
+        portions = [made.taken.events for made in plans_made if made is not None]
         made_ahead = {event.position[0] for events in portions for event in events}
         return made_ahead | self.looked_at()
 

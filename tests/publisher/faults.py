@@ -357,11 +357,11 @@ FAULTS = [
     JournalFault(
         "planned after it was committed",
         CONSUMER,
-        "        books.enter_finished(self._journal.plan(self.name, made.plan))\n",
+        "        books.enter_finished(self._journal.plan(self.name, made))\n",
         (
-            "        if made.plan.planned and self.output.sink.capabilities.resolves:\n"
-            "            self.output.sink.commit(made.plan.plan, made.encoded.documents)\n"
-            "        books.enter_finished(self._journal.plan(self.name, made.plan))\n"
+            "        if made.planned and self.output.sink.capabilities.resolves:\n"
+            "            self.output.sink.commit(made.plan, made.encoded.documents)\n"
+            "        books.enter_finished(self._journal.plan(self.name, made))\n"
         ),
     ),
     # transactions
