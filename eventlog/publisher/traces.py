@@ -72,7 +72,7 @@ class BatchTraces:
 
     def again(self, output: str, documents: Sequence[OnTheWay]) -> BatchTrace | None:
         """Begin a trace of repeated documents; None while traces are off."""
-        span = batch_span(lambda: (), None, sum(len(document.records) for document in documents))
+        span = batch_span(lambda: (), None, sum(len(document.records) for document in documents)) if is_on() else None
         if span is None:
             return None
         trace = BatchTrace(span, None, output, {output})
