@@ -2,7 +2,7 @@
 
 A turn, when nothing is in doubt: take rows, decide, prepare documents at the sink, plan them in the
 journal, commit them at the sink, done in the journal. After a crash and after any error the sink is
-asked which plan it has (`Target`). A target that cannot be asked gets its planned documents again.
+asked which plan it has (`OutputTarget`). A target that cannot be asked gets its planned documents again.
 
 Where many rows wait, the next plan is made, and prepared, while this one is committed. No journal
 has it yet: where anything comes again, or fails, it is forgotten, and its rows are taken again.
@@ -32,7 +32,7 @@ from eventlog.publisher.late import Late
 from eventlog.publisher.output_queue import OutputQueue
 from eventlog.publisher.planner import PlanMaker
 from eventlog.publisher.plans import TakeAgainError, TakePlan
-from eventlog.publisher.resolve import Target
+from eventlog.publisher.resolve import OutputTarget
 from eventlog.publisher.restored import Given
 from eventlog.publisher.row_outcomes import POSITION, Answers, worst_by
 from eventlog.publisher.sending import HandOver
@@ -72,7 +72,7 @@ class Consumer:
         self._queue = OutputQueue(journal, output, settings)
         self._maker = PlanMaker(journal, output, settings.limit)
         self._finisher = Finisher(journal, output, settings)
-        self._target = Target(journal, output, self._finisher, {} if given is None else given)
+        self._target = OutputTarget(journal, output, self._finisher, {} if given is None else given)
         self._late = Late(journal, output, settings)
         self._most_wait = False
         """Whether most rows of the last take had to wait, as those behind them may have to."""

@@ -13,7 +13,7 @@ from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.turn_report import Books
 
 
-class Target:
+class OutputTarget:
     """What is known of the target of one output; after any error nothing of it counts."""
 
     def __init__(self, journal: Journal, output: Output, finisher: Finisher, given: Given) -> None:
