@@ -212,13 +212,14 @@ class JournalReader:
     def anything(self, connection: Connection) -> bool:
         """Return True if untaken rows wait, or rows were held or released since."""
         with self.one_at_a_time:
-            is_due = monotonic() - self._stamped >= STAMP_SECONDS
-            if self._memory is None or (is_due and self._read_stamp(connection) != self._memory.stamp):
+            # Read before the mark, for who finds a doubt there forgets it.
+            memory, is_due = self._memory, monotonic() - self._stamped >= STAMP_SECONDS
+            if memory is None or (is_due and self._read_stamp(connection) != memory.stamp):
                 return True
             # Rows of a conversion that is not over: nobody else may take them.
-            if self._memory.reserved_above is not None:
+            if memory.reserved_above is not None:
                 return False
-            if not self.rows.anything(View(self.log, self.settings, self.rows, connection, self._memory)):
+            if not self.rows.anything(View(self.log, self.settings, self.rows, connection, memory)):
                 return False
             self._found = monotonic()
             return True

@@ -297,3 +297,15 @@ def test_the_last_plans_are_kept_with_their_rows() -> None:
     assert split_recent(recent, names[3]) is None
     assert split_recent(recent, "") is None
     assert split_recent(add_recent("", "", names[1], RowRanges.run(1, 1)), "") == ("=", RowRanges.run(1, 1))
+
+
+def test_a_look_that_finds_that_the_log_has_forgotten_something_ends_a_wait(sqlite: Engine) -> None:
+    scene = Scene(sqlite, "one", askable=True)
+    scene.write(1, 3)
+    scene.publish()
+    scene.table.run("UPDATE event_log_mark SET value = 'of before' WHERE name = 'written'")
+    scene.journal._stamped = float("-inf")  # it is time to look
+    with scene.log.transaction() as connection:
+        assert scene.journal.anything(connection)
+    scene.publish()
+    assert (scene.waiting(), scene.left()) == ([], {})
