@@ -16,7 +16,6 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
 from eventlog.config.settings import LOG, Config
-from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorten
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
 from eventlog.core.registry import load_offer, offers, streams_plugin
@@ -95,7 +94,7 @@ class Post:
         self.journal: Journal | None = None
         self._decider: Decider | None = None
         self._lines: list[Line] = []
-        self._traces: BatchTraces | None = None
+        self._traces = BatchTraces()
         self._given: dict[str, str] = {}
         """The last plan of each output, which the log may lose while this process lives."""
 
@@ -148,8 +147,7 @@ class Post:
         """Drop connections, perhaps broken, and with them the post."""
         # Where it could not be left: no thread renews the lease of who has ended.
         self.lock.drop()
-        if self._traces is not None:
-            self._traces.end()
+        self._traces.end()
         if self.wakeup is not None:
             self.wakeup.close()
         self.engine.dispose()
@@ -179,7 +177,6 @@ class Post:
             self._ledger = ledger
         if self.wakeup is not None:
             self.wakeup.seen = journal
-        self._traces = BatchTraces() if tracing.is_on() else None
         settings = consumer_settings_of(self._config)
         self._lines = []
         for output in outputs:

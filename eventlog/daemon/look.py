@@ -12,9 +12,9 @@ from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Document
 from eventlog.delivery.output import Output
 from eventlog.publisher.planner import PlanMaker
+from eventlog.publisher.plans import TakeAgainError
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.selection import Take, take
-from eventlog.publisher.turn_report import Turn
 from eventlog.sinks.files import file_name
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -68,12 +68,13 @@ def _make(
     if taken.is_empty:
         return ()
     maker, now = PlanMaker(journal, output, limit), journal.now()
-    made = maker.make(decider, taken, now, row, after="", trace=None)
-    if isinstance(made, Turn):
-        # The tables were looked at just now: rows that name others are wrong.
-        decider.looks.note(made.stale or frozenset())
-        made = maker.make(decider, taken, now, row, after="", trace=None)
-    return () if isinstance(made, Turn) else made.encoded.documents
+    for _ in range(2):
+        try:
+            return maker.make(decider, taken, now, row, after="", trace=None).encoded.documents
+        except TakeAgainError as error:
+            # The tables were looked at just now: rows that name others are wrong.
+            decider.looks.note(error.stale or frozenset())
+    return ()
 
 
 def write_documents(folder: Path, output: Output, documents: Sequence[Document]) -> None:

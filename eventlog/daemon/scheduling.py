@@ -294,7 +294,7 @@ class Wakeup:
 
     def _anything(self) -> bool:
         with self._words():
-            if self.seen is not None and self.seen.known:
+            if self.seen is not None and self.seen.places:
                 return self.seen.anything(self._open_session())
             return bool(self._log.rows(self._open_session(), self._log.query("anything_waiting", among=self._among)))
 

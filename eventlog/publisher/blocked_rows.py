@@ -34,7 +34,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         if any(view.waiting_objects(output, [EVERY_ROW]) for output in memory.outputs):
             return False
         unread = journal.rows.unread(view, UNREAD_ROWS, limit)
-        if not decider.knows_tables(memory, view.ask):
+        if not decider.knows_tables(view):
             return False
         waiting = _find_waiting(view, decider.identities, unread)
         # Rows between them are taken one time after the other, by their numbers: they must not

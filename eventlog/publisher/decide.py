@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import count
-from operator import attrgetter
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +20,6 @@ from eventlog.core.model import (
     Event,
     Outcome,
     Outcomes,
-    Position,
     Reason,
     exceptional,
 )
@@ -37,7 +35,7 @@ from eventlog.publisher.selection import Take
 from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
-    from eventlog.publisher.memory import Memory
+    from eventlog.publisher.journal_view import View
 
 AGAIN_SECONDS: Final = 30.0
 """Seconds for which a look holds: to look at thousands of tables may take seconds."""
@@ -103,20 +101,6 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
     return parts
 
 
-def _parts_about(parts: Sequence[Part], positions: AbstractSet[Position]) -> list[Part]:
-    """Restrict parts to these events."""
-    about: list[Part] = []
-    for part in parts:
-        changes = [change for change in part.decision.changes if change.positions[-1] in positions]
-        known = [position for position in part.decision.outcomes.positions if position in positions]
-        others = {
-            position: outcome for position, outcome in part.decision.outcomes.others.items() if position in positions
-        }
-        if changes or known:
-            about.append(replace(part, decision=Decision(changes, Outcomes(known, others))))
-    return about
-
-
 def _decide_events(asked: Round, span: DefinitionSpan, events: Sequence[Event]) -> Decision:
     """Decide events by the tables of their time, read back by their names of today."""
     reader = asked.reader
@@ -125,34 +109,18 @@ def _decide_events(asked: Round, span: DefinitionSpan, events: Sequence[Event]) 
     return replace(asked, catalog=span.catalog, reader=reader).decide(events)
 
 
-def are_all_that_waited(events: Sequence[Event], taken: Take) -> bool:
-    """Return True if no other row of the take had waited."""
-    return {event.position[0] for event in events} == {row.record for row in taken.unparked}
+class _Decided(Struct, eq=False):
+    """What rows amount to, and how many other outputs may ask for it.
 
-
-class _Decided(Struct, frozen=True, eq=False):
-    """What rows amount to, and between which two moments they were read back."""
-
-    parts: Sequence[Part]
-    began: int
-    ended: int
-
-
-class _Kept(Struct, eq=False):
-    """A decision about new rows, and how many other outputs may ask for it."""
+    They were read back between the moments `began` and `ended`.
+    """
 
     records: RowRanges
     events: Sequence[Event]
-    decided: _Decided
-    takers: int
-
-
-class _Left(Struct, frozen=True, eq=False):
-    """Events that an output's last decision left for its next take, and what they amount to."""
-
-    events: Sequence[Event]
     parts: Sequence[Part]
+    began: int
     ended: int
+    takers: int
 
 
 class Decider:
@@ -177,12 +145,11 @@ class Decider:
         self.tracked = tracked
         self.stamp = stamp
         self.looks = looks or Looks()
-        self._kept: deque[_Kept] = deque(maxlen=KEPT_BATCHES)
+        self._kept: deque[_Decided] = deque(maxlen=KEPT_BATCHES)
         # Numbers and no times, for only their order counts.
         self._moments = count(1)
         self._latest: dict[str, int] = {}
         """When the reading ended of what each output got last."""
-        self._left: dict[str, _Left] = {}
         self._one_at_a_time = Lock()
 
     def decide(
@@ -202,76 +169,49 @@ class Decider:
         Law: of no object an output gets an earlier reading after a later one. So an earlier decision counts
         only if it was read after everything that the output got.
         """
-        # What was left of the last take goes as it was decided then: read now, it would be later
-        # than what others have decided about the rows behind it.
-        left = self._find_left_before(output, taken, groups[0]) if len(groups) == 2 else None
-        if left is not None:
-            groups = groups[1:]
         # Others may take the same rows a moment later. Not where rows of a take wait or have gone:
-        # then another output's take is another one.
-        shared = outputs > 1 and len(groups) == 1 and not (taken.parked or taken.gone)
-        shared = shared and (left is not None or not taken.unparked)
-        decided = self._find_known(output, taken, groups[0]) if shared else None
+        # then another output's take is another one. What was left of the last take is read anew, and
+        # an earlier reading of what is behind it does not go with it.
+        shared = outputs > 1 and not (taken.unparked or taken.parked or taken.gone)
+        decided = self._find_known(output, taken) if shared else None
         if decided is None:
             asked, began = self.round, next(self._moments)
             # Where events may take effect later the clock counts. It is asked after the rows were
             # read, so that none of them is ahead of it.
             if asked.options.future:
                 asked = replace(asked, options=replace(asked.options, now=moment()))
-            decided = _Decided(self._parts(asked, groups), began, next(self._moments))
+            parts = self._parts(asked, groups)
+            decided = _Decided(taken.records, taken.events, parts, began, next(self._moments), outputs - 1)
             if shared:
                 with self._one_at_a_time:
-                    self._kept.append(_Kept(taken.records, groups[0], decided, outputs - 1))
+                    self._kept.append(decided)
         self._latest[output] = decided.ended
-        return decided.parts if left is None else self._join_parts(left, decided.parts)
-
-    def leave(self, output: str, taken: Take, parts: Sequence[Part], left: AbstractSet[Position]) -> None:
-        """Keep the part of a decision not given to the output: it comes with the next take."""
-        events = sorted((event for event in taken.events if event.position in left), key=attrgetter("position"))
-        self._left[output] = _Left(events, _parts_about(parts, left), self._latest[output])
+        return decided.parts
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return parts_of(asked, groups)
 
-    def knows_tables(self, memory: Memory, ask: Callable[[str], Sequence[Sequence[Any]]]) -> bool:
-        """Return True if it goes by the tables as they are. `ask` answers a query about the log.
+    def knows_tables(self, view: View, *, by_memory: bool = False) -> bool:
+        """Return True if it goes by the tables as they are; `by_memory`, as far as memory knows.
 
         To be asked after the rows: a reader of one that was written after DDL sees the entry of that DDL.
         The other way round DDL could come between the two looks.
         """
-        if not self.knows_tracked(memory):
+        if self.tracked is not None and self.tracked != view.memory.tracked:
             return False
-        return self.stamp is None or int(ask("history_stamp")[0][0]) == self.stamp
+        return by_memory or self.stamp is None or int(view.ask("history_stamp")[0][0]) == self.stamp
 
-    def knows_tracked(self, memory: Memory) -> bool:
-        """Return True if no table was tracked since, as far as memory knows."""
-        return self.tracked is None or self.tracked == memory.tracked
-
-    def _join_parts(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:
-        """Join left and new parts: to one where tables look the same."""
-        parts = [*left, *new]
-        if any(part.span.former for part in parts):
-            return parts
-        return [replace(parts[0], decision=together([part.decision for part in parts]))]
-
-    def _find_left_before(self, output: str, taken: Take, first: Sequence[Event]) -> Sequence[Part] | None:
-        """Find the decision of the first events, if the output's last decision left just these."""
-        known = self._left.get(output)
-        if known is None or known.events != first or known.ended != self._latest[output]:
-            return None
-        return known.parts if are_all_that_waited(first, taken) else None
-
-    def _find_known(self, output: str, taken: Take, events: Sequence[Event]) -> _Decided | None:
+    def _find_known(self, output: str, taken: Take) -> _Decided | None:
         """Find the decision of the same rows for another output: of the same contents too, for somebody may
         have given a number to another row since.
         """
         with self._one_at_a_time:
             for kept in self._kept:
-                if kept.records == taken.records and kept.events == events:
+                if kept.records == taken.records and kept.events == taken.events:
                     kept.takers -= 1
                     # Let go when all have it: it is as large as the rows.
                     if not kept.takers:
                         self._kept.remove(kept)
-                    is_later = kept.decided.began >= self._latest.get(output, 0)
-                    return kept.decided if is_later else None
+                    is_later = kept.began >= self._latest.get(output, 0)
+                    return kept if is_later else None
         return None

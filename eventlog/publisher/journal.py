@@ -26,9 +26,8 @@ from eventlog.publisher.plans import (
     PROCESSED_STATUSES,
     Done,
     FinishedRows,
-    HoldsChangedError,
     PlanName,
-    TablesChangedError,
+    TakeAgainError,
     TakePlan,
     give_plan,
 )
@@ -171,11 +170,11 @@ class Journal(JournalReader):
             memory = journal.memory
             is_sealed = sealed is not None and sealed.records.meets(memory.taken)
             if memory.stamp != taken.stamp or is_sealed:
-                raise HoldsChangedError("Rows were held or sealed at the same time: read again.")
+                raise TakeAgainError("Rows were held or sealed at the same time: read again.")
             if plan.history is not None and plan.history != int(journal.ask("history_stamp")[0][0]):
-                raise TablesChangedError("Tables were altered at the same time; they are looked at again.")
+                raise TakeAgainError("Tables were altered at the same time.", stale=frozenset())
             if not memory.batches.keys() >= set(taken.batches):
-                raise HoldsChangedError("A batch was joined at the same time; it is read again.")
+                raise TakeAgainError("A batch was joined at the same time; it is read again.")
             row = memory.output(name)
             position = max([row.position, *taken.batches])
             if sealed is not None:
@@ -278,9 +277,9 @@ class Journal(JournalReader):
         return FinishedRows({Status.SUCCESS: len(rows)}, rows)
 
     def _refuse_doubts(self, doubts: int | None) -> None:
-        """Raise HoldsChangedError if the log may have been restored since a target was asked."""
+        """Raise TakeAgainError if the log may have been restored since a target was asked."""
         if doubts not in (None, self.doubts):
-            raise HoldsChangedError("The log may have been restored: the target is asked first.")
+            raise TakeAgainError("The log may have been restored: the target is asked first.")
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Repeat documents with an unreadable answer later, as they are, with plan and id."""

@@ -15,26 +15,13 @@ from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, Part, encode, plan_documents, waits
-from eventlog.publisher.plans import TakePlan, name_plan, read_plan
+from eventlog.publisher.plans import TakeAgainError, TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.row_outcomes import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.selection import Parking, Take
 from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import EVER, JournalRow, Parked
 from eventlog.publisher.traces import BatchTrace
-from eventlog.publisher.turn_report import Books, Turn
-
-
-class MadePlan(Struct, frozen=True, kw_only=True):
-    """What an output may be given next. The journal does not know it yet."""
-
-    encoded: Encoded
-    plan: TakePlan
-    decider: Decider
-    books: Books
-    trace: BatchTrace | None = None
-    is_prepared: bool = False
-    """Whether the sink has prepared its documents already."""
 
 
 class _Again(Struct):
@@ -63,19 +50,23 @@ class PlanMaker:
         after: str,
         trace: BatchTrace | None,
         history: int | None = None,
-    ) -> MadePlan | Turn:
-        """Decide the rows of a take; with `history`, nobody has checked it yet."""
+    ) -> TakePlan:
+        """Decide the rows of a take; with `history`, nobody has checked it yet.
+
+        TakeAgainError if the tables may look another way by now.
+        """
         encoded = self._encode(decider, taken, now, row.transactions, after, trace)
         if history is not None and (encoded.outcomes or encoded.left):
             with self._journal.reading() as view:
-                if not decider.knows_tables(view.memory, view.ask):
-                    return Turn(stale=frozenset())
+                is_current = decider.knows_tables(view)
+            if not is_current:
+                raise TakeAgainError("Tables were altered since they were looked at.", stale=frozenset())
         if encoded.outcomes:
             causes = causes_of(taken.events, list(encoded.outcomes.values()))
             # A row that cannot be read may be of a table that has changed since the decider looked
             # at it: then all is decided again. Just after such a look the row itself is wrong.
             if causes and not decider.looks.cover(causes):
-                return Turn(stale=causes)
+                raise TakeAgainError("Rows name what the tables do not have.", stale=causes)
         again = self._park_again(taken, encoded, now)
         parked_again = set(map(attrgetter("record"), again.rows))
         plan_id = name_plan(row.plans + 1, _highest_row(taken, row))
@@ -88,10 +79,14 @@ class PlanMaker:
             for detail in documents.details:
                 # Rows of one number wait together: the next take knows what cannot be read.
                 if not unread.isdisjoint(detail.records):
-                    return Turn(moved=True, unread=again.unread)
+                    raise TakeAgainError("A row cannot be read, and others have its number.", unread=again.unread)
                 over.difference_update(detail.records)
+        outcomes: dict[int, Outcome] = {}
+        if over and encoded.outcomes:
+            ended = worst_by(number_of, encoded.outcomes.values())
+            outcomes = {number: ended[number] for number in over if number in ended}
         readable = self._journal.faults.find_ended(self._output.name, taken, again.faulty)
-        plan = TakePlan(
+        return TakePlan(
             taken=taken,
             history=history,
             plan=plan_id,
@@ -99,12 +94,13 @@ class PlanMaker:
             planned=planned,
             again=again.rows,
             readable=readable,
-            outcomes=_outcomes_of(over, encoded),
+            outcomes=outcomes,
             over=over,
+            encoded=encoded,
+            decider=decider,
+            unread=again.unread,
+            trace=trace,
         )
-        books = Books(taken=taken, encoded=encoded, complaint=encoded.complaint)
-        books.unread, books.readable = again.unread, readable
-        return MadePlan(encoded=encoded, plan=plan, decider=decider, books=books, trace=trace)
 
     def _encode(
         self,
@@ -137,7 +133,7 @@ class PlanMaker:
             if trace.first == name:
                 span_of_decision = span
         with step(span_of_decision, "decide"):
-            outputs, clock = self._journal.outputs, self._journal.moment
+            outputs, clock = len(self._journal.places), self._journal.moment
             parts = decider.decide(taken, groups, clock, output=name, outputs=outputs)
         if going_on is not None and (later := _transactions_not_read(taken.events, parts)):
             going_on = replace(going_on, every=going_on.every | later)
@@ -156,8 +152,6 @@ class PlanMaker:
                 most_left=self._limit // 2,
                 reader=decider.round.reader,
             )
-        if encoded.left:
-            decider.leave(name, taken, parts, encoded.left)
         if encoded.outcomes and max(map(len, map(POSITION, taken.events)), default=0) > 1:
             shared = of_shared_numbers(taken.events, encoded.outcomes)
             return replace(encoded, outcomes={**encoded.outcomes, **shared})
@@ -180,7 +174,12 @@ class PlanMaker:
             due, tried = 0, attempts.get(number, 0)
             if outcome.reason in TABLE_FAULTS:
                 tried += 1
-                due = self._wait_for_table(event, outcome, again, now)
+                table = event.table or ""
+                fault, is_new = self._journal.faults.add(table, outcome, now)
+                due = fault.rest_due
+                again.faulty.add(table)
+                if is_new:
+                    again.unread[table] = fault.why
             elif outcome.reason is Reason.NOT_DUE:
                 due = now + self._journal.delay(1)
             name, reason = taken.objects[number], outcome.reason.value
@@ -189,15 +188,6 @@ class PlanMaker:
         again.rows = parking.rows
         return again
 
-    def _wait_for_table(self, event: Event, outcome: Outcome, again: _Again, now: int) -> int:
-        """Find when a row of an unreadable table is tried again."""
-        table = event.table or ""
-        fault, is_new = self._journal.faults.add(table, outcome, now)
-        again.faulty.add(table)
-        if is_new:
-            again.unread[table] = fault.why
-        return fault.rest_due
-
 
 def _highest_row(taken: Take, row: JournalRow) -> int:
     """Return the highest row an output was ever given, these included."""
@@ -205,14 +195,6 @@ def _highest_row(taken: Take, row: JournalRow) -> int:
     waited = max((parked.record for parked in taken.unparked), default=EVER)
     sealed = taken.records.parts[-1][1] if taken.records else EVER
     return max(waited, sealed, EVER if former is None else former.highest)
-
-
-def _outcomes_of(over: Collection[int], encoded: Encoded) -> dict[int, Outcome]:
-    """Map rows in no document to their outcomes, by number."""
-    if not (over and encoded.outcomes):
-        return {}
-    ended = worst_by(number_of, encoded.outcomes.values())
-    return {number: ended[number] for number in over if number in ended}
 
 
 def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:

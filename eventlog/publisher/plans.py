@@ -11,28 +11,46 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.model import Count, Outcome, Status
+from eventlog.core.model import Count, Outcome, Status, Unreadable
+from eventlog.publisher.encode import Encoded
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from eventlog.core.associations import Association
 
 
 class HoldsChangedError(EventlogError):
     """Somebody held, released or gave up rows since they were read: they are read again."""
+=======
+    from eventlog.publisher.decide import Cause, Decider
+    from eventlog.publisher.traces import BatchTrace
+>>>>>>> h-heart
 
 
-class TablesChangedError(EventlogError):
-    """Tables were altered since the decider looked at them: it looks again."""
+class TakeAgainError(EventlogError):
+    """Nothing was planned: rows are read again.
+
+    `stale` is what rows name that cannot be read, where tables may look another way by now. `unread` are tables that
+    cannot be read since this turn.
+    """
+
+    def __init__(
+        self, message: str, *, stale: frozenset[Cause] | None = None, unread: Mapping[str, Unreadable] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.stale = stale
+        self.unread = unread or {}
 
 
 class TakePlan(Struct, frozen=True, kw_only=True):
     """Where the rows of a take go: into documents, to those that come `again`, or over, unpublished.
 
-    `readable` are tables that could not be read before: the rows of theirs that wait may go.
-    `is_asked` says that the target can be asked what it has.
+    `readable` are tables that could not be read before: the rows of theirs that wait may go. `unread` are tables that
+    cannot be read since. `is_asked` says that the target can be asked what it has, and `is_prepared` that its sink has
+    prepared the documents already.
     """
 
     taken: Take
@@ -45,6 +63,11 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     readable: Sequence[str] = ()
     over: Collection[int] = ()
     outcomes: Mapping[int, Outcome] = {}
+    encoded: Encoded = Encoded()
+    decider: Decider | None = None
+    unread: Mapping[str, Unreadable] = {}
+    trace: BatchTrace | None = None
+    is_prepared: bool = False
 
 
 class FinishedRows(Struct, frozen=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -88,22 +88,18 @@ class JournalReader:
                 raise
 
     @contextmanager
-    def at_new_rows(self, name: str) -> Iterator[None]:
-        """Let one output at a time take rows of no batch; an output with a batch ahead does not
-        wait.
+    def at_new_rows(self, name: str) -> Iterator[Callable[[], None]]:
+        """Let one output at a time take rows of no batch, until the block calls what it gets, or ends.
+
+        An output with a batch ahead does not wait.
         """
-        alone = False
-        if not self.is_behind(name):
-            self._new_rows.acquire()
-            # Who had the lock may have sealed rows since: that batch is ahead of this output now.
-            alone = not self.is_behind(name)
-            if not alone:
-                self._new_rows.release()
-        try:
-            yield
-        finally:
-            if alone:
-                self._new_rows.release()
+        with ExitStack() as alone:
+            if not self.is_behind(name):
+                alone.enter_context(self._new_rows)
+                # Who had the lock may have sealed rows since: that batch is ahead of this output now.
+                if self.is_behind(name):
+                    alone.close()
+            yield alone.close
 
     def is_behind(self, name: str) -> bool:
         """Return True if an output has a batch ahead of it, as far as memory knows."""
@@ -196,26 +192,15 @@ class JournalReader:
             return view.memory.output(name)
 
     @property
-    def outputs(self) -> int:
-        """Count the outputs, as far as memory knows."""
+    def places(self) -> Mapping[str, JournalRow]:
+        """Return the places of outputs as far as memory knows."""
         memory = self._memory
-        return 1 if memory is None else len(memory.outputs)
-
-    def others(self, name: str) -> list[str]:
-        """Name the other outputs in use, as far as memory knows."""
-        memory = self._memory
-        outputs = {} if memory is None else memory.outputs
-        return [row.name for row in outputs.values() if row.name != name and not row.paused]
+        return {} if memory is None else memory.outputs
 
     @property
     def embedded(self) -> bool:
         """Return True if the log's database has one writer at a time."""
         return self.log.dialect.embedded
-
-    @property
-    def known(self) -> bool:
-        """Return True if memory knows the tables."""
-        return self._memory is not None
 
     @property
     def anything_waits(self) -> bool:
@@ -227,13 +212,14 @@ class JournalReader:
     def anything(self, connection: Connection) -> bool:
         """Return True if untaken rows wait, or rows were held or released since."""
         with self.one_at_a_time:
-            is_due = monotonic() - self._stamped >= STAMP_SECONDS
-            if self._memory is None or (is_due and self._read_stamp(connection) != self._memory.stamp):
+            # Read before the mark, for who finds a doubt there forgets it.
+            memory, is_due = self._memory, monotonic() - self._stamped >= STAMP_SECONDS
+            if memory is None or (is_due and self._read_stamp(connection) != memory.stamp):
                 return True
             # Rows of a conversion that is not over: nobody else may take them.
-            if self._memory.reserved_above is not None:
+            if memory.reserved_above is not None:
                 return False
-            if not self.rows.anything(View(self.log, self.settings, self.rows, connection, self._memory)):
+            if not self.rows.anything(View(self.log, self.settings, self.rows, connection, memory)):
                 return False
             self._found = monotonic()
             return True

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Reason, Status
 from eventlog.core.seams import Sink
@@ -27,13 +27,6 @@ ANSWERED_DOCUMENTS: Final = 50
 
 Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outcome]], None]
 """Enters documents that are over, documents that are freed to be decided anew, and answers."""
-
-
-class Again(NamedTuple):
-    """Documents that may be at a receiver, in their order, and the numbers of those that go now."""
-
-    documents: Sequence[OnTheWay]
-    going: Collection[int]
 
 
 def may_go(unanswered: Unanswered, now: int) -> list[int]:

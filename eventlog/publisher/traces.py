@@ -6,33 +6,35 @@ A batch that an output takes later, because it lags or tries again, has a trace 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from threading import Lock
+from time import time_ns
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.tracing import Interval, Span, batch_span, end, times_of
-from eventlog.publisher.turn_report import Turn
+from eventlog.core.tracing import Span, batch_span, end, is_on, times_of
+from eventlog.delivery.report import Report
 
 if TYPE_CHECKING:
+    from eventlog.publisher.reader import JournalReader
     from eventlog.publisher.selection import Take
     from eventlog.publisher.tables import OnTheWay
 
 OPEN_BATCHES: Final = 8
 """So many traces wait for outputs that have not taken their batch yet; older ones just end."""
 
-Ended = Turn | BaseException | None
+Ended = Report | BaseException | None
 """How an output is through with a batch; None where its plan was forgotten."""
 
 
 class BatchTrace:
     """The trace of one batch, and the outputs that are still to come or at work."""
 
-    def __init__(self, span: Span, records: object, first: str, waiting: Collection[str]) -> None:
+    def __init__(self, span: Span, records: object, first: str, waiting: set[str]) -> None:
         self.span = span
         self.records = records
         self.first = first
         """The output that took the rows first: it read them and decided."""
-        self.waiting = {first, *waiting}
+        self.waiting = waiting
         self.changes = self.documents = 0
         self.failure: BaseException | None = None
 
@@ -44,19 +46,25 @@ class BatchTraces:
         self._open: list[BatchTrace] = []
         self._one_at_a_time = Lock()
 
-    def join(self, output: str, taken: Take, read: Interval, others: Collection[str]) -> BatchTrace | None:
-        """Join the trace of these rows, perhaps begun already; None while traces are off."""
+    def join(self, output: str, taken: Take, began: int, journal: JournalReader) -> BatchTrace | None:
+        """Join the trace of these rows, perhaps begun already; None while traces are off, or without rows.
+
+        They began to be read then.
+        """
+        if not (is_on() and taken.events):
+            return None
         records = frozenset(event.position for event in taken.events)
         with self._one_at_a_time:
             for trace in self._open:
                 if trace.records == records and output in trace.waiting and trace.first != output:
                     return trace
-            span = batch_span(lambda: times_of(taken.events), read, len(records))
+            span = batch_span(lambda: times_of(taken.events), (began, time_ns()), len(records))
             if span is None:
                 return None
-            # They have these rows, or their own take.
-            others = () if taken.batches or taken.unparked else others
-            trace = BatchTrace(span, records, output, others)
+            waiting = {output}
+            if not (taken.batches or taken.unparked):  # else others have these rows, or their own take
+                waiting.update(row.name for row in journal.places.values() if not row.paused)
+            trace = BatchTrace(span, records, output, waiting)
             self._open.append(trace)
             for old in self._open[:-OPEN_BATCHES]:
                 self._end(old)
@@ -64,19 +72,21 @@ class BatchTraces:
 
     def again(self, output: str, documents: Sequence[OnTheWay]) -> BatchTrace | None:
         """Begin a trace of repeated documents; None while traces are off."""
-        span = batch_span(lambda: (), None, sum(len(document.records) for document in documents))
+        span = batch_span(lambda: (), None, sum(len(document.records) for document in documents)) if is_on() else None
         if span is None:
             return None
-        trace = BatchTrace(span, None, output, ())
+        trace = BatchTrace(span, None, output, {output})
         with self._one_at_a_time:
             self._open.append(trace)
         return trace
 
-    def leave(self, output: str, trace: BatchTrace, ended: Ended) -> None:
+    def leave(self, output: str, trace: BatchTrace | None, ended: Ended = None) -> None:
         """Leave a batch, done or not; with the last output the trace ends."""
+        if trace is None:
+            return
         with self._one_at_a_time:
             trace.waiting.discard(output)
-            if isinstance(ended, Turn):
+            if isinstance(ended, Report):
                 trace.changes += ended.changes
                 trace.documents += ended.documents
             elif ended is not None and trace.failure is None:

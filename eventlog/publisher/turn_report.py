@@ -10,13 +10,13 @@ from operator import attrgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status, Unreadable
+from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status
+from eventlog.core.tracing import Span
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.report import Report
 from eventlog.publisher.decide import Cause
-from eventlog.publisher.encode import Encoded
-from eventlog.publisher.plans import FinishedRows
-from eventlog.publisher.selection import Take
+from eventlog.publisher.plans import FinishedRows, TakePlan
+from eventlog.publisher.traces import BatchTrace
 
 
 class ConsumerSettings(Struct, frozen=True, kw_only=True):
@@ -48,11 +48,11 @@ class Turn(Report, frozen=True, kw_only=True):
 
 
 class Books(Struct, kw_only=True):
-    """Collects what one turn does; `entered` gives it all."""
+    """Collects what one turn does."""
 
-    taken: Take | None = None
-    encoded: Encoded | None = None
-    """What was made of the rows that were taken."""
+    made: TakePlan | None = None
+    """The plan that was entered in this turn, perhaps made in the one before."""
+    trace: BatchTrace | None = None
     complaint: str | None = None
     statuses: Counter[Status] = field(default_factory=Counter)
     tables: Counter[str] = field(default_factory=Counter)
@@ -61,8 +61,11 @@ class Books(Struct, kw_only=True):
     """Of the rows that the target has now."""
     last: tuple[str, Position] | None = None
     ended: Status | None = None
-    unread: Mapping[str, Unreadable] = {}
-    readable: Sequence[str] = ()
+
+    @property
+    def span(self) -> Span | None:
+        """Return the span of its trace."""
+        return None if self.trace is None else self.trace.span
 
     def enter_answers(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
         """Enter the answers of a receiver or a target."""
@@ -87,9 +90,9 @@ class Books(Struct, kw_only=True):
     def enter_finished(self, finished: FinishedRows) -> None:
         """Enter the rows with their new status."""
         self.statuses.update(finished.statuses)
-        if self.taken is None or not finished.statuses:
+        if self.made is None or not finished.statuses:
             return
-        events = self.taken.events
+        events = self.made.taken.events
         if len(events) != len(finished.records):
             events = [event for event in events if event.position[0] in finished.records]
         self.tables.update(filter(None, map(attrgetter("table"), events)))
@@ -103,25 +106,22 @@ class Books(Struct, kw_only=True):
             last=self.last,
             complaint=self.complaint,
         )
-        taken, encoded = self.taken, self.encoded
-        if taken is None or encoded is None:
+        if self.made is None:
             return turn
-        events = changes = loopback = 0
+        taken, encoded = self.made.taken, self.made.encoded
         # Another output has counted the rows of a batch when it took them first.
         is_first = not taken.batches
-        if is_first:
-            events, changes = len(taken.events), encoded.changes
-        if encoded.outcomes:
-            reasons = [outcome.reason for outcome in encoded.outcomes.values()]
-            loopback = reasons.count(Reason.LOOPBACK) * is_first
+        loopback = 0
+        if is_first and encoded.outcomes:
+            loopback = [outcome.reason for outcome in encoded.outcomes.values()].count(Reason.LOOPBACK)
         return replace(
             turn,
-            events=events,
-            changes=changes,
+            events=len(taken.events) * is_first,
+            changes=encoded.changes * is_first,
             tables=self.tables,
             loopback=loopback,
-            unread=self.unread,
-            readable=self.readable,
+            unread=self.made.unread,
+            readable=self.made.readable,
             # Looked for only where somebody asks, for this goes over every row.
             delivered=filter(lambda event: event.position in self.positions, taken.events),
         )

@@ -158,10 +158,9 @@ class WorldDecider(Decider):
         super().__init__(Round(catalog=catalog, options=Options(), reader=Readings(world), needs=_needs_reading))
         self.world = world
 
-    def _find_known(self, output: str, taken: Take, events: Sequence[Event]) -> Any:
-        known = super()._find_known(output, taken, events)
-        if known is not None:
-            self.world.counts["shared behind what was left" if taken.unparked else "shared"] += 1
+    def _find_known(self, output: str, taken: Take) -> Any:
+        known = super()._find_known(output, taken)
+        self.world.counts["shared"] += known is not None
         return known
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
@@ -224,7 +223,7 @@ class Publisher:
     def read_ahead(self) -> set[int]:
         """Find the rows read for the next turn of an output."""
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
-        portions = [made.plan.taken.events for made in plans_made if made is not None]
+        portions = [made.taken.events for made in plans_made if made is not None]
         made_ahead = {event.position[0] for events in portions for event in events}
         return made_ahead | self.looked_at()
 

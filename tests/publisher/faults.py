@@ -11,11 +11,14 @@ from tests.publisher.fault import (
     COMMON,
     CONSUMER,
     DECIDE,
+    FINISH,
     JOURNAL,
     LETTERS,
     MAKING,
     MEMORY,
+    QUEUE,
     READER,
+    RESOLVE,
     ROOT,
     SENDING,
     TAKE,
@@ -42,36 +45,21 @@ FAULTS = [
     JournalFault(
         "an earlier reading is shared",
         DECIDE,
-        "is_later = kept.decided.began >= self._latest.get(output, 0)",
+        "is_later = kept.began >= self._latest.get(output, 0)",
         "is_later = True",
     ),
     JournalFault(
         "that an output got a shared reading is forgotten",
         DECIDE,
         "        self._latest[output] = decided.ended\n",
-        "        self._latest[output] = max(decided.ended if left else 0, self._latest.get(output, 0))\n",
+        "        self._latest[output] = max(0 if shared else decided.ended, self._latest.get(output, 0))\n",
     ),
-    JournalFault(
-        "what was left goes as it was decided though later readings went",
-        DECIDE,
-        " or known.ended != self._latest[output]",
-        "",
-    ),
-    JournalFault("what was left is taken for other rows", DECIDE, " or known.events != first", ""),
-    JournalFault(
-        "what was left is taken for all that waited",
-        DECIDE,
-        "return known.parts if are_all_that_waited(first, taken) else None",
-        "return known.parts",
-    ),
-    JournalFault(
-        "rows that wait are shared", DECIDE, "shared = shared and (left is not None or not taken.unparked)", ""
-    ),
+    JournalFault("rows that wait are shared", DECIDE, "not (taken.unparked or taken.parked", "not (taken.parked"),
     JournalFault(
         "a decision is shared with who parks rows of it",
         DECIDE,
-        "len(groups) == 1 and not (taken.parked or taken.gone)",
-        "len(groups) == 1",
+        "taken.unparked or taken.parked or taken.gone",
+        "taken.unparked",
     ),
     # statuses and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
@@ -132,7 +120,7 @@ FAULTS = [
     JournalFault(
         "resolved outlives an error",
         CONSUMER,
-        "        except BaseException as error:\n            self._asked = None\n",
+        "        except BaseException as error:\n            self._target.forget()\n",
         "        except BaseException as error:\n",
     ),
     JournalFault(
@@ -150,15 +138,15 @@ FAULTS = [
     ),
     JournalFault(
         "resolve: refusals are forgotten",
-        CONSUMER,
+        RESOLVE,
         "answers = worst_by(POSITION, target.answers)",
         "answers = {}",
     ),
     JournalFault(
         "the target is not taken over",
-        CONSUMER,
-        "            self.output.sink.open(tenure)\n",
-        "            self.output.sink.epoch = 10**9\n",
+        RESOLVE,
+        "            self._output.sink.open(tenure)\n",
+        "            self._output.sink.epoch = 10**9\n",
     ),
     # answers
     JournalFault(
@@ -170,8 +158,8 @@ FAULTS = [
     JournalFault(
         "a document without an answer goes again at once under another plan",
         CONSUMER,
-        "                self._journal.later(self.name, unread, due)\n",
-        "                self._finish([], {}, now, self._objects(unread), freed=unread)\n",
+        "                self._journal.later(self.name, unread, now + self._journal.delay(attempts + 1))\n",
+        "                self._enter_answers(now, [], unread, {})\n",
     ),
     JournalFault(
         "what is behind an unread document goes", SENDING, "        self._blocked.update(document.objects)\n", ""
@@ -190,29 +178,27 @@ FAULTS = [
     ),
     JournalFault(
         "documents pass a row that comes again",
-        CONSUMER,
-        "Unanswered(documents, view.come_again(self.name), self._settings.stops)",
+        QUEUE,
+        "Unanswered(documents, view.come_again(name), self._settings.stops)",
         "Unanswered(documents, {}, self._settings.stops)",
     ),
     JournalFault(
         "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
     ),
     JournalFault(
-        "what is freed is not parked", CONSUMER, "for document in freed for record", "for document in [] for record"
+        "what is freed is not parked", FINISH, "for document in freed for record", "for document in [] for record"
     ),
     JournalFault(
         "retried rows are over",
-        CONSUMER,
+        FINISH,
         "for record, outcome in sorted(judged.again.items()):",
         "for record, outcome in ():",
     ),
-    JournalFault(
-        "retried rows have no time", CONSUMER, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"
-    ),
+    JournalFault("retried rows have no time", FINISH, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"),
     JournalFault("what was taken behind a retried change is over", LETTERS, "or touch(names, blocked):", "or False:"),
     JournalFault(
         "on_retry = stop reads on",
-        CONSUMER,
+        QUEUE,
         "if until is not None or unanswered.stops:\n            until",
         "if False:\n            until",
     ),
@@ -291,7 +277,7 @@ FAULTS = [
         "for record, _ in first_rows[1:]]",
     ),
     JournalFault("never given up", LETTERS, "if not most_attempts or attempts + 1 < most_attempts:", "if True:"),
-    JournalFault("attempts are not counted", CONSUMER, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
+    JournalFault("attempts are not counted", FINISH, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
     JournalFault(
         "held rows look like those behind them", TAKE, "                reason = BEHIND\n", "                pass\n"
     ),
@@ -371,11 +357,11 @@ FAULTS = [
     JournalFault(
         "planned after it was committed",
         CONSUMER,
-        "        self._books.enter_finished(self._journal.plan(self.name, made.plan))\n",
+        "        books.enter_finished(self._journal.plan(self.name, made))\n",
         (
-            "        if made.plan.planned and self.output.sink.capabilities.resolves:\n"
-            "            self.output.sink.commit(made.plan.plan, made.encoded.documents)\n"
-            "        self._books.enter_finished(self._journal.plan(self.name, made.plan))\n"
+            "        if made.planned and self.output.sink.capabilities.resolves:\n"
+            "            self.output.sink.commit(made.plan, made.encoded.documents)\n"
+            "        books.enter_finished(self._journal.plan(self.name, made))\n"
         ),
     ),
     # transactions
@@ -411,8 +397,8 @@ FAULTS = [
     ),
     JournalFault(
         "how much was told of a transaction is forgotten",
-        CONSUMER,
-        "counts = counts_after(self._journal.output(self.name).transactions, cut) if cut else None",
+        FINISH,
+        "counts = counts_after(self._journal.output(self._output.name).transactions, cut) if cut else None",
         "counts = None",
     ),
     # rows of one number

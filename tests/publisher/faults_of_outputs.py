@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.publisher.fault import CARE, CONSUMER, JOURNAL, LETTERS, MEMORY, WRITING, JournalFault
+from tests.publisher.fault import CARE, JOURNAL, LETTERS, MEMORY, RESOLVE, WRITING, JournalFault
 
 OF_OUTPUTS = [
     JournalFault(
@@ -92,8 +92,8 @@ OF_OUTPUTS = [
     ),
     JournalFault(
         "what the log knows of a receiver's names is not read",
-        CONSUMER,
-        "known.serve(KeptAssociations(self._journal.log, self.name))",
+        RESOLVE,
+        "known.serve(KeptAssociations(self._journal.log, self._output.name))",
         "pass",
     ),
 ]

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from eventlog.core.model import TABLE_FAULTS, Document, Event, Kind, Outcome, ReadBack, Reason, Row, RowId, Unreadable
 from eventlog.core.rules import Options, Round
+from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.selection import Take
 from eventlog.sources.marks import RowRanges
@@ -26,9 +27,10 @@ JACK: dict[RowId, Row] = {RowId(None, "usr", "idu=1"): {"fname": "Jack", "lname"
 def scene_with(engine: Engine, rows: Mapping[RowId, ReadBack], *, attempts: int = 0) -> Scene:
     """Make a log with a receiver, and these rows in its tables."""
     scene = Scene(engine, "out")
+    former = scene.consumers["out"]
+    settings = replace(former._settings, max_attempts=attempts)
+    scene.consumers["out"] = Consumer(scene.journal, former.output, former.decider, settings)
     look(scene, rows)
-    consumer = scene.consumers["out"]
-    consumer._settings = replace(consumer._settings, max_attempts=attempts)
     return scene
 
 

@@ -217,7 +217,7 @@ def test_rows_of_plans_that_a_target_has_lost_come_again(sqlite: Engine) -> None
     [(recent,)] = scene.ask("SELECT recent FROM event_log_output WHERE name = 'one'")
     number, token = recent.split(" ")[7].partition("=")[0].split("-")
     receiver.plan, receiver.came = f"{int(number):012d}-{token}-21", [*range(1, 22)]
-    scene.consumers["one"]._asked = None  # its connection was lost
+    scene.consumers["one"]._target.forget()  # its connection was lost
     scene.publish()
     assert receiver.came == [*range(1, 31)]
     assert scene.receivers["other"].came == [*range(1, 31)]
@@ -298,3 +298,15 @@ def test_the_last_plans_are_kept_with_their_rows() -> None:
     assert split_recent(recent, names[3]) is None
     assert split_recent(recent, "") is None
     assert split_recent(add_recent("", "", names[1], RowRanges.run(1, 1)), "") == ("=", RowRanges.run(1, 1))
+
+
+def test_a_look_that_finds_that_the_log_has_forgotten_something_ends_a_wait(sqlite: Engine) -> None:
+    scene = Scene(sqlite, "one", askable=True)
+    scene.write(1, 3)
+    scene.publish()
+    scene.table.run("UPDATE event_log_mark SET value = 'of before' WHERE name = 'written'")
+    scene.journal._stamped = float("-inf")  # it is time to look
+    with scene.log.transaction() as connection:
+        assert scene.journal.anything(connection)
+    scene.publish()
+    assert (scene.waiting(), scene.left()) == ([], {})

@@ -15,6 +15,7 @@ from eventlog.delivery.answers import Strictness
 from eventlog.publisher import blocked_rows
 from eventlog.publisher.blocked_rows import park_unread
 from eventlog.publisher.decide import Decider
+from eventlog.publisher.output_queue import OutputQueue
 from eventlog.publisher.turn_report import ConsumerSettings
 from tests.publisher.scene import Scene
 
@@ -180,10 +181,12 @@ def test_a_change_is_not_cut_where_so_many_rows_were_looked_at(sqlite: Engine, m
 def test_nothing_is_parked_unread_of_a_paused_output(sqlite: Engine) -> None:
     scene = behind_a_held_row(sqlite, "one")
     scene.write(2, 20, objects=1)
+    consumer, now = scene.consumers["one"], scene.journal.now()
+    queue = OutputQueue(scene.journal, consumer.output, ConsumerSettings(limit=5))
     scene.journal.pause("one", "looked at")
-    assert not scene.consumers["one"]._parks_unread(scene.journal.now())
+    assert not queue.parks_unread(consumer.decider, now)
     scene.journal.pause("one", None)
-    assert scene.consumers["one"]._parks_unread(scene.journal.now())
+    assert queue.parks_unread(consumer.decider, now)
 
 
 def test_nothing_is_parked_unread_where_an_answer_stops_everything(sqlite: Engine) -> None:
@@ -193,10 +196,11 @@ def test_nothing_is_parked_unread_where_an_answer_stops_everything(sqlite: Engin
     scene.publish()
     scene.write(2, 20, objects=1)
     consumer = scene.consumers["one"]
-    consumer._settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry="stop"))
-    assert not consumer._parks_unread(scene.journal.now())
-    consumer._settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry="object"))
-    assert consumer._parks_unread(scene.journal.now())
+    now = scene.journal.now()
+    for on_retry, parks_them in (("stop", False), ("object", True)):
+        settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry=on_retry))
+        queue = OutputQueue(scene.journal, consumer.output, settings)
+        assert queue.parks_unread(consumer.decider, now) is parks_them
 
 
 def test_nothing_is_parked_unread_by_who_does_not_know_the_tables(sqlite: Engine) -> None:
