@@ -18,16 +18,9 @@ from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
     from eventlog.core.associations import Association
-
-
-class HoldsChangedError(EventlogError):
-    """Somebody held, released or gave up rows since they were read: they are read again."""
-=======
     from eventlog.publisher.decide import Cause, Decider
     from eventlog.publisher.traces import BatchTrace
->>>>>>> h-heart
 
 
 class TakeAgainError(EventlogError):
