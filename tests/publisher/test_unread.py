@@ -197,7 +197,8 @@ def test_nothing_is_parked_unread_where_an_answer_stops_everything(sqlite: Engin
     scene.write(2, 20, objects=1)
     consumer = scene.consumers["one"]
     now = scene.journal.now()
-    for on_retry, parks_them in (("stop", False), ("object", True)):
+    choices: list[tuple[Literal[stop, object], bool]] = [("stop", False), ("object", True)]
+    for on_retry, parks_them in choices:
         settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry=on_retry))
         queue = OutputQueue(scene.journal, consumer.output, settings)
         assert queue.parks_unread(consumer.decider, now) is parks_them
