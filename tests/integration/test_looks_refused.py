@@ -24,7 +24,7 @@ def test_rows_go_out_though_every_look_is_refused(
     looks, really = list[bool](), JournalReader.anything
 
     def refuse(self: JournalReader, connection: Connection) -> bool:
-        looks.append(bool(self.known))
+        looks.append(bool(self.places))
         raise SourceError("The event log cannot be used: statement is forbidden.", may_pass=False)
 
     def find_warnings() -> list[str]:

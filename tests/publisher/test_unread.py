@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from sqlalchemy import Engine, event, text
@@ -197,7 +197,7 @@ def test_nothing_is_parked_unread_where_an_answer_stops_everything(sqlite: Engin
     scene.write(2, 20, objects=1)
     consumer = scene.consumers["one"]
     now = scene.journal.now()
-    choices: list[tuple[Literal[stop, object], bool]] = [("stop", False), ("object", True)]
+    choices: list[tuple[Literal["stop", "object"], bool]] = [("stop", False), ("object", True)]
     for on_retry, parks_them in choices:
         settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry=on_retry))
         queue = OutputQueue(scene.journal, consumer.output, settings)
