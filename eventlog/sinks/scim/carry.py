@@ -2,8 +2,9 @@
 
 Law: an object is made once. Where nobody knows whether a request was answered, and wherever the receiver says that
 the object is there, it is looked for by its unique value, never by `externalId`; and one that another object of ours
-has is never taken. Where servers let two be called alike, nobody makes one before a request of the past can have
-reached the receiver, and who has made a second one takes it away again. What refers to an object that the receiver does not know yet is told as soon as it does.
+has is never taken. Where servers let two be called alike, nobody makes one while a request of the past may still reach
+the receiver, and who has made a second one takes it away again. What refers to an object that the receiver does not
+know yet is told as soon as it does.
 """
 
 from __future__ import annotations
