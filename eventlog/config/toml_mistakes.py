@@ -71,5 +71,5 @@ def _explain_number(line: str) -> str | None:
         digits = re.sub(r"\D", "", grouped[2])
         return f"A number has nothing between its digits: {grouped[1]} = {digits}."
     if unit := _unit(line):
-        return f"A number stands without its unit: {unit[1]} = {unit[2]}."
+        return f"Write a number without its unit: {unit[1]} = {unit[2]}."
     return None

@@ -237,14 +237,9 @@ class Classes:
         near = nearest(last, (*searched.tables, *searched.views))
         if near:
             hint = f"Did you mean {first}.{near}?" if first else f"Did you mean {near}?"
-        elif not first and (elsewhere := self._schemas_with(last)):
-            hint = f"Did you mean {' or '.join(write_name(schema, last) for schema in elsewhere)}?"
+        elif not first and (elsewhere := answers(self._connection, "schemas_with", {"table": last})):
+            hint = f"Did you mean {' or '.join(write_name(schema, last) for (schema,) in elsewhere)}?"
         raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
-
-    def _schemas_with(self, name: str) -> list[str]:
-        """Find the schemas that have a table or view of this name."""
-        inspector = inspect(self._connection)
-        return [schema for schema in inspector.get_schema_names() if inspector.has_table(name, schema)]
 
     def _existing(self, name: str) -> tuple[Schema, str] | None:
         for schema, table in self._candidates(name):

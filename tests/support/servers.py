@@ -37,9 +37,6 @@ _numbers = count(1)
 _dice = SystemRandom()  # Hypothesis sets the other one to the same number again and again
 _ports: set[int] = set()
 _settings = {
-    # A server that is killed loses nothing by it, only a machine that fails; where the run's folder is on a disk,
-    # a database is made and dropped in a fifth of the time.
-    "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "autovacuum": "off",  # so that plans and timings are the test's own doing

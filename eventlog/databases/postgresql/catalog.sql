@@ -119,6 +119,9 @@ SELECT CASE relkind WHEN 'm' THEN 'a materialised view, which only REFRESH chang
 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relname = :table AND nspname = :schema AND relkind IN ('m', 'f', 'S', 'c', 'i', 'I');
 
+-- schemas_with: the schemas with a table or view of this name, as far as this login may know
+SELECT table_schema FROM information_schema.tables WHERE table_name = :table ORDER BY table_schema;
+
 -- remarks_on: what somebody should know who tracks a table: changes of it that no trigger sees, or that are seen twice
 WITH named AS (
     SELECT pg_class.* , pg_class.oid AS number FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
