@@ -69,7 +69,7 @@ def test_a_group_that_another_publisher_makes_after_we_have_looked_is_there_once
     with judge() as server:
         server.meddle = meddle
         given(engine)
-        publish_until_done(scim_config(engine, server.url))
+        publish_until_done(scim_config(engine, server.url, total_timeout=2.0))
         assert others
         assert told(server) == wanted(engine)
         assert not ends(engine)
@@ -89,7 +89,7 @@ def test_a_group_is_there_once_when_a_request_arrives_after_its_publisher_is_gon
         server.meddle = meddle
         given(engine)
         # Each one that publishes is another publisher.
-        publish_until_done(scim_config(engine, server.url))
+        publish_until_done(scim_config(engine, server.url, total_timeout=2.0))
         late[0].join()
         assert told(server) == wanted(engine)
         assert not ends(engine)

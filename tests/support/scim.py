@@ -257,7 +257,7 @@ def scim_config(engine: Engine, url: str, publisher: Mapping[str, Any] | None = 
     """Configure a publisher of that log to a server."""
     settings = {"sink": "scim", "url": url, "authorization": f"Bearer {TOKEN}", "connections": 4, "scim": MAPPING}
     # For so long groups wait for what a publisher before has sent.
-    settings["total_timeout"] = 2.0
+    settings["total_timeout"] = 10.0
     return from_settings(
         {
             "source": {"url": engine.url.render_as_string(hide_password=False)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from eventlog.core.associations import Association
 from eventlog.core.model import Outcome, Reason, Status
@@ -82,6 +82,6 @@ def test_a_take_of_more_than_new_rows_needs_a_transaction(field: str) -> None:
     assert plan_plainly(memory(), "one", replace(PLAN, taken=taken)) is None
 
 
-@pytest.mark.parametrize("field", sorted({one.name for one in fields(Done)} - {"planned", "asked", "doubts"}))
+@pytest.mark.parametrize("field", sorted({*Done.__struct_fields__} - {"planned", "asked", "doubts"}))
 def test_an_end_that_says_more_needs_a_transaction(field: str) -> None:
     assert finish(replace(DONE, **{field: MORE.get(field, [7])})) is None
