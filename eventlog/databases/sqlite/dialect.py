@@ -48,7 +48,7 @@ def _is_database(file: Path) -> bool:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0)) as driver:
             driver.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
-        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+        return getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_NOTADB
     return True
 
 
