@@ -75,6 +75,16 @@ def test_a_group_that_another_publisher_makes_after_we_have_looked_is_there_once
         assert not ends(engine)
 
 
+def test_two_groups_of_ours_that_are_called_alike_are_both_there(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        run(engine, "INSERT INTO grp VALUES (77, 'twins')", "INSERT INTO grp VALUES (78, 'twins')")
+        publish_all(scim_config(engine, server.url))
+        names = [group["displayName"] for group in server.resources("Group")]
+        assert names.count("twins") == 2
+        assert not ends(engine)
+
+
 def test_a_group_is_there_once_when_a_request_arrives_after_its_publisher_is_gone(engine: Engine) -> None:
     late: list[Timer] = []
 

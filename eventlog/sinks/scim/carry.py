@@ -187,9 +187,9 @@ class ScimCarrier:
         """Take away what was just made if somebody else made one meanwhile: a publisher that was frozen, or replaced."""
         made = self._known.find(request.object)
         kind, path = self._mapping(request).type, self._receiver.unique[request.mapping]
-        if made is None or all(
-            str(other.get("id")) == made for other in self._find(request, request.unique.values[:1])
-        ):
+        found = {str(one.get("id")) for one in self._find(request, request.unique.values[:1])} - {made}
+        # Another object of ours may be called alike.
+        if made is None or all(self._known.find_object(other) for other in found):
             return
         answer = self._client.ask("DELETE", self._path(request, made))
         if not answer.is_taken and answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
