@@ -223,9 +223,11 @@ def test_who_takes_over_waits_for_the_transaction_of_the_former_writer(
 def test_the_session_of_a_publisher_that_froze_in_its_transaction_is_ended(
     postgresql: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "HELD_SECONDS", 1.0)
     settings = DatabaseSettings(url=postgresql.url.render_as_string(hide_password=False))
-    former, heir = DatabaseSink(settings), DatabaseSink(settings)
+    heir = DatabaseSink(settings)
+    # The heir keeps the usual limit: on a busy machine it may itself be held up for seconds.
+    monkeypatch.setattr(database, "HELD_SECONDS", 3.0)
+    former = DatabaseSink(settings)
     former.open(tenure())
     former.commit("a", [sink_places.row(1)])
     advance = Control.advance
