@@ -23,6 +23,7 @@ from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.change_files.arrow import arrow_columns
 from tests.support.changerows import GRP, USR, documents, told
+from tests.support.daily import steps_of_today
 from tests.support.lakes import LAKES, DuckDB, Lake, Mode, close_catalogs, iceberg_in, once, put, random_step
 from tests.support.sinks import KilledError, dying
 
@@ -105,7 +106,7 @@ BOTH = [
 def test_who_dies_at_any_step_leaves_a_plan_of_two_tables_whole_or_nothing_of_it(lake: Make, mode: str) -> None:
     fates = list[tuple[bool, bool]]()
     names = ("usr", "grp") if mode == "mirror" else ("usr__ct", "grp__ct")
-    for before in count(1):
+    for before in steps_of_today():
         place = lake(mode, apart=str(before))
         sink = place.sink()
         put(sink, "a", ADD)

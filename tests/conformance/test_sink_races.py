@@ -13,10 +13,11 @@ import pytest
 
 from eventlog.core.errors import OccupiedError
 from eventlog.core.seams import Sink
-from tests.conformance.test_sink_plans import EVERYWHERE
+from tests.conformance.test_sink_plans import EVERYWHERE, steps
 from tests.support.sink_places import Place
 from tests.support.sinks import KilledError, dying, opened, patch_steps, tenure
 
+__all__ = ["steps"]
 PATIENCE = 30
 
 
@@ -134,11 +135,11 @@ def _agreed(place: Place, heir: Sink, third: Sink) -> bool:
 @pytest.mark.in_turn
 @pytest.mark.parametrize("kind", EVERYWHERE)
 def test_what_a_former_publisher_has_prepared_is_not_taken_for_what_its_successor_began(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, steps: Iterator[int]
 ) -> None:
     """The successor repeats the plan with what is left of it, and dies."""
     fates: set[bool] = set()
-    for before in count(1):
+    for before in steps:
         with EVERYWHERE[kind](tmp_path / str(before)) as place:
             former, heir = opened(place.make(), tenure()), place.make()
             former.commit("a", place.documents(1))

@@ -9,7 +9,8 @@ So is what MySQL is asked with the same values as MariaDB, and a store with the 
 In the levels with servers the other tests with parameters are asked every day with some of their values, and within five days
 with each (`ROTATING`).
 With `--fifth` a fifth of all tests is asked.
-Of the random histories of the publisher a day asks a fifth (`of_today`).
+Of the random histories of the publisher a day asks a fifth (`of_today`), of the steps at which somebody dies in a lake a
+third (`steps_of_today`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from zlib import crc32
@@ -110,6 +112,13 @@ def of_today(seeds: Sequence[int]) -> list[int]:
         return list(seeds)
     day = dt.date.fromisoformat(os.environ[SEED]).toordinal()
     return [seed for seed in seeds if (day + seed) % TURN_DAYS == 0]
+
+
+def steps_of_today() -> Iterator[int]:
+    """Count steps from 1; where tests take turns, a third of them, by the day."""
+    if SEED not in os.environ:
+        return count(1)
+    return count(1 + dt.date.fromisoformat(os.environ[SEED]).toordinal() % 3, 3)
 
 
 def _on_mariadb(item: pytest.Item) -> tuple[Path, str]:
