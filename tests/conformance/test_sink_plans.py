@@ -190,9 +190,7 @@ def test_who_dies_at_any_step_leaves_a_plan_whole_or_nothing_of_it(
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("folders", sorted({*KINDS, *STORES, "delta"}), indirect=True)
-def test_heirs_that_die_at_any_step_change_nothing_of_that(
-    folders: Callable[[], Place], steps: Iterator[int]
-) -> None:
+def test_heirs_that_die_at_any_step_change_nothing_of_that(folders: Callable[[], Place], steps: Iterator[int]) -> None:
     """Whoever settles what another one left may be stopped as well, and the next one settles both."""
     for before in steps:
         outcomes = [_with_two_deaths(folders(), before, again) for again in range(1, 30, 3)]
