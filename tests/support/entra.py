@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import formatdate
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from scim2_server.testserver.cli import ThreadingWSGIServer
+from tests.support.wsgi import serve_application
 
 CLIENT, SECRET = "entra-client", "secret-of-tests"
 JOB = "API2AAD.0123456789abcdef0123456789abcdef.00000000-0000-0000-0000-000000000000"
@@ -193,29 +192,18 @@ def _refuse(status: int, code: str, message: str) -> Answer:
     return status, {}, {"error": {"code": code, "message": message}}
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @contextmanager
 def entra() -> Iterator[Entra]:
     """The emulator, in a thread of this process."""
-    served = Entra()
+    emulator = Entra()
 
     def serve(environ: Any, start: Any) -> Any:
-        status, headers, content = served.answer(environ)
+        status, headers, content = emulator.answer(environ)
         body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
         more = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Date": formatdate(usegmt=True)}
         start(f"{status} Whatever", [*(headers | more).items()])
         return [body]
 
-    with make_server("127.0.0.1", 0, serve, server_class=ThreadingWSGIServer, handler_class=_Quiet) as server:
-        served.root = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield served
-        finally:
-            server.shutdown()
-            thread.join()
+    with serve_application(serve) as root:
+        emulator.root = root
+        yield emulator

@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ssl import SSLContext
-from threading import Thread
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from typing import TYPE_CHECKING, Any
 
 import urllib3
-from scim2_models import ScimProvider
-from scim2_server.memory import InMemoryStorage
-from scim2_server.service import ScimService
-from scim2_server.testserver.application import BearerTokenApplication
-from scim2_server.testserver.cli import ThreadingWSGIServer
-from scim2_server.utils import (
-    load_default_resource_types,
-    load_default_schemas,
-    load_default_service_provider_config,
-)
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture.install import install
@@ -32,6 +20,10 @@ from eventlog.sql.names import LogNames
 from eventlog.tracked.options import Style, TriggerOptions
 from eventlog.verify.opening import target_of
 from eventlog.verify.verifying import Verified, Verifier
+from tests.support.wsgi import serve_application
+
+if TYPE_CHECKING:
+    from scim2_server.memory import InMemoryStorage
 
 TOKEN = "token-of-tests"  # of a server that lives as long as a test
 
@@ -89,14 +81,20 @@ class Judge:
         return sum(asked == method for asked, _ in self.requests)
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @contextmanager
 def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
     """Run a server; it lacks those of `patch`, `filter` and `etag` given as False."""
+    # They read the source of each class that they make, which takes a process full of modules ten seconds.
+    from scim2_models import ScimProvider
+    from scim2_server.memory import InMemoryStorage
+    from scim2_server.service import ScimService
+    from scim2_server.testserver.application import BearerTokenApplication
+    from scim2_server.utils import (
+        load_default_resource_types,
+        load_default_schemas,
+        load_default_service_provider_config,
+    )
+
     config = load_default_service_provider_config()
     for name, supported in without.items():
         getattr(config, name).supported = supported
@@ -107,12 +105,12 @@ def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
     application = BearerTokenApplication(
         storage, provider, service=ScimService(provider, secret="x" * 32), bearer_tokens=[TOKEN]
     )
-    served = Judge(storage, "")
+    server = Judge(storage, "")
 
     def serve(environ: Any, start: Any) -> Any:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        served.requests.append((method, path + ("?" + environ["QUERY_STRING"] if environ.get("QUERY_STRING") else "")))
-        answer = served.meddle(method, path)
+        server.requests.append((method, path + ("?" + environ["QUERY_STRING"] if environ.get("QUERY_STRING") else "")))
+        answer = server.meddle(method, path)
         if answer is not None:
             status, headers, body = answer
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -124,24 +122,16 @@ def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
             begun.extend(said)
 
         given = list(application(environ, begin))
-        answer = served.after(method, path)
+        answer = server.after(method, path)
         if answer is not None:
             start(*answer[:2])
             return [answer[2]]
         start(*begun)
         return given
 
-    with make_server("127.0.0.1", 0, serve, server_class=ThreadingWSGIServer, handler_class=_Quiet) as server:
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        served.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}/v2"
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield served
-        finally:
-            server.shutdown()
-            thread.join()
+    with serve_application(serve, tls) as root:
+        server.url = f"{root}/v2"
+        yield server
 
 
 MAPPING: dict[str, Any] = {
