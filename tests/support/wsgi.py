@@ -21,7 +21,9 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def serve_application(application: Callable[[Any, Any], Iterable[bytes]], tls: SSLContext | None = None) -> Iterator[str]:
+def serve_application(
+    application: Callable[[Any, Any], Iterable[bytes]], tls: SSLContext | None = None
+) -> Iterator[str]:
     """Serve an application, each request in a thread of its own; yield its address."""
     with make_server("127.0.0.1", 0, application, server_class=_Server, handler_class=_Quiet) as server:
         if tls is not None:
