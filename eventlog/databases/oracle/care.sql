@@ -47,12 +47,6 @@ LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* reco
 WHERE /* row_range */(1 = 1) AND /* past */(1 = 1)
 ORDER BY 1;
 
--- old_numbers: the rows to take away, by their numbers alone
-SELECT entry./* record_id */record_id
-FROM /* log */event_log entry
-LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
-WHERE /* row_range */(1 = 1) AND /* past */(1 = 1);
-
 -- take_away: deletes rows that were found old and still are what they were
 DELETE FROM /* log */event_log entry
 WHERE /* row_range */(1 = 1)

@@ -1,7 +1,7 @@
 -- The full load: keys of a table, a row_range at a time in the order of the key, and the log's rows that ask to read them.
 
 -- refresh_count: how many rows are asked for
-SELECT count(*) FROM /* table */usr AS /* row */usr WHERE /* chosen */(1 = 1);
+SELECT count(*) FROM /* table */usr /* row */usr WHERE /* chosen */(1 = 1);
 
 -- refresh_keys: the keys of the next rows
 SELECT /* key */'idu=1' FROM /* table */usr AS /* row */usr
