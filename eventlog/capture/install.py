@@ -14,7 +14,7 @@ from alembic import command, context, op
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from msgspec import Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, func, select
 
 from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import list_kept_grants, take_back, taking_back
@@ -72,8 +72,27 @@ def install(
         elif _check_revision(connection, names) is None:
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
+        if _check_revision(connection, names) is None:
+            _refuse_taken(connection, names)
         _Migrations(names=names, order=tuple(order), storage=storage).run(connection, "upgrade", NEWEST_MIGRATION)
     return is_new
+
+
+def _refuse_taken(connection: Connection, names: LogNames) -> None:
+    """Refuse to install beside tables that somebody else made under the names of the log's own: what stands in
+    them would be believed.
+    """
+    dialect = dialect_of(connection)
+    if not offers(dialect, "table_owner"):
+        return
+    user = connection.scalar(select(func.current_user()))
+    for table in present_companions(connection, names):
+        place = dialect.qualify(names.schema, table)
+        for (owner,) in answers(connection, "table_owner", {"place": place}):
+            if owner != user:
+                message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read and run."
+                hint = "Drop it, and let nobody else create in that schema; or choose another one with --log."
+                raise InstallError(message, hint=hint)
 
 
 def install_sql(

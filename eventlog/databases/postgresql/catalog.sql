@@ -98,6 +98,13 @@ WHERE NOT tgisinternal AND tgparentid = 0 AND starts_with(tgname, :prefix) AND r
     WHERE entered.function_name = proname AND pronamespace = registry.relnamespace AND proowner = registry.relowner)
 ORDER BY nspname, tgname LIMIT 100;
 
+-- taken_functions: functions beside the log that are called like ours and that somebody else than the log's owner owns: to
+-- replace one leaves it to its owner, who could have any code run by each write of a table
+SELECT pg_proc.oid::regprocedure::text, pg_get_userbyid(proowner)::text
+FROM pg_class AS registry JOIN pg_proc ON pronamespace = registry.relnamespace AND proowner <> registry.relowner
+WHERE registry.oid = to_regclass(/* registry */'public.event_log_trigger') AND proname = ANY(CAST(:functions AS name[]))
+ORDER BY 1;
+
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid
