@@ -200,8 +200,10 @@ $eventlog$;
 -- table_stamp: changes whenever a table with our triggers does, or one of them: columns, keys, references, triggers and what
 -- they run. One number a table, so that asking costs little.
 WITH ours (oid) AS (
-    SELECT DISTINCT tgrelid FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
-    WHERE tgparentid = 0 AND proname IN (SELECT function_name FROM /* triggers */event_log_trigger)
+    SELECT DISTINCT tgrelid FROM /* triggers */event_log_trigger AS entered
+    JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
+    JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace
+    JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
 )
 SELECT ours.oid::text, relname::text, pg_class.xmin::text,
   (SELECT md5(string_agg(concat_ws(' ', attnum, attname, atttypid, atttypmod, attcollation, attnotnull, attisdropped, attgenerated), ','

@@ -21,6 +21,7 @@ from eventlog.config.settings import load
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.web.open_page import open_page
+from eventlog.tracked.stamp import read_stamp
 from tests.hardening.quantity import scaled
 from tests.hardening.registry.forging import forged, marker
 from tests.hardening.registry.people import HIDDEN, LOG, People, documents, people
@@ -231,3 +232,22 @@ def test_a_huge_comment_costs_the_publisher_nothing(site: People, tmp_path: Path
             tracemalloc.stop()
     assert "Eve" in published
     assert peak < 16 * 1024 * 1024
+
+
+def test_functions_that_are_called_like_ours_make_no_publisher_compare_triggers(site: People) -> None:
+    """Who has a publisher compare all triggers with each look takes its time from the rows."""
+
+    def stamp() -> list[tuple[Any, ...]]:
+        with site.publisher.connect() as connection:
+            return read_stamp(connection, LOG)
+
+    before = stamp()
+    name = "event_log_app_usr_insert"
+    run(
+        site.stranger,
+        "CREATE TABLE mal.many (id integer)",
+        f"CREATE FUNCTION mal.{name}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        f"CREATE TRIGGER {name} AFTER INSERT ON mal.many EXECUTE FUNCTION mal.{name}()",
+    )
+    assert before
+    assert stamp() == before
