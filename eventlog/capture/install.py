@@ -66,33 +66,30 @@ def install(
     writing(dialect_of(engine), storage)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
+        _refuse_taken(connection, names)
         is_new = not has_log(connection, names)
         if is_new:
             refuse_sorted(columns)
         elif _check_revision(connection, names) is None:
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
-        if _check_revision(connection, names) is None:
-            _refuse_taken(connection, names)
         _Migrations(names=names, order=tuple(order), storage=storage).run(connection, "upgrade", NEWEST_MIGRATION)
     return is_new
 
 
 def _refuse_taken(connection: Connection, names: LogNames) -> None:
-    """Refuse to install beside tables that somebody else made under the names of the log's own: what stands in
-    them would be believed.
-    """
-    dialect = dialect_of(connection)
-    if not offers(dialect, "table_owner"):
+    """Refuse to make the rest of a log of which somebody else made a part: what stands in that would be believed."""
+    dialect, present = dialect_of(connection), present_companions(connection, names)
+    if not offers(dialect, "table_owner") or {*names.beside} <= {*present}:
         return
     user = connection.scalar(select(func.current_user()))
-    for table in present_companions(connection, names):
+    for table in present:
         place = dialect.qualify(names.schema, table)
         for (owner,) in answers(connection, "table_owner", {"place": place}):
             if owner != user:
-                message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read and run."
-                hint = "Drop it, and let nobody else create in that schema; or choose another one with --log."
-                raise InstallError(message, hint=hint)
+                message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read."
+                hint = f"Run this as {owner} if that role makes the log; else drop the table, or use --log with a schema"
+                raise InstallError(message, hint=f"{hint} where nobody else creates.")
 
 
 def install_sql(
