@@ -79,8 +79,11 @@ def install(
 
 def _refuse_taken(connection: Connection, names: LogNames) -> None:
     """Refuse to make the rest of a log of which somebody else made a part: what stands in that would be believed."""
-    dialect, present = dialect_of(connection), present_companions(connection, names)
-    if not offers(dialect, "table_owner") or {*names.beside} <= {*present}:
+    dialect = dialect_of(connection)
+    if not offers(dialect, "table_owner"):
+        return
+    present = present_companions(connection, names)
+    if {*names.beside} <= {*present}:
         return
     user = connection.scalar(select(func.current_user()))
     for table in present:
