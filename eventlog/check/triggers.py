@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture.installed import TriggerCondition, TriggerState, states
-from eventlog.capture.rights import list_held_rights, role_powers
+from eventlog.capture.rights import list_held_rights
 from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
 from eventlog.core.plural import count_words
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, value_of
-from eventlog.sql.access import fetch, transaction, verbatim
+from eventlog.sql.access import answers, fetch, transaction, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import locate_log, with_schema
@@ -197,7 +197,7 @@ def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point
         parts = (("installer", installer), ("publisher", engine.url.username), ("reader", reader))
         # One role may be several parts: it is asked for once, and named by all of them.
         for role in dict.fromkeys(role for _, role in parts if role):
-            powers = role_powers(connection, role)
+            powers = answers(connection, "role_powers", {"role": role})
             if any(power.role == role and power.power == SUPERUSER for power in powers):
                 # Who is one gets nothing more by a membership.
                 continue
