@@ -1,11 +1,5 @@
 -- Old rows are taken away in ranges of record_ids.
 
--- requeue_run: lets processed rows of a run wait again
-UPDATE /* log */event_log SET /* status */status = 'N'
-WHERE /* record_id */record_id BETWEEN :first AND :last
-  AND /* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5)
-  AND (:any_table = 1 OR LOWER(/* table_name */table_name) = LOWER(:named));
-
 -- forget_run: clears what was recorded about rows of a run that wait again
 DELETE FROM /* outcomes */event_log_outcome kept
 WHERE kept.record_id BETWEEN :first AND :last

@@ -20,10 +20,5 @@ SELECT table_key FROM (
 -- refresh_upto: condition: rows that do not come after one
 /* tree */(1 = 1);
 
--- refresh_row: asks for a row of a table as it will be when the publisher comes to it
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
-VALUES (:key, :status, :kind, :time, :perpetrator, :called/* number */);
-
 -- refresh_waiting: how many rows wait, as far as it matters
 SELECT count(*) FROM /* log */event_log WHERE /* status */status = 'N' AND ROWNUM <= :limit;
