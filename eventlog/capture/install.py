@@ -91,7 +91,9 @@ def _refuse_taken(connection: Connection, names: LogNames) -> None:
         for (owner,) in answers(connection, "table_owner", {"place": place}):
             if owner != user:
                 message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read."
-                hint = f"Run this as {owner} if that role makes the log; else drop the table, or use --log with a schema"
+                hint = (
+                    f"Run this as {owner} if that role makes the log; else drop the table, or use --log with a schema"
+                )
                 raise InstallError(message, hint=f"{hint} where nobody else creates.")
 
 

@@ -7,7 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-NAME_IS_TAKEN: Final = "Drop what has that name, or give it another one: eventlog replaces only what its registry names."
+NAME_IS_TAKEN: Final = (
+    "Drop what has that name, or give it another one: eventlog replaces only what its registry names."
+)
 """The advice where somebody else's trigger is called like one of ours."""
 
 

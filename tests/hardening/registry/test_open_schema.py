@@ -35,7 +35,9 @@ def stranger(postgresql: Engine) -> Iterator[Engine]:
     run(postgresql, f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
 
 
-@pytest.mark.parametrize("table", [*LogNames().registry.values(), LogNames().version, "event_log_planned", "event_log_mark"])
+@pytest.mark.parametrize(
+    "table", [*LogNames().registry.values(), LogNames().version, "event_log_planned", "event_log_mark"]
+)
 def test_a_table_that_somebody_made_before_is_none_of_the_log(postgresql: Engine, stranger: Engine, table: str) -> None:
     run(stranger, f"CREATE TABLE {table} AS SELECT CAST('0001' AS varchar) AS version_num")
     with pytest.raises(InstallError, match=f"{table} is there already, and belongs to stranger_in_public"):
