@@ -17,7 +17,6 @@ from eventlog.core.model import Kind
 from eventlog.core.schema import WHOLE_ROW, Attribute, Child, Column
 from eventlog.core.sql_types import Category, longest
 from eventlog.sql.dialect import Dialect, offers, statement
-from eventlog.sql.names import LogNames
 
 ALWAYS = "(1 = 1)"
 READ_BACK = {
@@ -402,11 +401,3 @@ def _join_conditions(parts: Iterable[str], word: str) -> str:
 def qualify_table(dialect: Dialect, schema: str | None, name: str) -> str:
     """Write a table's name for a trigger's text."""
     return dialect.qualify(schema if dialect.ddl.qualified_in_triggers else None, name)
-
-
-def name_in_log(plan: TriggerPlan, names: LogNames) -> str:
-    """Name the class as the log does; with its schema if that is not the log's, for clarity."""
-    table = plan.table
-    if table.schema is None or names.schema is None or table.schema == names.schema:
-        return table.name
-    return table.whole

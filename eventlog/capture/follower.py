@@ -163,6 +163,7 @@ def _write_functions(dialect: Dialect, names: LogNames) -> tuple[str, str]:
         **own,
         **_templates(dialect, names),
         schema_name=dialect.literal(names.schema or ""),
+        ancestors=statement(dialect, "ancestors_add", **log, **{"class": "class"}),
         numbers=statement(dialect, "numbers_of"),
         next=number,
     )

@@ -14,7 +14,7 @@ from alembic import command, context, op
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from msgspec import Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, func, select
 
 from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import list_kept_grants, take_back, taking_back
@@ -66,6 +66,7 @@ def install(
     writing(dialect_of(engine), storage)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
+        _refuse_taken(connection, names)
         is_new = not has_log(connection, names)
         if is_new:
             refuse_sorted(columns)
@@ -74,6 +75,26 @@ def install(
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _Migrations(names=names, order=tuple(order), storage=storage).run(connection, "upgrade", NEWEST_MIGRATION)
     return is_new
+
+
+def _refuse_taken(connection: Connection, names: LogNames) -> None:
+    """Refuse to make the rest of a log of which somebody else made a part: what stands in that would be believed."""
+    dialect = dialect_of(connection)
+    if not offers(dialect, "table_owner"):
+        return
+    present = present_companions(connection, names)
+    if {*names.beside} <= {*present}:
+        return
+    user = connection.scalar(select(func.current_user()))
+    for table in present:
+        place = dialect.qualify(names.schema, table)
+        for (owner,) in answers(connection, "table_owner", {"place": place}):
+            if owner != user:
+                message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read."
+                hint = (
+                    f"Run this as {owner} if that role makes the log; else drop the table, or use --log with a schema"
+                )
+                raise InstallError(message, hint=f"{hint} where nobody else creates.")
 
 
 def install_sql(

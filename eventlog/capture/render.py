@@ -13,11 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.bodies import RowBodies, StatementBodies
-from eventlog.capture.clauses import Clauses, name_in_log, qualify_table
+from eventlog.capture.clauses import Clauses, qualify_table
 from eventlog.capture.column_sql import Row, declarations, is_same_in_each_session, parameters, row_holes
 from eventlog.capture.plan import EVERY, ChildPlan, TriggerPlan, When
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import WHOLE_ROW, Column
+from eventlog.core.table_names import write_log_name
 from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import Style
@@ -260,7 +261,8 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
         if not self.dialect.ddl.qualified_in_triggers:
             log = replace(log, schema=None)
         holes = log_holes(self.dialect, log) | row_holes(self.dialect, log, declared=True)
-        holes |= {"table": self.dialect.literal(name_in_log(self.plan, self.names))}
+        table = self.plan.table
+        holes |= {"table": self.dialect.literal(write_log_name(table.schema, table.name, self.names.schema))}
         # The transaction of a row is written if the log has a column for it without a default.
         holes |= dict.fromkeys(("transaction_declared", "transaction_name", "transaction_value"), "")
         if column is not None and offers(self.dialect, "transaction_declared"):

@@ -71,16 +71,6 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     given: frozenset[str] = frozenset()
 
 
-class RolePower(Struct, frozen=True, kw_only=True):
-    """A role that somebody has by a membership, what it may do, and the first step of the way to
-    it.
-    """
-
-    role: str
-    through: str
-    power: str
-
-
 def rights_script(statements: Sequence[RoleStatement]) -> str:
     """Write the statements as a script.
 
@@ -165,12 +155,6 @@ def _refuse_names(dialect: Dialect, named: Mapping[str, str]) -> None:
         apart = "who writes or reads captured tables has no right on the log"
         message = f"{both.pop()} cannot be two parts: {apart}."
         raise UsageError(message, hint="Name one role for each part.")
-
-
-def role_powers(connection: Connection, role: str) -> list[RolePower]:
-    """List the powers of a role, direct or by its memberships, beyond rights on tables; worst first."""
-    rows = answers(connection, "role_powers", {"role": role})
-    return [RolePower(role=row.role, through=row.through, power=row.power) for row in rows]
 
 
 def list_held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
@@ -390,7 +374,7 @@ class _TableOwners:
         owner = self._find_owner(schema, name)
         if owner is not None and owner not in self._powers:
             # What a member of this role could do besides, in words.
-            worst = next(iter(role_powers(self._connection, owner)), None)
+            worst = next(iter(answers(self._connection, "role_powers", {"role": owner})), None)
             self._powers[owner] = None if worst is None else worst.power
             if worst is not None and worst.role != owner:
                 self._powers[owner] = f"is a member of {worst.role}, which {worst.power}"

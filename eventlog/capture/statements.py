@@ -14,7 +14,9 @@ from eventlog.capture.installed import is_current, similar_triggers
 from eventlog.capture.preflight import refuse_unfit
 from eventlog.capture.registry_writer import RegistryWriter
 from eventlog.capture.render import Trigger, dropping, qualify_program, render
-from eventlog.sql.dialect import Dialect, dialect_of, statement
+from eventlog.core.errors import InstallError
+from eventlog.sql.access import answers
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames
 from eventlog.tracked.classes import Installed, RegistryState, read_capture
 
@@ -31,11 +33,10 @@ def write_needed(
     """
     capture = read_capture(connection, names)
     similar = {(state.table, state.name) for state in similar_triggers(connection, names)}
-    dialect = dialect_of(connection)
     for planned in wanted:
         known = capture.classes.get(planned.former or planned.owner)
         refuse_unfit(connection, planned.plan, names, None if known is None else known.options)
-        yield from _class_needed(dialect, names, planned, capture, similar)
+        yield from _class_needed(connection, names, planned, capture, similar)
     owners = {planned.former or planned.owner for planned in wanted}
     # Of classes that are not planned now, the registry tells whether they want the event trigger.
     others = [tracked.options for owner, tracked in capture.classes.items() if owner not in owners]
@@ -44,14 +45,14 @@ def write_needed(
 
 
 def _class_needed(
-    dialect: Dialect,
+    connection: Connection,
     names: LogNames,
     planned: WantedClass,
     capture: RegistryState,
     similar: set[tuple[str, str]],
 ) -> Iterator[str]:
     """Write the statements for one class; none if it is complete."""
-    known = capture.classes.get(planned.former or planned.owner)
+    dialect, known = dialect_of(connection), capture.classes.get(planned.former or planned.owner)
     # A trigger that went along with its renamed table still belongs to the class's former name.
     mine = {} if known is None else {trigger.entry.name: trigger for trigger in capture.of(known.whole)}
     table = planned.plan.table
@@ -75,6 +76,7 @@ def _class_needed(
     )
     if is_entered and not (outdated or stray):
         return
+    refuse_taken(connection, names, outdated)
     if known is None:
         yield from writer.enter_class(planned.asked, planned.plan)
     for trigger in outdated:
@@ -103,6 +105,18 @@ def _class_needed(
     yield from writer.enter_relations(planned.plan)
     if planned.plan.options.follow_ddl:
         yield from writer.enter_columns(planned.plan)
+
+
+def refuse_taken(connection: Connection, names: LogNames, triggers: Sequence[Trigger]) -> None:
+    """Refuse to make a trigger run a function that somebody else owns."""
+    programs = [trigger.program for trigger in triggers]
+    log = log_holes(dialect_of(connection), names)
+    for function, owner in answers(connection, "taken_functions", {"functions": programs}, **log):
+        problem = f"The function {function} beside the log belongs to {owner}, who could change what it does"
+        raise InstallError(
+            f"{problem}.",
+            hint=f"Drop it (DROP FUNCTION {function}), and let nobody but the log's owner create in that schema.",
+        )
 
 
 def name_trial(dialect: Dialect, trigger: Trigger) -> str:

@@ -25,7 +25,7 @@ from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.preflight import try_log, try_triggers
 from eventlog.capture.registry_writer import RegistryWriter
 from eventlog.capture.render import render
-from eventlog.capture.statements import drop_triggers, write_needed
+from eventlog.capture.statements import drop_triggers, refuse_taken, write_needed
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import read_name, write_name
@@ -97,6 +97,8 @@ def track(
         capture, states = read_capture(connection, log), []
         for planned in wanted:
             triggers, tracked = render(planned.plan, dialect, log), capture.classes[planned.owner]
+            # Somebody may have made one since it was looked for.
+            refuse_taken(connection, log, triggers)
             states += compare(triggers, capture.of(planned.owner), tracked)
         follows = any(planned.plan.options.follow_ddl for planned in wanted)
         if {planned.owner for planned in wanted} == {*capture.classes} and not follows:

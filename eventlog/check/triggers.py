@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from eventlog.capture.installed import TriggerCondition, TriggerState, states
-from eventlog.capture.rights import list_held_rights, role_powers
+from eventlog.capture.rights import list_held_rights
 from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
 from eventlog.core.plural import count_words
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, value_of
-from eventlog.sql.access import fetch, transaction, verbatim
+from eventlog.sql.access import answers, fetch, transaction, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import locate_log, with_schema
@@ -197,10 +197,9 @@ def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point
         parts = (("installer", installer), ("publisher", engine.url.username), ("reader", reader))
         # One role may be several parts: it is asked for once, and named by all of them.
         for role in dict.fromkeys(role for _, role in parts if role):
-            powers = role_powers(connection, role)
-            if any(power.role == role and power.power == SUPERUSER for power in powers):
-                # Who is one gets nothing more by a membership.
-                continue
+            if is_superuser(connection, role):
+                continue  # who gets nothing more by a membership
+            powers = answers(connection, "role_powers", {"role": role})
             given = [power for power in powers if power.role not in {role, *WATCHING}]
             if given:
                 called = " and ".join(part for part, other in parts if other == role)
@@ -213,7 +212,12 @@ def _member_points(engine: Engine, log: LogNames, reader: str) -> Iterator[Point
                 yield warning("owners", message, f"Let a plain role own the captured tables, and run: {revoke}")
 
 
-SUPERUSER: Final = "is a superuser"
+def is_superuser(connection: Connection, role: str | None) -> bool:
+    """Return True if a role may do everything by itself, where a database tells."""
+    powers = answers(connection, "role_powers", {"role": role})
+    return any(power.role == role and power.power == "is a superuser" for power in powers)
+
+
 WATCHING: Final = frozenset({"pg_monitor", "pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables"})
 """Roles of PostgreSQL's that only look at the server: a publisher may have them to see whom it
 waits for.

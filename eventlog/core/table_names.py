@@ -17,6 +17,11 @@ def write_name(schema: str | None, name: str) -> str:
     return f"{_write_part(schema)}.{_write_part(name)}" if schema else _write_part(name)
 
 
+def write_log_name(schema: str | None, name: str, log_schema: str | None) -> str:
+    """Write what the log calls a table: by its bare name where it stands in the log's own schema."""
+    return name if schema is None or log_schema in (None, schema) else write_name(schema, name)
+
+
 def read_name(text: str) -> tuple[str, str]:
     """Read a schema, perhaps empty, and a table; a text not by `write_name` is split at its last
     dot.

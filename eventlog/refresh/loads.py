@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
-from eventlog.capture.clauses import name_in_log
 from eventlog.capture.column_sql import Row, row_holes
 from eventlog.capture.plan import plan
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
+from eventlog.core.table_names import write_log_name
 from eventlog.refresh import CHUNK_ROWS
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.refresh.ranges import RangeState
@@ -77,7 +77,8 @@ def loads(
             # The key that its triggers write, which may not be the primary one.
             if asked is not None and asked.key:
                 table = classes.one(named.whole, (), asked.key)
-            called = name_in_log(plan(table, asked if table.whole_row else None), names)
+            plan(table, asked if table.whole_row else None)  # refuses a table without a key
+            called = write_log_name(table.schema, table.name, names.schema)
             load = Load(table=table, called=called, where=where, only=only)
             if asked is not None:
                 load = replace(load, tracked=True, when=asked.when)

@@ -169,7 +169,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         """
         if not self.upper_case or _unquoted(name):
             return with_hash(name, self.identifier_bytes)
-        beginning = re.sub(r"[^A-Z0-9_$#]", "_", name.upper())[: self.identifier_bytes - DIGITS - 1]
+        beginning = re.sub(r"[^A-Z0-9_$]", "_", name.upper())[: self.identifier_bytes - DIGITS - 1]
         return f"{beginning}_{hash_name(name).upper()}"
 
 
@@ -226,7 +226,7 @@ OUR_FAULT: Final = "That is a fault of eventlog; please report it."
 BODY_QUOTE: Final = "$eventlog$"
 """What stands round what a database keeps as a text: nothing that is filled in may end it."""
 
-_unquoted = re.compile(r"[a-z][a-z0-9_$#]*|[A-Z][A-Z0-9_$#]*").fullmatch
+_unquoted = re.compile(r"[a-z][a-z0-9_$]*|[A-Z][A-Z0-9_$]*").fullmatch
 _header = re.compile(r"^-- ([a-z][a-z0-9_]*): .+$", re.MULTILINE)
 _comment_line = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 _sample = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|:?[\w$.]+|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"""

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct
+
+NAME_IS_TAKEN: Final = (
+    "Drop what has that name, or give it another one: eventlog replaces only what its registry names."
+)
+"""The advice where somebody else's trigger is called like one of ours."""
 
 
 class ErrorCodes(Struct, frozen=True, kw_only=True, eq=False):

@@ -18,8 +18,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
 from eventlog.core.table_names import write_name
-from eventlog.sql.access import answers, fetch, verbatim
-from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
+from eventlog.sql.access import answers
+from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
 
@@ -69,14 +69,13 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
     A database error for users who may not read the registry is raised: without it nobody knows what
     is left out.
     """
+    holes = log_holes(dialect_of(connection), names)
     # A savepoint is gone with its statement where each is a transaction of its own.
     alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     try:
         with nullcontext() if alone else connection.begin_nested():
-            rows = _read(connection, names, "registry_read")
-            entered = _read(connection, names, "registry_triggers")
-            is_followed = offers(dialect_of(connection), "registry_columns")
-            columns = _read(connection, names, "registry_columns") if is_followed else []
+            queries = ("registry_read", "registry_triggers", "registry_columns")
+            rows, entered, columns = (answers(connection, query, **holes) for query in queries)
     except SQLAlchemyError:
         if inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
             raise
@@ -90,11 +89,6 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
         renamed.setdefault(int(number), []).append(column)
     classes = [_decode(row, triggers.get(int(row[0]), {}), renamed.get(int(row[0]), ())) for row in rows]
     return {tracked.whole: tracked for tracked in classes}
-
-
-def _read(connection: Connection, names: LogNames, query: str) -> list[tuple[Any, ...]]:
-    dialect = dialect_of(connection)
-    return fetch(connection, verbatim(statement(dialect, query, **log_holes(dialect, names))))
 
 
 def _decode(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.core.secrets import make_readable
-from eventlog.core.table_names import write_name
+from eventlog.core.table_names import write_log_name, write_name
 from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import RefreshPace, loads
 from eventlog.refresh.ranges import read
@@ -36,12 +36,6 @@ long.
 
 LOADED_TABLES: Final = 2
 """Tables that are loaded at the same time."""
-
-
-def write_log_name(place: TablePlace, log_schema: str | None) -> str:
-    """Write what the log calls a table: by its bare name where it stands in the log's own schema."""
-    schema, name = place
-    return name if schema in (None, log_schema) else write_name(schema, name)
 
 
 class LoadView(Struct, frozen=True, kw_only=True):
@@ -198,7 +192,7 @@ class Loading:
             marks = Marks(log).all(connection)
         with self._engine.connect() as connection:
             # Its mark has the name that the log has for it: without the schema where that is the log's own.
-            called = write_log_name(place, locate_log(connection, self._names).schema)
+            called = write_log_name(*place, locate_log(connection, self._names).schema)
         states = read(called, marks)
         if states is None:
             return None

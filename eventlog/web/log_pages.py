@@ -15,7 +15,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError, shorten
 from eventlog.core.model import LARGEST_NUMBER, Reason, Status
 from eventlog.core.rules.screen import HIDDEN
-from eventlog.core.table_names import write_name
+from eventlog.core.table_names import write_log_name, write_name
 from eventlog.explain.masking import without
 from eventlog.explain.rows import Explanation, explain
 from eventlog.explain.states import RowStage, stages_of
@@ -43,7 +43,7 @@ from eventlog.web.drawing import Viewer
 from eventlog.web.finding import Sought, read_sought
 from eventlog.web.kept_rules import KeptRules
 from eventlog.web.life_line import LifeStep, life_line
-from eventlog.web.loading import Loading, LoadView, write_log_name
+from eventlog.web.loading import Loading, LoadView
 from eventlog.web.pages import (
     ask_output,
     ask_rows,
@@ -153,7 +153,7 @@ class LogPages:
         meant = [place for place in places if name.casefold() in (place[1].casefold(), write_name(*place).casefold())]
         if len(meant) != 1:
             return sought.filters
-        return replace(sought.filters, table=write_log_name(meant[0], schemas))
+        return replace(sought.filters, table=write_log_name(*meant[0], schemas))
 
     def _log_schema(self) -> str | None:
         with self._engine.connect() as connection:
@@ -239,7 +239,7 @@ class LogPages:
                 message = f"There are {len(places)} tables with the name {shorten(name, 80)}."
             raise DataError(message, hint="The page Tables lists those that are tracked.")
         [place] = places
-        called = write_log_name(place, self._log_schema())
+        called = write_log_name(*place, self._log_schema())
         return draw_table(
             place,
             tables[place],

@@ -90,7 +90,9 @@ SELECT part, place, name, told FROM (
   UNION ALL
   SELECT 'trigger', CONCAT(event_object_schema, '.', event_object_table), trigger_name, SHA2(action_statement, 256)
   FROM information_schema.triggers
-  WHERE CAST(trigger_name AS BINARY) IN (SELECT CAST(name AS BINARY) FROM /* triggers */event_log_trigger)
+  JOIN /* triggers */event_log_trigger AS entered ON CAST(entered.name AS BINARY) = CAST(trigger_name AS BINARY)
+  JOIN /* tracked */event_log_tracked AS class
+    ON class.id = entered.tracked AND CAST(class.schema_name AS BINARY) = CAST(trigger_schema AS BINARY)
   UNION ALL
   SELECT 'key', CONCAT(k.table_schema, '.', k.table_name), k.column_name,
          CONCAT_WS(' ', k.constraint_name, k.ordinal_position, k.referenced_table_name)

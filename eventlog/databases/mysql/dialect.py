@@ -7,7 +7,7 @@ from eventlog.databases.mysql.types import SHAPES, TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.driver import DatabaseDriver
-from eventlog.sql.error_codes import ErrorCodes
+from eventlog.sql.error_codes import NAME_IS_TAKEN, ErrorCodes
 
 _EXACT = frozenset(
     {
@@ -88,5 +88,6 @@ MYSQL = Dialect(
         ),
         # On a table, a column or a routine.
         denied_codes=frozenset({1142, 1143, 1370}),
+        advice={1359: NAME_IS_TAKEN},
     ),
 )

@@ -1,12 +1,5 @@
 -- Reading a log in bulk; a table's second name comes without AS here.
 
--- extent: the first and the last number of the chosen rows
-SELECT min(entry./* record_id */record_id), max(entry./* record_id */record_id)
-FROM /* log */event_log entry WHERE /* chosen */(1 = 1);
-
--- chosen_count: how many rows are chosen
-SELECT count(*) FROM /* log */event_log entry WHERE /* chosen */(1 = 1);
-
 -- row_range: the chosen rows of a row_range of numbers
 SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_type */event_type,
        TO_CHAR(CAST(entry./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6'),
@@ -21,7 +14,3 @@ SELECT * FROM (
     SELECT entry./* record_id */record_id FROM /* log */event_log entry
     WHERE entry./* record_id */record_id > /* first */0 ORDER BY 1
 ) WHERE ROWNUM <= /* limit */1000;
-
--- numbers_within: the numbers of the rows of a row_range
-SELECT entry./* record_id */record_id FROM /* log */event_log entry
-WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 ORDER BY 1;

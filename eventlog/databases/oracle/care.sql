@@ -1,11 +1,5 @@
 -- Old rows are taken away in ranges of record_ids.
 
--- requeue_run: lets processed rows of a run wait again
-UPDATE /* log */event_log SET /* status */status = 'N'
-WHERE /* record_id */record_id BETWEEN :first AND :last
-  AND /* status */status IN (:status_1, :status_2, :status_3, :status_4, :status_5)
-  AND (:any_table = 1 OR LOWER(/* table_name */table_name) = LOWER(:named));
-
 -- forget_run: clears what was recorded about rows of a run that wait again
 DELETE FROM /* outcomes */event_log_outcome kept
 WHERE kept.record_id BETWEEN :first AND :last
@@ -46,12 +40,6 @@ FROM /* log */event_log entry
 LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* row_range */(1 = 1) AND /* past */(1 = 1)
 ORDER BY 1;
-
--- old_numbers: the rows to take away, by their numbers alone
-SELECT entry./* record_id */record_id
-FROM /* log */event_log entry
-LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
-WHERE /* row_range */(1 = 1) AND /* past */(1 = 1);
 
 -- take_away: deletes rows that were found old and still are what they were
 DELETE FROM /* log */event_log entry

@@ -1,22 +1,5 @@
 -- Comparing tables: canonical texts of values and their hashes. No server has run it.
 
--- compare_buckets: how many rows each bucket of a range has, and the sum of their hashes
-SELECT bucket, count(*), 0, sum(hash) FROM (
-  SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr /* row */usr WHERE /* within */(1 = 1)
-) GROUP BY bucket;
-
--- compare_totals: how many rows a range has, and the sum of their hashes
-SELECT count(*), 0, sum(/* hash */1) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
-
--- compare_rows: the key of each row of a range, and its hash
-SELECT /* keys */usr.idu, /* hash */1 FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
-
--- compare_whole: the key and the values of each row
-SELECT /* keys */usr.idu, /* values */usr.fname FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
-
--- compare_count: how many rows there are
-SELECT count(*) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
-
 -- compare_bound: the value of the first key column so many rows further on, at which a range ends
 SELECT idu FROM (
   SELECT ordered.idu, ROWNUM AS place FROM (
@@ -35,12 +18,6 @@ SELECT /* table_key */table_key, max(/* record_id */record_id),
        sum(CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END)
 FROM /* log */event_log WHERE /* table_name */table_name IN :called AND /* table_key */table_key IN :keys
 GROUP BY /* table_key */table_key;
-
--- compare_told: what the log says of these rows
-SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
-  SELECT /* record_id */record_id AS record_id, /* status */status AS status
-  FROM /* log */event_log WHERE /* record_id */record_id IN :records
-) log LEFT JOIN /* outcomes */event_log_outcome outcome ON outcome.record_id = log.record_id;
 
 -- canonical_string: a text with its length before it; a long one by its hash, so that a row has room in 4000 bytes
 (LENGTH(/* value */fname) || ':' || CASE WHEN LENGTH(/* value */fname) > 100
@@ -87,13 +64,3 @@ COALESCE(MOD(MOD(/* key */usr.idu, /* buckets */1) + /* buckets */1, /* buckets 
 -- canonical_short: a text with its length before it
 (LENGTH(/* value */fname) || ':' || CASE WHEN LENGTH(/* value */fname) > 100
  THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'SHA256'))) ELSE /* value */fname END);
-
--- compare_top: the highest value of a column
-SELECT max(/* column */usr.changed) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
-
--- compare_since: the keys of rows whose value of a column is not below one
-SELECT /* keys */usr.idu FROM /* table */usr /* row */usr
-WHERE /* within */(1 = 1) AND /* column */usr.changed >= :since;
-
--- compare_columns: no row, but the names of the columns
-SELECT * FROM /* table */usr /* row */usr WHERE 1 = 0;

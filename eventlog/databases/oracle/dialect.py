@@ -10,7 +10,7 @@ from eventlog.databases.oracle.types import TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect
 from eventlog.sql.driver import DatabaseDriver
-from eventlog.sql.error_codes import ErrorCodes
+from eventlog.sql.error_codes import NAME_IS_TAKEN, ErrorCodes
 
 ADVICE: Final[dict[int | str, str]] = {
     18: "The server has no session left: raise SESSIONS, or end some. It continues when one is free.",
@@ -29,6 +29,7 @@ driver names an error of a listener.
 """
 
 LASTING_ADVICE: Final[dict[int | str, str]] = {
+    4081: NAME_IS_TAKEN,
     43853: "The log's values are SecureFiles, which need a tablespace with automatic segment space management (ASSM):"
     " name one with --tablespace, or make one with SEGMENT SPACE MANAGEMENT AUTO.",
 }

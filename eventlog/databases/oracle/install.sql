@@ -1,10 +1,5 @@
 -- Queries of installation.
 
--- try_log: a row as triggers write it, without a number of its own
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
-VALUES ('eventlog=1', 'N', 6, /* now */CURRENT_TIMESTAMP, /* user */NULL, 'eventlog'/* number */);
-
 -- run_once: a statement of a script that was run before, and failed further on, has made its thing already: the name is taken,
 -- the columns have an index, the column or the row is there
 BEGIN

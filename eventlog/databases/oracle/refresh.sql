@@ -1,8 +1,5 @@
 -- The full load: keys of a table, a row_range at a time in the order of the key, and the log's rows that ask to read them.
 
--- refresh_count: how many rows are asked for
-SELECT count(*) FROM /* table */usr /* row */usr WHERE /* chosen */(1 = 1);
-
 -- refresh_keys: the keys of the next rows
 SELECT * FROM (
   SELECT /* key */'idu=1' AS table_key FROM /* table */usr /* row */usr
@@ -22,11 +19,6 @@ SELECT table_key FROM (
 
 -- refresh_upto: condition: rows that do not come after one
 /* tree */(1 = 1);
-
--- refresh_row: asks for a row of a table as it will be when the publisher comes to it
-INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
-  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
-VALUES (:key, :status, :kind, :time, :perpetrator, :called/* number */);
 
 -- refresh_waiting: how many rows wait, as far as it matters
 SELECT count(*) FROM /* log */event_log WHERE /* status */status = 'N' AND ROWNUM <= :limit;

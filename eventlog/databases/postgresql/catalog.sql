@@ -98,6 +98,13 @@ WHERE NOT tgisinternal AND tgparentid = 0 AND starts_with(tgname, :prefix) AND r
     WHERE entered.function_name = proname AND pronamespace = registry.relnamespace AND proowner = registry.relowner)
 ORDER BY nspname, tgname LIMIT 100;
 
+-- taken_functions: functions beside the log that are called like ours and that somebody else than the log's owner owns: to
+-- replace one leaves it to its owner, who could have any code run by each write of a table
+SELECT pg_proc.oid::regprocedure::text, pg_get_userbyid(proowner)::text
+FROM pg_class AS registry JOIN pg_proc ON pronamespace = registry.relnamespace AND proowner <> registry.relowner
+WHERE registry.oid = to_regclass(/* registry */'public.event_log_trigger') AND proname = ANY(CAST(:functions AS name[]))
+ORDER BY 1;
+
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid
@@ -193,8 +200,10 @@ $eventlog$;
 -- table_stamp: changes whenever a table with our triggers does, or one of them: columns, keys, references, triggers and what
 -- they run. One number a table, so that asking costs little.
 WITH ours (oid) AS (
-    SELECT DISTINCT tgrelid FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
-    WHERE tgparentid = 0 AND proname IN (SELECT function_name FROM /* triggers */event_log_trigger)
+    SELECT DISTINCT tgrelid FROM /* triggers */event_log_trigger AS entered
+    JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
+    JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace
+    JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
 )
 SELECT ours.oid::text, relname::text, pg_class.xmin::text,
   (SELECT md5(string_agg(concat_ws(' ', attnum, attname, atttypid, atttypmod, attcollation, attnotnull, attisdropped, attgenerated), ','

@@ -12,7 +12,7 @@ from eventlog.databases.postgresql.types import TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.driver import DatabaseDriver
-from eventlog.sql.error_codes import ErrorCodes
+from eventlog.sql.error_codes import NAME_IS_TAKEN, ErrorCodes
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
 """Types that have one text for one value, and none of the characters that a table_key quotes."""
@@ -93,6 +93,7 @@ POSTGRESQL = Dialect(
         # Data, an index, something inside, input or output, a file that is gone.
         damage_codes=frozenset({"XX001", "XX002", "XX000", "58030", "58P01"}),
         denied_codes=frozenset({"42501"}),
+        advice={"42710": NAME_IS_TAKEN},
         # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
         # tried again.
         refusals=(

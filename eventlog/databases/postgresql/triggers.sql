@@ -301,6 +301,11 @@ BEGIN
       SELECT tracked FROM pg_event_trigger_ddl_commands() AS done
       JOIN pg_class ON relnamespace = done.objid JOIN /* relations */event_log_relation AS known ON known.relation = pg_class.oid::bigint
       WHERE done.classid = 'pg_namespace'::regclass
+      UNION ALL
+      -- What a tracked table has become a part of since, at this very moment too.
+      SELECT tracked FROM pg_event_trigger_ddl_commands() AS done
+      JOIN pg_inherits ON inhparent = done.objid JOIN /* relations */event_log_relation AS known ON known.relation = inhrelid::bigint
+      WHERE done.classid = 'pg_class'::regclass
     ) AS asked;
   END IF;
 EXCEPTION WHEN OTHERS THEN
@@ -355,6 +360,7 @@ WHERE pg_class.oid = own;
 IF own_name IS NULL OR NOT EXISTS (SELECT FROM /* columns */event_log_column WHERE tracked = class) THEN
   RETURN;
 END IF;
+/* ancestors */NULL;
 is_called := NOT EXISTS (SELECT FROM /* relations */event_log_relation AS known
   LEFT JOIN pg_class ON pg_class.oid = known.relation::oid LEFT JOIN pg_namespace ON pg_namespace.oid = relnamespace
   WHERE known.tracked = class AND known.role IN ('table', 'child')

@@ -3,10 +3,10 @@
 
 -- extent: the first and the last number of the chosen rows
 SELECT min(entry./* record_id */record_id), max(entry./* record_id */record_id)
-FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
+FROM /* log */event_log entry WHERE /* chosen */(1 = 1);
 
 -- chosen_count: how many rows are chosen
-SELECT count(*) FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
+SELECT count(*) FROM /* log */event_log entry WHERE /* chosen */(1 = 1);
 
 -- chosen_all: condition: every row
 (1 = 1);
@@ -37,5 +37,5 @@ SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id > /* first */0 ORDER BY 1 LIMIT /* limit */1000;
 
 -- numbers_within: the numbers of the rows of a row_range
-SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
+SELECT entry./* record_id */record_id FROM /* log */event_log entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* each_half */(1 = 1) ORDER BY 1;

@@ -36,8 +36,8 @@ ORDER BY 1;
 
 -- old_numbers: the rows to take away, by their numbers alone
 SELECT entry./* record_id */record_id
-FROM /* log */event_log AS entry
-LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+FROM /* log */event_log entry
+LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* row_range */(1 = 1) AND /* past */(1 = 1);
 
 -- tables_named: how the log writes the name of a table, with a schema or without

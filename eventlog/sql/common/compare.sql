@@ -4,20 +4,20 @@
 
 -- compare_buckets: how many rows each bucket of a range has, and the sum of their hashes, in one number or in two halves
 SELECT bucket, count(*), 0, sum(hash) FROM (
-  SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
-) AS hashed GROUP BY bucket;
+  SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr /* row */usr WHERE /* within */(1 = 1)
+) hashed GROUP BY bucket;
 
 -- compare_totals: how many rows a range has, and the sum of their hashes, in one number or in two halves
-SELECT count(*), 0, sum(/* hash */1) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+SELECT count(*), 0, sum(/* hash */1) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
 
 -- compare_rows: the key of each row of a range, and its hash
-SELECT /* keys */usr.idu, /* hash */1 FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+SELECT /* keys */usr.idu, /* hash */1 FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
 
 -- compare_whole: the key and the values of each row
-SELECT /* keys */usr.idu, /* values */usr.fname FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+SELECT /* keys */usr.idu, /* values */usr.fname FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
 
 -- compare_count: how many rows there are
-SELECT count(*) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+SELECT count(*) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
 
 -- compare_bound: the value of the first key column so many rows further on, at which a range ends
 SELECT /* first */usr.idu FROM /* table */usr AS /* row */usr
@@ -36,7 +36,7 @@ SELECT record_id, output FROM /* parked */event_log_parked WHERE record_id IN :r
 SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
   SELECT /* record_id */record_id AS record_id, /* status */status AS status
   FROM /* log */event_log WHERE /* record_id */record_id IN :records AND /* each_half */(1 = 1)
-) AS log LEFT JOIN /* outcomes */event_log_outcome AS outcome ON outcome.record_id = log.record_id;
+) log LEFT JOIN /* outcomes */event_log_outcome outcome ON outcome.record_id = log.record_id;
 
 -- canonical_padded: a text without the blanks at its end, where they do not count
 RTRIM(/* value */fname);
@@ -56,11 +56,11 @@ WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND /* 
 COALESCE((/* key */usr.idu % /* buckets */1 + /* buckets */1) % /* buckets */1, 0);
 
 -- compare_top: the highest value of a column
-SELECT max(/* column */usr.changed) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+SELECT max(/* column */usr.changed) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
 
 -- compare_since: the keys of rows whose value of a column is not below one
-SELECT /* keys */usr.idu FROM /* table */usr AS /* row */usr
+SELECT /* keys */usr.idu FROM /* table */usr /* row */usr
 WHERE /* within */(1 = 1) AND /* column */usr.changed >= :since;
 
 -- compare_columns: no row, but the names of the columns
-SELECT * FROM /* table */usr AS /* row */usr WHERE 1 = 0;
+SELECT * FROM /* table */usr /* row */usr WHERE 1 = 0;

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
 from eventlog.capture.track import track, trigger_states, untrack
@@ -20,6 +21,7 @@ from eventlog.check.examine import check
 from eventlog.check.point import Point
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.access import in_words
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.hardening.registry.people import HIDDEN, documents
@@ -154,6 +156,25 @@ def test_a_trigger_without_its_function(postgresql: Engine, tmp_path: Path) -> N
     track(postgresql, ["usr"])
     run(postgresql, "DELETE FROM usr", "DELETE FROM event_log", ROW)
     assert ask(postgresql, "SELECT count(*) > 0 FROM event_log WHERE event_type IN (1, 5)") == [(True,)]
+
+
+def test_a_name_that_somebody_elses_trigger_has(server: Engine) -> None:
+    """It stays, and whoever tracks hears which trigger it is and what to do."""
+    body = {
+        "postgresql": "FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        "sqlite": "BEGIN SELECT 1; END",
+    }.get(server.dialect.name, "FOR EACH ROW SET @seen = 1")
+    run(server, USR)
+    install(server)
+    run(server, f"CREATE TRIGGER event_log_usr_update BEFORE UPDATE ON usr {body}")
+    with pytest.raises(DBAPIError) as refused:
+        track(server, ["usr"])
+    said = in_words(refused.value, "The table cannot be tracked")
+    assert "event_log_usr_update" in said.message or "Trigger" in said.message
+    assert server.dialect.name == "sqlite" or "another" in str(said.hint)
+    run(server, f"DROP TRIGGER event_log_usr_update{' ON usr' * (server.dialect.name == 'postgresql')}")
+    track(server, ["usr"])
+    assert {str(state.state) for state in trigger_states(server)} == {"CURRENT"}
 
 
 def test_a_table_that_was_dropped_and_made_again_under_the_same_name(site: Engine, tmp_path: Path) -> None:

@@ -221,6 +221,39 @@ def test_a_parent_that_is_altered_stops_no_writer_of_what_is_tracked(site: Peopl
         assert unlogged_after(site, change, "app.part") == []
 
 
+@pytest.mark.parametrize("kind", ["partition", "inheritance", "type"])
+def test_a_parent_that_a_tracked_table_gets_later_is_altered(site: People, kind: str) -> None:
+    """The registry knows nothing of it from when the table was tracked."""
+    columns = "(id integer, note text, more text)"
+    whole, joins, alter = {
+        "partition": (
+            f"CREATE TABLE app.whole {columns} PARTITION BY LIST (id)",
+            "ALTER TABLE app.whole ATTACH PARTITION app.later DEFAULT",
+            "ALTER TABLE app.whole {} COLUMN {}",
+        ),
+        "inheritance": (
+            f"CREATE TABLE app.whole {columns}",
+            "ALTER TABLE app.later INHERIT app.whole",
+            "ALTER TABLE app.whole {} COLUMN {}",
+        ),
+        "type": (
+            f"CREATE TYPE app.whole AS {columns}",
+            "ALTER TABLE app.later OF app.whole",
+            "ALTER TYPE app.whole {} ATTRIBUTE {} CASCADE",
+        ),
+    }[kind]
+    run(
+        site.owner,
+        whole,
+        "CREATE TABLE app.later (id integer PRIMARY KEY, note text, more text)",
+        f"GRANT ALL ON app.later TO {site.name('writer')}",
+    )
+    track(site.admin, ["app.later"], TriggerOptions(style=Style.FIELD, follow_ddl=True), LOG)
+    assert unlogged_after(site, joins, "app.later") == []
+    for verb, column in (("RENAME", "note TO said"), ("DROP", "more"), ("RENAME", "id TO number")):
+        assert unlogged_after(site, alter.format(verb, column), "app.later") == []
+
+
 def test_a_type_that_columns_stand_for_is_altered(site: People) -> None:
     """A typed table follows its type: ALTER TYPE names the type alone."""
     run(

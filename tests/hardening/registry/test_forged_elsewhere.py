@@ -22,6 +22,7 @@ from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.tracked.options import TrackRequest
+from eventlog.tracked.stamp import read_stamp
 from tests.hardening.registry.accounts import CHANGE, ROW, USR, Accounts, accounts_on
 from tests.hardening.registry.people import HIDDEN, documents
 from tests.integration.publishing import url_of
@@ -121,6 +122,19 @@ def test_what_nobody_tracks_gets_no_rights_and_the_installer_works(accounts: Acc
     track(accounts.engines["installer"], ["usr"])
     states = trigger_states(accounts.engines["installer"])
     assert {str(state.state) for state in states} - {"STRAY"} == {"CURRENT"}
+
+
+def test_triggers_in_another_database_make_no_publisher_compare_triggers(accounts: Accounts) -> None:
+    """A superuser's publisher is told of the triggers of all databases."""
+
+    def stamp() -> list[tuple[Any, ...]]:
+        with accounts.admin.connect() as connection:
+            return read_stamp(connection, accounts.log)
+
+    before = stamp()
+    forge(accounts, "another database")
+    assert before
+    assert stamp() == before
 
 
 def test_a_superuser_untracks_without_touching_a_strangers_trigger(accounts: Accounts) -> None:

@@ -14,12 +14,14 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.capture.track import trigger_states
+from eventlog.capture.track import track, trigger_states
 from eventlog.check.examine import check
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.publisher import Publisher
+from eventlog.tracked.options import TriggerOptions
+from eventlog.tracked.stamp import read_stamp
 from eventlog.web.open_page import open_page
 from tests.hardening.quantity import scaled
 from tests.hardening.registry.forging import forged, marker
@@ -231,3 +233,31 @@ def test_a_huge_comment_costs_the_publisher_nothing(site: People, tmp_path: Path
             tracemalloc.stop()
     assert "Eve" in published
     assert peak < 16 * 1024 * 1024
+
+
+def test_functions_that_are_called_like_ours_make_no_publisher_compare_triggers(site: People) -> None:
+    """Who has a publisher compare all triggers with each look takes its time from the rows."""
+
+    def stamp() -> list[tuple[Any, ...]]:
+        with site.publisher.connect() as connection:
+            return read_stamp(connection, LOG)
+
+    before = stamp()
+    name = "event_log_app_usr_insert"
+    run(
+        site.stranger,
+        "CREATE TABLE mal.many (id integer)",
+        f"CREATE FUNCTION mal.{name}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        f"CREATE TRIGGER {name} AFTER INSERT ON mal.many EXECUTE FUNCTION mal.{name}()",
+    )
+    assert before
+    assert stamp() == before
+
+
+def test_check_runs_nothing_of_a_tables_owner_as_a_superuser(site: People, tmp_path: Path) -> None:
+    """To plan a query of the table would run it, and a superuser's rights on a table need no trial."""
+    track(site.installer, ["own.mine"], TriggerOptions(), LOG)
+    site.give()
+    run(site.tenant, "CREATE INDEX trapped ON own.mine ((own.trap('an index')))")
+    assert [*check(lambda: site.config(tmp_path, url=site.url("admin")))]
+    assert {pair for pair in site.sung() if pair[0] != pair[1]} == set()

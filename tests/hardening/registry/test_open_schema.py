@@ -1,0 +1,80 @@
+"""A schema in which others may create, as `public` is on PostgreSQL 14 and older: what somebody made there before us under a name
+of ours is not taken for ours, and `check` names who may make something there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.capture.install import install
+from eventlog.capture.track import track, track_sql, trigger_states
+from eventlog.check.examine import check
+from eventlog.config.settings import Config, SourceConfig
+from eventlog.core.errors import InstallError
+from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.names import LogNames
+from tests.integration.publishing import url_of
+from tests.support.logged import run
+
+USR = "CREATE TABLE usr (idu integer NOT NULL PRIMARY KEY, fname varchar(40))"
+BODY = "RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+
+
+@pytest.fixture
+def stranger(postgresql: Engine) -> Iterator[Engine]:
+    """A login that may create in the schema `public`, and nothing else."""
+    name = "stranger_in_public"
+    run(postgresql, f"CREATE ROLE {name} LOGIN", f"GRANT CREATE ON SCHEMA public TO {name}", USR)
+    engine = create_engine(postgresql.url.set(username=name))
+    yield engine
+    engine.dispose()
+    run(postgresql, f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+
+
+@pytest.mark.parametrize(
+    "table", [*LogNames().registry.values(), LogNames().version, "event_log_planned", "event_log_mark"]
+)
+def test_a_table_that_somebody_made_before_is_none_of_the_log(postgresql: Engine, stranger: Engine, table: str) -> None:
+    run(stranger, f"CREATE TABLE {table} AS SELECT CAST('0001' AS varchar) AS version_num")
+    with pytest.raises(InstallError, match=f"{table} is there already, and belongs to stranger_in_public"):
+        install(postgresql)
+    run(stranger, f"DROP TABLE {table}")
+    assert install(postgresql)
+
+
+def test_a_function_that_somebody_made_before_is_run_by_no_trigger(postgresql: Engine, stranger: Engine) -> None:
+    """To replace it would leave it to its owner, who could have each write of the table run any code, as its writer."""
+    install(postgresql)
+    run(stranger, f"CREATE FUNCTION event_log_usr_update() {BODY}")
+    for making in (track, track_sql):
+        with pytest.raises(InstallError, match=r"event_log_usr_update\(\) .*belongs to stranger_in_public"):
+            making(postgresql, ["usr"])
+    assert trigger_states(postgresql) == []
+    run(stranger, "DROP FUNCTION event_log_usr_update()")
+    assert {str(state.state) for state in track(postgresql, ["usr"])} == {"CURRENT"}
+
+
+def test_check_names_who_may_create_where_names_are_looked_up(
+    postgresql: Engine, stranger: Engine, tmp_path: Path
+) -> None:
+    install(postgresql)
+    config = Config(source=SourceConfig(url=url_of(postgresql)), output=(FilesOutput(path=str(tmp_path)),))
+
+    def mends() -> list[str]:
+        points = check(lambda: config)
+        return [str(point.mend) for point in points if "may create in the schema" in point.said]
+
+    assert mends() == ["REVOKE CREATE ON SCHEMA public FROM stranger_in_public;"]
+    run(postgresql, "GRANT CREATE ON SCHEMA public TO PUBLIC")
+    assert sorted(mends()) == [
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC;",
+        "REVOKE CREATE ON SCHEMA public FROM stranger_in_public;",
+    ]
+    with postgresql.begin() as connection:
+        for mend in mends():
+            connection.execute(text(mend))
+    assert mends() == []
