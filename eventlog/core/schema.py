@@ -36,7 +36,8 @@ class Made(StrEnum):
 
 class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One column. `key` is its place in the primary key, from 1; `references` the table whose key
-    it holds.
+    it holds, with its schema if that is another one, and `referenced_column` the column of it, if
+    somebody said so.
 
     `formula` is SQL for a column that is not stored, in the names of the others, where a trigger
     cannot read it. `made` says that somebody can give the type casts and operators of their own,
@@ -52,6 +53,7 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str = "varchar"
     key: int | None = None
     references: str | None = None
+    referenced_column: str | None = None
     nullable: bool = True
     formula: str | None = None
     made: Made | None = None
