@@ -39,7 +39,7 @@ def test_the_documented_schema_file_is_read() -> None:
     assert usr.multiple == {"usr_phone.phoneno"}
 
 
-@given(st.lists(tables(), max_size=4), st.booleans())
+@given(st.lists(tables(), max_size=4, unique_by=lambda table: (table.schema, table.name)), st.booleans())
 def test_a_catalog_survives_its_file(some: list[Table], case_sensitive: bool) -> None:
     text = catalog_to_json(Catalog(some, case_sensitive=case_sensitive))
     again = catalog_from_json(text)
@@ -65,6 +65,16 @@ def test_what_is_not_a_schema_file_is_refused_with_its_place(text: bytes | str, 
     with pytest.raises(DataError, match=r"^my\.json is not a schema file: ") as caught:
         catalog_from_json(text, origin="my.json")
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("schema, called", [("", "usr"), ('"schema": "hr", ', "hr.usr"), ('"schema": "a.b", ', '"a.b".usr')])
+def test_a_table_may_stand_only_once(schema: str, called: str) -> None:
+    usr = f'{{{schema}"name": "usr", "columns": []}}'
+    namesakes = '{"schema": "c", "name": "usr", "columns": []}, {"name": "other", "columns": []}'
+    with pytest.raises(DataError) as caught:
+        catalog_from_json(f'{{"tables": [{usr}, {namesakes}, {usr}]}}')
+    assert str(caught.value) == f"schema.json describes the table {called} twice; describe each once."
+    assert len(catalog_from_json(f'{{"tables": [{usr}, {namesakes}]}}')) == 3
 
 
 def test_a_column_may_stand_only_once() -> None:
