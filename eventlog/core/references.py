@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -95,6 +96,10 @@ def find_loose_references(catalog: Catalog) -> LooseReferences:
     if not any(table.loose_key for table in catalog):
         return found
     for table in catalog:
+        own = chain(table.columns, *(child.columns for child in table.children))
+        # What a table's attributes are takes longer to find out, and there may be thousands of tables.
+        if not table.view and all(column.references is None for column in own):
+            continue
         for name, attribute in table.loggable.items():
             other = find_referenced(catalog, table, attribute.column)
             if other is not None and other.loose_key and len(other.key) == 1:

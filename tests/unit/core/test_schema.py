@@ -67,7 +67,9 @@ def test_what_is_not_a_schema_file_is_refused_with_its_place(text: bytes | str, 
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("schema, called", [("", "usr"), ('"schema": "hr", ', "hr.usr"), ('"schema": "a.b", ', '"a.b".usr')])
+@pytest.mark.parametrize(
+    "schema, called", [("", "usr"), ('"schema": "hr", ', "hr.usr"), ('"schema": "a.b", ', '"a.b".usr')]
+)
 def test_a_table_may_stand_only_once(schema: str, called: str) -> None:
     usr = f'{{{schema}"name": "usr", "columns": []}}'
     namesakes = '{"schema": "c", "name": "usr", "columns": []}, {"name": "other", "columns": []}'
@@ -199,3 +201,16 @@ def test_a_class_that_is_also_a_child_is_the_class_to_its_own_rows() -> None:
     for tables_ in ([USR, phone], [phone, USR]):
         catalog = Catalog(tables_)
         assert [catalog.find(name) for name in ("usr_phone", "indirect.usr_phone")] == [TableMatch(phone)] * 2
+
+
+def test_tables_that_differ_by_case_alone_are_told_apart_and_others_know_no_case() -> None:
+    names = ("Usr", "usr", "Other")
+    catalog = Catalog([Table(name=name, schema="s", columns=()) for name in names])
+    for written in (*names, "s.Usr", "s.usr", "OTHER", "S.OTHER"):
+        match = catalog.find(written)
+        assert match is not None
+        assert match.table.name == {"OTHER": "Other"}.get(written.split(".")[-1], written.split(".")[-1])
+        assert catalog.class_named("s", match.table.name) is match.table
+    # Which of the two is meant nobody can say.
+    assert catalog.find("USR") is None
+    assert catalog.find("s.USR") is None
