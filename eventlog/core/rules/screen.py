@@ -112,7 +112,8 @@ class Naming:
             return column
         if not self._meant:
             # As it is written first: two columns may differ in case, and a view's in their prefixes only.
-            for fold in dict.fromkeys((str, self._spelled, self.folded)):
+            folds: tuple[Callable[[str], str], ...] = (str, self._spelled, self.folded)
+            for fold in dict.fromkeys(folds):
                 # By whatever a column_name may call them; of two alike the first is meant.
                 attributes: dict[str, str] = {}
                 for name, attribute in self.table.loggable.items():
