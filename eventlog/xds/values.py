@@ -431,7 +431,7 @@ class Fields(dict[str, Field]):
             # A key of several columns needs more than the one value for its association.
             if other is not None and len(other.key) != 1:
                 other = None
-        if other is not None:
+        if other is not None and column is not None:
             # The key of the other object, which its table_key writes as the log does, whatever this
             # format's syntax.
             reference = make_reference(other, column)

@@ -93,7 +93,10 @@ def test_a_name_may_carry_its_schema(postgresql: Engine) -> None:
     )
     (usr,) = reflect(postgresql, ["shop.usr"]).tables
     assert (usr.schema, [column.type for column in usr.columns]) == ("shop", ["INTEGER", "NUMERIC(9, 2)", "BYTEA"])
-    columns = (Column(name="id", type="INTEGER", references="usr", referenced_column="id"), Column(name="word", type="TEXT"))
+    columns = (
+        Column(name="id", type="INTEGER", references="usr", referenced_column="id"),
+        Column(name="word", type="TEXT"),
+    )
     assert usr.children == (Child(name="tag", parent_key=("id",), columns=columns),)
     assert reflect_table(postgresql, "usr", "shop") == usr
 

@@ -337,8 +337,8 @@ class EntraTable(ScimTable):
         ]
         if [column.lower() for column in external] != [other.key[0].lower()]:
             raise ExpressionError(f"a column references {other.name}, whose key is not what goes to externalId")
-        name, write = self._namer(other, column), _writer(other.key_columns[0], "string")
-        return lambda cell: write(parse(name(cell).key).parts[0][1])
+        call, write = self._namer(other, column), _writer(other.key_columns[0], "string")
+        return lambda cell: write(parse(call(cell).key).parts[0][1])
 
     def _request(self, change: Change) -> ScimRequest | None:
         if change.op is Op.TRUNCATE:
