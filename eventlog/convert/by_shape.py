@@ -18,9 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.rows import OBJECT, object_text
-from eventlog.convert.settings import Conversion
+from eventlog.convert.settings import Conversion, DatabaseRows
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import REFRESH, Outcome, Position
+from eventlog.core.references import LooseReferences, find_loose_references
 from eventlog.core.rules.screen import Identities, Ours, identities_of
 from eventlog.xds.shapes import NEW, NO_PIECE, OLD, PLAIN_KINDS, LogRowShape, RowPiece, Shapes, shapes_of
 from eventlog.xds.values import always, escape, not_digits
@@ -52,6 +53,9 @@ class RowsByShape:
         self._shapes = shapes_of(catalog, options, form)
         self._identities = identities_of(catalog)
         self._former = None if catalog is None else catalog.former
+        self._references: LooseReferences = {}
+        if catalog is not None and isinstance(conversion.read_back, DatabaseRows):
+            self._references = find_loose_references(catalog)
         self._ours: Mapping[str | None, bool] | None = None
         if options.user and not options.allow_loopback:
             self._ours = Ours(options.user)
@@ -132,7 +136,19 @@ class RowsByShape:
         """Look up the piece of a shape; None if it is to be learned."""
         if shape.kind not in PLAIN_KINDS or (self._former is not None and self._former.has_changed(shape.table)):
             return NO_PIECE
+        if self._references and self._names_loosely(shape):
+            return NO_PIECE
         return self._shapes.find(shape)
+
+    def _names_loosely(self, shape: LogRowShape) -> bool:
+        """Return True if only rows of another table say how the objects are called that such values name."""
+        try:
+            naming = self._identities.naming(shape.table)
+            attribute = naming.attribute(shape.column)
+        except DataError:
+            return False
+        table = naming.table
+        return table is not None and attribute in self._references.get((table.schema, table.name), ())
 
 
 def by_shape_of(conversion: Conversion) -> RowsByShape | None:

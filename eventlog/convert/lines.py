@@ -282,8 +282,16 @@ def column_of(values: list[Any], number: bool = False) -> pa.Array:
         return pa.array(values, pa.int64() if number else pa.string())
     except (pa.ArrowException, OverflowError):
         # Some value is of another type: all become texts, and each row says what is wrong with it.
+        if any(isinstance(value, bytes) for value in values):
+            return pa.array([None if value is None else _bytes(value) for value in values], pa.binary())
         texts = [value if value is None or isinstance(value, str) else _text(value) for value in values]
         return pa.array(texts, pa.string())
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else _text(value)).encode()
 
 
 def _text(value: Any) -> str:

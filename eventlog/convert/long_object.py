@@ -33,7 +33,7 @@ from eventlog.core.rules.lifetimes import (
 )
 from eventlog.core.rules.meaning import end_event
 from eventlog.core.rules.prefer import prefer
-from eventlog.core.rules.round import Round, add_looked_up, beside_of, row_back_of
+from eventlog.core.rules.round import Round, add_called, add_looked_up, beside_of, list_named, row_back_of
 from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.without_key import whole_row_changes
 
@@ -208,7 +208,7 @@ def decide_pieces(round_: Round, pieces: Pieces, write_one: WriteChange) -> Iter
     object's end shows what to read back for its beginning.
     """
     objects: dict[SubjectId, LongObject] = {}
-    if round_.needs is not None or round_.looks is not None:
+    if round_.needs is not None or round_.looks is not None or round_.references:
         write_one = _completing(round_, write_one)
     for piece in pieces():
         met = screen(piece, round_.catalog, round_.options)
@@ -243,6 +243,7 @@ def _completing(round_: Round, write_one: WriteChange) -> WriteChange:
     """Write changes one by one, each with the values its policies need."""
     # Of the few objects that are so long their rows are read one by one, and kept.
     known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
+    references = round_.references
 
     def complete(change: Change) -> Refusal | None:
         columns = frozenset[str]()
@@ -258,6 +259,9 @@ def _completing(round_: Round, write_one: WriteChange) -> WriteChange:
         while round_.looks is not None and (places := round_.looks(change)):
             asked = {row: frozenset([name]) for row, name in places.values()}
             change = add_looked_up(change, places, round_.read_back(asked))
+        if named := list_named(change, references):
+            asked = {row: reference.table.loose_key for row, reference in named.items()}
+            change = add_called(change, named, round_.read_back(asked))
         return write_one(change)
 
     return complete

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,15 +116,28 @@ def _fetch(engine: Engine, names: LogNames, statuses: str, *, context: bool) -> 
 
 
 def fetch_rows(connection: Connection, query: str) -> Iterator[Sequence[Sequence[Any]]]:
-    """Fetch the rows of a query, some at a time."""
+    """Fetch the rows of a query, some at a time; as bytes where the database holds any bytes as text."""
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text
+    from eventlog.sql.dialect import dialect_of
 
-    # Without it drivers bring the whole result into memory before the first row.
-    result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
-    while rows := result.fetchmany(FETCHED_ROWS):
-        yield rows
+    with _reading_bytes(connection) if dialect_of(connection).driver.stores_any_bytes else nullcontext():
+        # Without it drivers bring the whole result into memory before the first row.
+        result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
+        while rows := result.fetchmany(FETCHED_ROWS):
+            yield rows
+
+
+@contextmanager
+def _reading_bytes(connection: Connection) -> Iterator[None]:
+    """Read texts as bytes while the block runs: one that is no UTF-8 would end the reading of all others."""
+    session: Any = connection.connection.driver_connection
+    usual, session.text_factory = session.text_factory, bytes
+    try:
+        yield
+    finally:
+        session.text_factory = usual
 
 
 def columns_of(rows: Sequence[Sequence[Any]], *, context: bool) -> dict[str, pa.Array]:
@@ -141,10 +155,13 @@ def columns_of(rows: Sequence[Sequence[Any]], *, context: bool) -> dict[str, pa.
 
 
 def _plain(value: Any) -> Any:
-    """Escape lone surrogates, as from SQLite's texts of any bytes, so the row can be read."""
-    return (
-        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
-    )
+    """Turn a text with lone surrogates, as drivers read bytes that are no UTF-8, into bytes: its row says so."""
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-8", "surrogatepass")
+    return value
 
 
 def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:

@@ -47,7 +47,7 @@ from eventlog.convert.rows import (
     one_batch,
     uncut,
 )
-from eventlog.convert.settings import ChangeRows, Conversion
+from eventlog.convert.settings import ChangeRows, Conversion, DatabaseRows
 from eventlog.core.model import Event, Outcome, Position, Reason
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
@@ -163,6 +163,8 @@ class _Deciding:
             by_object=True,
             needs=self._policy.needs if self._policy else None,
             looks=self._policy.looks if self._policy and self._policy.is_looking else None,
+            # A part of a snapshot has the rows of its own objects.
+            reads_others=isinstance(conversion.read_back, DatabaseRows),
         )
         self._form = form_of(conversion)
         self._gathers, self._who = conversion.gathers, conversion.who

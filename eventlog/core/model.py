@@ -275,7 +275,8 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     were read back, and XDS has no add for that. `beside` is what the row has in other attributes,
     as far as a policy has asked for them. `route` is where it goes, if not where all go. `only` is
     the one output that gets it, where not all do. `looked` is what policies have found in
-    rows of other tables; ABSENT is what could not be read.
+    rows of other tables; ABSENT is what could not be read. `called` are the keys of objects that its
+    values name, as their rows spell them, where several texts are one key.
     """
 
     row: RowId
@@ -293,6 +294,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     only: str = ""
     who: Who | None = None
     looked: Mapping[str, CellOrAbsent] | None = None
+    called: Mapping[RowId, str] | None = None
 
     @property
     def event_id(self) -> str:

@@ -36,7 +36,8 @@ class Made(StrEnum):
 
 class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One column. `key` is its place in the primary key, from 1; `references` the table whose key
-    it holds.
+    it holds, with its schema if that is another one, and `referenced_column` the column of it, if
+    somebody said so.
 
     `formula` is SQL for a column that is not stored, in the names of the others, where a trigger
     cannot read it. `made` says that somebody can give the type casts and operators of their own,
@@ -52,6 +53,7 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str = "varchar"
     key: int | None = None
     references: str | None = None
+    referenced_column: str | None = None
     nullable: bool = True
     formula: str | None = None
     made: Made | None = None
@@ -210,6 +212,7 @@ class Catalog:
         self.tables = tuple(tables)
         self.case_sensitive = case_sensitive
         self.former = former
+        self._twins = frozenset[str]() if case_sensitive else frozenset(_find_twins(self.tables))
         bare = [table for table in self.tables if table.bare]
         self._bare = {self.fold(table.name): TableMatch(table) for table in bare}
         self._by_name: dict[str, TableMatch | None] = {}
@@ -250,10 +253,11 @@ class Catalog:
         return None
 
     def fold(self, name: str) -> str:
-        """Fold a name for comparison where the database ignores case."""
+        """Fold a name for comparison where the database ignores case; names that differ by case alone stay."""
         if self.case_sensitive:
             return name
-        return name.casefold()
+        folded = name.casefold()
+        return name if folded in self._twins else folded
 
     def _enter(self, schema: str | None, name: str, entry: TableMatch) -> None:
         if schema is not None:
@@ -264,3 +268,16 @@ class Catalog:
         earlier = self._by_name.setdefault(bare, entry)
         if earlier is not None and earlier.table.schema != schema:
             self._by_name[bare] = None  # which `find` tells from a name that nobody has
+
+
+def _find_twins(tables: Iterable[Table]) -> Iterator[str]:
+    """List the folded names of tables of one schema that differ by case alone, as quoted names of SQL may."""
+    spelled: dict[tuple[str | None, str], set[str]] = {}
+    for table in tables:
+        for name in (table.name, *(child.name for child in table.children)):
+            spelled.setdefault((table.schema, name.casefold()), set()).add(name)
+    for (schema, folded), names in spelled.items():
+        if len(names) > 1:
+            yield folded
+            if schema is not None:
+                yield from (write_name(schema, folded).casefold(), f"{schema}.{folded}".casefold())

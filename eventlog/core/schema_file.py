@@ -14,6 +14,7 @@ from eventlog.core.file_forms import find_form
 from eventlog.core.plural import count_words
 from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
 from eventlog.core.schema import Catalog, Table
+from eventlog.core.table_names import write_name
 
 SCHEMA_KEY: Final = b"eventlog.schema"
 """What the metadata of an archive call the schema file by which its images are read."""
@@ -49,6 +50,10 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
         raise DataError(f"{origin} is not a schema file: {error}.") from error
     for table in file.tables:
         _check(table, origin)
+    named = Counter((table.schema, table.name) for table in file.tables)
+    if doubled := [write_name(*name) for name, times in named.items() if times > 1]:
+        hint = "Take one of the descriptions out, or give each table its `schema`."
+        raise DataError(f"{origin} describes the table {min(doubled)} twice; describe each once.", hint=hint)
     catalog = Catalog(file.tables, case_sensitive=file.case_sensitive)
     if not file.definitions:
         return catalog

@@ -83,7 +83,7 @@ class InstanceFormat(Struct, frozen=True, kw_only=True):
         table = None if catalog is None else catalog.class_named(change.row.schema, change.row.table)
         if table is None:
             raise ExpressionError(f"{change.row.table} is not described")
-        fields = Fields(table, catalog, self.settings)
+        fields = Fields(table, catalog, self.settings, change.called)
         end = association_end(table.name, table.schema or self.settings.schema_name)
         told = {
             edit.column: values(fields[edit.column], edit.new, edit.column)

@@ -332,8 +332,10 @@ class SqlRowReader:
         table's.
         """
         table, fold = self._tables[schema, name], self._catalog.fold
-        by_name = {fold(column.name): column for column in table.columns}
-        columns = [by_name.get(fold(name)) for name in names]
+        by_name = {fold(column.name): column for column in reversed(table.columns)}
+        # As they are written first: two columns may differ in case.
+        spelled = {column.name: column for column in table.columns}
+        columns = [spelled.get(name) or by_name.get(fold(name)) for name in names]
         known = tuple(column for column in columns if column is not None)
         named = {column.name for column in known}
         if len(known) < len(columns):

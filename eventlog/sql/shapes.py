@@ -22,6 +22,7 @@ from sqlalchemy.exc import NoSuchTableError
 from sqlalchemy.types import LargeBinary
 
 from eventlog.core.schema import Column, Made
+from eventlog.core.table_names import write_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import Dialect, dialect_of, offers
 
@@ -33,6 +34,10 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
     schema: str | None
     table: str
     referred: tuple[str, ...]
+
+    def name_beside(self, schema: str | None) -> str:
+        """Write the other table's name for a table of a schema."""
+        return self.table if self.schema == schema else write_name(self.schema, self.table)
 
 
 class TableShape(Struct, frozen=True, kw_only=True):
@@ -94,11 +99,11 @@ class Schema:
 
     def shape(self, name: str) -> TableShape:
         key, foreign = self.key(name), self._foreign.get(name, ())
-        references: dict[str, str] = {}
+        references: dict[str, ForeignKey] = {}
         for foreign_key in foreign:
             # A key of several columns says nothing of one of them.
             if len(foreign_key.columns) == 1:
-                references.setdefault(foreign_key.columns[0], foreign_key.table)
+                references.setdefault(foreign_key.columns[0], foreign_key)
         columns = self.columns(name, key, references)
         if name in self.views:
             return TableShape(schema=self.name, name=name, columns=columns, view=True)
@@ -239,7 +244,7 @@ class Schema:
         return by_table
 
     def columns(
-        self, name: str, key: tuple[str, ...] = (), references: Mapping[str, str] | None = None
+        self, name: str, key: tuple[str, ...] = (), references: Mapping[str, ForeignKey] | None = None
     ) -> tuple[Column, ...]:
         """Describe the columns of a table. Without keys in the call ask nothing about other tables."""
         references = references or {}
@@ -251,6 +256,7 @@ class Schema:
         for reflected in self._described[name]:
             column = self._dialect.column_name(str(reflected["name"]))
             computed, formula = reflected.get("computed"), None
+            referred = references.get(column)
             # How a virtual column is computed, where triggers do not see its value.
             if computed and not computed.get("persisted") and self._dialect.ddl.hides_virtual_columns:
                 formula = str(computed["sqltext"])
@@ -259,7 +265,8 @@ class Schema:
                     name=column,
                     type=declared.get(column) or self._type(name, column, reflected["type"]),
                     key=key.index(column) + 1 if column in key else None,
-                    references=references.get(column),
+                    references=None if referred is None else referred.name_beside(self.name),
+                    referenced_column=None if referred is None else next(iter(referred.referred), None),
                     nullable=bool(reflected["nullable"]),
                     formula=formula,
                     made=self._made.get((name, column)),

@@ -30,7 +30,7 @@ import binascii
 import datetime as dt
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
@@ -39,12 +39,12 @@ from typing import Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ExpressionError, value_shown
-from eventlog.core.model import ABSENT
+from eventlog.core.model import ABSENT, RowId
+from eventlog.core.references import Reference, find_referenced, make_reference
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import quote_value
 from eventlog.core.times import in_iso_form
-from eventlog.xds.references import find_referenced, make_speller
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
 # One search tells both: what must be escaped, and what cannot be carried at all.
@@ -396,11 +396,27 @@ class Field(Struct, frozen=True, kw_only=True):
 class Fields(dict[str, Field]):
     """The fields of a table by attribute name, each made when it is first met."""
 
-    def __init__(self, table: Table | None, catalog: Catalog | None, settings: Settings) -> None:
+    def __init__(
+        self,
+        table: Table | None,
+        catalog: Catalog | None,
+        settings: Settings,
+        called: Mapping[RowId, str] | None = None,
+    ) -> None:
         super().__init__()
         self._table = table
         self._catalog = catalog
         self._settings = settings
+        self._called = called or {}
+
+    def calling(self, called: Mapping[RowId, str] | None) -> Fields:
+        """Make the fields of a change that says how the objects are called that its values name."""
+        if not called:
+            return self
+        fields = Fields(self._table, self._catalog, self._settings, called)
+        # A copy first: other threads add to these.
+        fields.update({name: field for name, field in self.copy().items() if not field.reference})
+        return fields
 
     def __missing__(self, name: str) -> Field:
         described = column = category = None
@@ -415,10 +431,11 @@ class Fields(dict[str, Field]):
             # A key of several columns needs more than the one value for its association.
             if other is not None and len(other.key) != 1:
                 other = None
-        if other is not None:
+        if other is not None and column is not None:
             # The key of the other object, which its table_key writes as the log does, whatever this
             # format's syntax.
-            write = _reference_writer(reading(category, 3), other, self._settings.schema_name)
+            reference = make_reference(other, column)
+            write = _reference_writer(reading(category, 3), reference, self._settings.schema_name, self._called)
         else:
             write = _value_writer(reading(category, self._settings.time_syntax))
         kind, odd = _ODD.get(category, ("", always))
@@ -484,13 +501,15 @@ def _value_writer(read: Reading) -> ValueWriter:
     return write
 
 
-def _reference_writer(read: Reading, table: Table, schema_name: str | None) -> ValueWriter:
-    key, spell = table.key[0], make_speller(table)
-    end = association_end(table.name, table.schema or schema_name)
+def _reference_writer(
+    read: Reading, reference: Reference, schema_name: str | None, called: Mapping[RowId, str]
+) -> ValueWriter:
+    end = association_end(reference.table.name, reference.table.schema or schema_name)
 
     def write(value: object) -> str:
         _, text = read(value)
-        association = attribute(f"{key}={quote_value(spell(text))}{end}")
+        row = reference.row(text)
+        association = attribute(f"{called.get(row, row.key)}{end}")
         return f'<value type="dn" association-ref="{association}">{escape(text)}</value>'
 
     return write

@@ -322,7 +322,7 @@ def element(change: Change, event_id: str, templates: Templates, *, who: bool = 
     # Of the log's own changes the key is known always; a stream's table may have none.
     if change.whole and not key:
         raise ExpressionError("its key is unknown, and XDS names every object by its key")
-    attributes = _WRITERS[change.op](change.edits, template.fields)
+    attributes = _WRITERS[change.op](change.edits, template.fields.calling(change.called))
     # Few keys have a character that XML must escape.
     if special(key) is not None:
         try:

@@ -10,6 +10,9 @@ from msgspec.structs import replace
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
+from eventlog.capture.install import install
+from eventlog.capture.track import track
+from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert import build, command
 from eventlog.convert.build import is_worth_spark
@@ -18,7 +21,7 @@ from eventlog.convert.local import convert
 from eventlog.convert.marks import can_be_marked, marking
 from eventlog.convert.orders import order_of
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
-from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.errors import OK, InstallError, UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.daemon.publisher import Publisher
@@ -27,8 +30,10 @@ from eventlog.purge.archive import Archive
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.event_logs import LogTable, installed, make_log
 from tests.support.converting import bare, elements_of, files_of, outcomes_of
+from tests.support.logged import run
 
 
 @pytest.fixture
@@ -213,3 +218,26 @@ def test_a_database_is_for_spark_from_so_many_rows_on(
     said += [] if statuses is None else ["--status", statuses]
     order = order_of("database", command.database.make_context("database", said).params)
     assert is_worth_spark(order) is worth
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_a_text_that_is_not_utf_8_ends_its_row_and_no_other(sqlite: Engine, tmp_path: Path, style: Style) -> None:
+    install(sqlite)
+    run(sqlite, "CREATE TABLE t (k TEXT NOT NULL PRIMARY KEY, v TEXT)")
+    track(sqlite, ["t"], TriggerOptions(style=style))
+    run(
+        sqlite,
+        "INSERT INTO t VALUES ('good', 'größer')",
+        "INSERT INTO t VALUES ('bad', CAST(x'ff41' AS TEXT))",
+        "INSERT INTO t VALUES (CAST(x'fe41' AS TEXT), 'y')",
+        "INSERT INTO t VALUES ('last', 'z')",
+    )
+    assert exit_code(["convert", "database", str(sqlite.url), "--out", str(tmp_path / "out")]) == OK
+    outcomes = {one["position"]: one for one in outcomes_of(tmp_path / "out")}
+    # What is read back is left out, as the publisher does.
+    read_back = style in (Style.ROW_BACK, Style.FIELD_BACK)
+    assert [outcomes[number]["status"] for number in (1, 2, 3, 4)] == ["S", "W" if read_back else "E", "E", "S"]
+    assert "table_key is not UTF-8 text" in outcomes[3]["note"]
+    published = elements_of(tmp_path / "out")
+    assert "größer" in published
+    assert "k=last," in published

@@ -44,7 +44,7 @@ def test_a_class_has_its_columns_key_references_and_children(tables: Engine) -> 
     assert (fname.type, fname.references) == ("VARCHAR(64)", None)
     # SQLite has no smaller numbers, whatever it is told.
     whole = "BIGINT" if dialect_of(tables).name == "sqlite" else "INTEGER"
-    assert manager == Column(name="manager", type=whole, references="usr")
+    assert manager == Column(name="manager", type=whole, references="usr", referenced_column="idu")
     assert children(usr) == [("usr_mbr_of", ("idu",)), ("usr_phone", ("idu",))]
     assert list(usr.attributes) == ["fname", "manager", "usr_mbr_of.idg", "usr_phone.phoneno"]
 
@@ -93,7 +93,10 @@ def test_a_name_may_carry_its_schema(postgresql: Engine) -> None:
     )
     (usr,) = reflect(postgresql, ["shop.usr"]).tables
     assert (usr.schema, [column.type for column in usr.columns]) == ("shop", ["INTEGER", "NUMERIC(9, 2)", "BYTEA"])
-    columns = (Column(name="id", type="INTEGER", references="usr"), Column(name="word", type="TEXT"))
+    columns = (
+        Column(name="id", type="INTEGER", references="usr", referenced_column="id"),
+        Column(name="word", type="TEXT"),
+    )
     assert usr.children == (Child(name="tag", parent_key=("id",), columns=columns),)
     assert reflect_table(postgresql, "usr", "shop") == usr
 

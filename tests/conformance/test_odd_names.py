@@ -102,3 +102,28 @@ def test_tables_are_untracked_by_their_names(engine: Engine) -> None:
     for name in TABLES:
         assert untrack(engine, [write_name(schema, name)]), name
     assert trigger_states(engine) == []
+
+
+@pytest.mark.parametrize("style", [Style.IMAGE, Style.FIELD, Style.ROW_BACK])
+def test_names_that_differ_by_case_alone_are_told_apart(postgresql: Engine, tmp_path: Path, style: Style) -> None:
+    install(postgresql)
+    # Only one of them can be tracked; the others are in its schema, which the publisher knows.
+    for name in ("TWIN", "twin", "Twin"):
+        run(
+            postgresql,
+            f'CREATE TABLE "{name}" ("K" INTEGER, k INTEGER, "V" VARCHAR(9), v VARCHAR(9), PRIMARY KEY ("K", k))',
+        )
+    track(postgresql, ["Twin"], TriggerOptions(style=style))
+    run(postgresql, "INSERT INTO \"Twin\" VALUES (1, 2, 'one', 'other')")
+    source = SourceConfig(url=postgresql.url.render_as_string(hide_password=False))
+    outputs = (FilesOutput(path=str(tmp_path)),)
+    with Publisher(Config(source=source, publisher=PublisherConfig(allow_loopback=True), output=outputs)) as publisher:
+        publisher.run_once()
+    with postgresql.connect() as connection:
+        assert {*connection.execute(text("SELECT status FROM event_log")).scalars()} == {"S"}
+    [told] = [file.read_text() for file in tmp_path.glob("*.xml")]
+    assert 'class-name="Twin"' in told
+    assert "<association>K=1+k=2,table=Twin," in told
+    for column, value in (("V", "one"), ("v", "other")):
+        written = told[told.index(f'attr-name="{column}"') :]
+        assert written[: written.index("</value>")].endswith(f">{value}")

@@ -259,6 +259,26 @@ def test_keys_that_one_statement_shifts_are_read_back_and_deletes_pay_nothing(
     assert gone == [(4, two), (4, three)]
 
 
+@pytest.mark.parametrize("style", VALUED)
+def test_blanks_that_fill_a_char_are_in_its_values_and_in_no_key(
+    database: Engine, tmp_path: Path, style: Style
+) -> None:
+    """PostgreSQL's own CHAR loses them on the way through a function, so a text that is filled already stands for it."""
+    with database.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE plate (k VARCHAR(5), v VARCHAR(5), n VARCHAR(5))")
+    plate = Table(name="PLATE", columns=columns("K:CHAR(5)", "V:CHAR(5)", "N:NCHAR(5)", keys=1))
+    put(database, tmp_path, plate, TriggerOptions(style=style))
+    changes = (
+        "INSERT INTO plate VALUES ('ab   ', 'x    ', NULL)",
+        "UPDATE plate SET n = '     '",
+        "UPDATE plate SET v = NULL, k = 'ab   '",
+    )
+    rows = logged(database, *changes, columns="table_key, coalesce(old_value, '') || coalesce(new_value, '')")
+    assert {key for key, _ in rows} == {"K=ab"}
+    told = "".join(values for _, values in rows if values)
+    assert (told.count("x    ") >= 2, told.count("     ") >= 1) == (True, True)
+
+
 STORY = Table(name="TALE", columns=columns("K:VARCHAR2(4000)", "STORY:CLOB", "TITLE:VARCHAR2(64)", keys=1))
 
 

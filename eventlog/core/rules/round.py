@@ -29,6 +29,7 @@ from eventlog.core.model import (
     RowId,
     Unreadable,
 )
+from eventlog.core.references import LooseReferences, Reference, find_loose_references
 from eventlog.core.rules.lifetimes import (
     ROW_BACK,
     as_created,
@@ -39,6 +40,7 @@ from eventlog.core.rules.lifetimes import (
     join,
     lifetimes,
     list_wanted,
+    spell_as_row,
 )
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
@@ -66,6 +68,8 @@ class Round(Struct, frozen=True, kw_only=True):
     """What policies must know of a change's object beside what the change brings."""
     looks: Looks | None = None
     """What policies must know of rows of other tables, by the names of `Change.looked`."""
+    reads_others: bool = True
+    """The reader knows rows of all tables, and not only those of the objects that are decided."""
 
     def decide(self, events: Sequence[Event]) -> Decision:
         """Decide events in any order."""
@@ -107,7 +111,36 @@ class Round(Struct, frozen=True, kw_only=True):
                 decisions = [_beside(decision, of_changes, rows, waiting) for decision, of_changes in pairs]
         if self.looks is not None:
             decisions = [self._with_looked(decision, self.looks) for decision in decisions]
-        return decisions
+        return self._with_called(decisions) if self.references else decisions
+
+    @property
+    def references(self) -> LooseReferences:
+        """Return the attributes that name objects of whose key several texts are one value, as far as their rows can
+        be asked how they are called.
+        """
+        if self.catalog is None or self.reader is None or not self.reads_others:
+            return {}
+        return find_loose_references(self.catalog)
+
+    def _with_called(self, decisions: list[Decision]) -> list[Decision]:
+        """Add how the objects that values name are called in their tables."""
+        references = self.references
+        named = [[list_named(change, references) for change in decision.changes] for decision in decisions]
+        asked = {row: of.table.loose_key for of_decision in named for rows in of_decision for row, of in rows.items()}
+        if not asked:
+            return decisions
+        found = self.read_back(asked)
+        completed: list[Decision] = []
+        for decision, of_decision in zip(decisions, named, strict=True):
+            waiting = dict[RowId, Unreadable]()
+            for change, rows in zip(decision.changes, of_decision, strict=True):
+                for row in rows:
+                    back = row_back_of(row, found)
+                    if isinstance(back, Unreadable) and back.reason in AGAIN:
+                        waiting[change.row] = back
+            changes = [add_called(*of, found) for of in zip(decision.changes, of_decision, strict=True)]
+            completed.append(_without_waiting(Decision(changes, decision.outcomes), waiting))
+        return completed
 
     def _with_looked(self, decision: Decision, looks: Looks) -> Decision:
         """Add the values policies look up in other tables."""
@@ -231,6 +264,33 @@ def publishing_order(options: Options) -> Callable[[Change], Any]:
         return lambda change: (due(change), change.positions[-1])
     # Where its last contributing event stands.
     return lambda change: change.positions[-1]
+
+
+def list_named(change: Change, references: LooseReferences) -> dict[RowId, Reference]:
+    """List the objects that the values of a change name, of those of which a key has several spellings."""
+    own = references.get((change.row.schema, change.row.table))
+    if own is None:
+        return {}
+    named: dict[RowId, Reference] = {}
+    for edit in change.edits:
+        reference = own.get(edit.column)
+        if reference is not None:
+            for cell in (edit.old, edit.new):
+                texts = cell if isinstance(cell, tuple) else (cell,)
+                named.update((reference.row(text), reference) for text in texts if isinstance(text, str))
+    return named
+
+
+def add_called(change: Change, named: Mapping[RowId, Reference], rows: Mapping[RowId, ReadBack] | None) -> Change:
+    """Add to a change what the objects are called that its values name; one that is not there as the value says."""
+    if not named:
+        return change
+    called: dict[RowId, str] = {}
+    for row, reference in named.items():
+        back = row_back_of(row, rows)
+        if not isinstance(back, Unreadable):
+            called[row] = spell_as_row(row, reference.table, back).key
+    return replace(change, called=called)
 
 
 def row_back_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:

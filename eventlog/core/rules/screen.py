@@ -75,6 +75,8 @@ class Naming:
         # Also where tables are told apart by their case, columns are not.
         self._spelled = fold = str.casefold
         self.folded: Callable[[str], str] = fold
+        if len(set(map(fold, key))) < len(key):
+            self.folded = str
         # A view's column may have a prefix that says what it is, and is no part of its name.
         if self.table is not None and self.table.view:
             self.folded = lambda column: fold(read_column_name(column).column)
@@ -109,8 +111,9 @@ class Naming:
         if self.table is None:
             return column
         if not self._meant:
-            # As it is written first: two columns of a view may differ in their prefixes only.
-            for fold in dict.fromkeys((self._spelled, self.folded)):
+            # As it is written first: two columns may differ in case, and a view's in their prefixes only.
+            folds: tuple[Callable[[str], str], ...] = (str, self._spelled, self.folded)
+            for fold in dict.fromkeys(folds):
                 # By whatever a column_name may call them; of two alike the first is meant.
                 attributes: dict[str, str] = {}
                 for name, attribute in self.table.loggable.items():

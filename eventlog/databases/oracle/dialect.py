@@ -50,10 +50,10 @@ ORACLE = Dialect(
     # As before 12.2, whatever the server can do: names must not depend on it.
     identifier_bytes=30,
     type_texts={
-        **dict.fromkeys(("char", "nchar"), "text_of_char"),
         **dict.fromkeys(("interval year to month", "interval day to second"), "text_of_other"),
         **dict.fromkeys(("rowid", "urowid"), "text_of_other"),
     },
+    key_texts=dict.fromkeys(("char", "nchar"), "text_of_char"),
     upper_case=True,
     plain_types=frozenset(
         ["number", "float", "binary_float", "binary_double", "raw", "date"]

@@ -78,7 +78,7 @@ class JsonTableLookup:
     def select_value(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
             return value_text(dialect, column, name)
-        return oracle_value(column.type, name)
+        return oracle_value(column.type, name, in_key=column.key is not None)
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
         if bare_type(column.type) in ("clob", "nclob", "blob"):
@@ -136,8 +136,8 @@ def _text(written: str) -> str | None:
 
 
 def _read_padded(written: str) -> str | None:
-    """Return a CHAR column's text without its trailing blanks."""
-    trimmed = written.rstrip(" ")
+    """Return a CHAR column's text without its trailing blanks; one of nothing else has one, for none is NULL."""
+    trimmed = written.rstrip(" ") or " "
     # A CHAR of Oracle has at most 2000 bytes.
     if _text(trimmed) and len(trimmed.encode()) <= 2000:
         return trimmed

@@ -9,7 +9,7 @@
 -- text_of_string: a text as it is
 /* value */:NEW.fname;
 
--- text_of_char: a text without the blanks that fill its column
+-- text_of_char: a text in a key, without the blanks that fill its column
 RTRIM(/* value */:NEW.code);
 
 -- text_of_other: an interval or a row's address in Oracle's words

@@ -70,9 +70,12 @@ def _compile_create(element: CreateTable, compiler: Any, **given: Any) -> str:
     return f"{text.rstrip()}\n{stored}\n{ROWDEPENDENCIES_CLAUSE}\n\n"
 
 
-def oracle_value(sql_type: str, column: str) -> str:
-    """Write SQL for a column's value: times as text, whatever the year; CHAR without padding."""
-    return _VALUES.get(plain_name(sql_type), "{column}").format(column=column)
+def oracle_value(sql_type: str, column: str, *, in_key: bool = False) -> str:
+    """Write SQL for a column's value: times as text, whatever the year; CHAR without blanks in a key."""
+    name = plain_name(sql_type)
+    if in_key and name in ("char", "nchar"):
+        return f"RTRIM({column})"
+    return _VALUES.get(name, "{column}").format(column=column)
 
 
 def has_order(sql_type: str) -> bool:
@@ -87,7 +90,6 @@ def plain_name(sql_type: str) -> str:
 
 _IN_UTC: Final = f"TO_CHAR(SYS_EXTRACT_UTC({{column}}), '{NANOSECONDS}')"
 _VALUES: Final = {
-    **dict.fromkeys(("char", "nchar"), "RTRIM({column})"),
     "date": f"TO_CHAR({{column}}, '{SECONDS}')",
     "timestamp": f"TO_CHAR({{column}}, '{NANOSECONDS}')",
     **dict.fromkeys(("timestamp with time zone", "timestamp with local time zone"), _IN_UTC),

@@ -6,16 +6,19 @@ What no mapping names is not told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
+from eventlog.core.references import find_referenced, make_reference
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import FormerNames, OnValue, Writer, Written
 from eventlog.core.sql_types import Category, truth_of
-from eventlog.core.tablekey import format_parts, parse
+from eventlog.core.tablekey import parse
 from eventlog.on_value import refuse, write_otherwise
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading
@@ -24,7 +27,6 @@ from eventlog.sinks.events.rows import json_field
 from eventlog.sinks.scim.paths import ENTERPRISE_USER, Path, add_elements, read_path, set_value
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, encode, refer_to
 from eventlog.sinks.scim.settings import MappedColumn, ResourceSettings, ScimSettings, ValueType, list_columns
-from eventlog.xds.references import find_referenced, make_speller
 from eventlog.xds.write import document_id
 
 ACTIVE: Final = Path("active")
@@ -147,6 +149,7 @@ class ScimTable:
             self.fields[found] = self._field(mapped, found, table, catalog, mappings)
             columns.append(Column(name=found, type=table.loggable[found].column.type))
         self._multiple = table.multiple
+        self._called: Mapping[RowId, str] = {}
         self._keys = {column.lower(): column for column in table.key if column in self.fields}
         self.sayer = ScimSayer(columns, self.fields)
         self._unique_column = next(
@@ -161,17 +164,29 @@ class ScimTable:
         attribute = table.loggable[found]
         other = _find_referred_table(mapped, table, attribute.column, catalog, mappings)
         if other is not None:
-            write = self._refer(other, mappings)
+            write = self._refer(other, attribute.column, mappings)
         else:
             write = _writer(attribute.column, mapped.type)
         return ScimField(mapped.path, attribute.multiple, found in table.key, write)
 
-    def _refer(self, other: Table, mappings: ScimSettings) -> Any:
+    def _refer(self, other: Table, column: Column, mappings: ScimSettings) -> Any:
         """Make what names an object of another table."""
-        return _refer(other)
+        name = self._namer(other, column)
+        return lambda cell: refer_to(name(cell))
+
+    def _namer(self, other: Table, column: Column) -> Callable[[Any], RowId]:
+        """Make a function that names an object of another table by a cell, as the change that is written calls it."""
+        reference, text_of = make_reference(other, column), _writer(other.key_columns[0], "string")
+
+        def name(cell: Any) -> RowId:
+            row = reference.row(text_of(cell))
+            return replace(row, key=self._called.get(row, row.key))
+
+        return name
 
     def write(self, change: Change) -> Written | None:
         """Write a change; None where it says nothing that is mapped."""
+        self._called = change.called or {}
         request = self._request(change)
         if request is None:
             return None
@@ -313,7 +328,7 @@ class EntraTable(ScimTable):
                 " of a deleted row; map a column of the key to externalId"
             )
 
-    def _refer(self, other: Table, mappings: ScimSettings) -> Any:
+    def _refer(self, other: Table, column: Column, mappings: ScimSettings) -> Any:
         """Make the externalId of a user of another table."""
         name = find_mapping(mappings, other.schema, other.name)
         columns = {} if name is None else mappings.tables[name].columns
@@ -322,7 +337,8 @@ class EntraTable(ScimTable):
         ]
         if [column.lower() for column in external] != [other.key[0].lower()]:
             raise ExpressionError(f"a column references {other.name}, whose key is not what goes to externalId")
-        return _writer(Column(name=other.key[0], type=other.key_columns[0].type), "string")
+        call, write = self._namer(other, column), _writer(other.key_columns[0], "string")
+        return lambda cell: write(parse(call(cell).key).parts[0][1])
 
     def _request(self, change: Change) -> ScimRequest | None:
         if change.op is Op.TRUNCATE:
@@ -421,16 +437,6 @@ def _find_referred_table(
     if len(other.key) != 1:
         raise ExpressionError(f"{mapped.name} references {other.name}, whose key has several columns")
     return other
-
-
-def _refer(other: Table) -> Any:
-    key, spell = other.key[0], make_speller(other)
-    text_of = _writer(Column(name=key, type=other.key_columns[0].type), "string")
-
-    def write(cell: Any) -> Any:
-        return refer_to(RowId(other.schema, other.name, format_parts([(key, spell(text_of(cell)))])))
-
-    return write
 
 
 def _writer(column: Column, wanted: ValueType) -> Any:

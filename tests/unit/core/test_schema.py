@@ -39,7 +39,7 @@ def test_the_documented_schema_file_is_read() -> None:
     assert usr.multiple == {"usr_phone.phoneno"}
 
 
-@given(st.lists(tables(), max_size=4), st.booleans())
+@given(st.lists(tables(), max_size=4, unique_by=lambda table: (table.schema, table.name)), st.booleans())
 def test_a_catalog_survives_its_file(some: list[Table], case_sensitive: bool) -> None:
     text = catalog_to_json(Catalog(some, case_sensitive=case_sensitive))
     again = catalog_from_json(text)
@@ -65,6 +65,18 @@ def test_what_is_not_a_schema_file_is_refused_with_its_place(text: bytes | str, 
     with pytest.raises(DataError, match=r"^my\.json is not a schema file: ") as caught:
         catalog_from_json(text, origin="my.json")
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "schema, called", [("", "usr"), ('"schema": "hr", ', "hr.usr"), ('"schema": "a.b", ', '"a.b".usr')]
+)
+def test_a_table_may_stand_only_once(schema: str, called: str) -> None:
+    usr = f'{{{schema}"name": "usr", "columns": []}}'
+    namesakes = '{"schema": "c", "name": "usr", "columns": []}, {"name": "other", "columns": []}'
+    with pytest.raises(DataError) as caught:
+        catalog_from_json(f'{{"tables": [{usr}, {namesakes}, {usr}]}}')
+    assert str(caught.value) == f"schema.json describes the table {called} twice; describe each once."
+    assert len(catalog_from_json(f'{{"tables": [{usr}, {namesakes}]}}')) == 3
 
 
 def test_a_column_may_stand_only_once() -> None:
@@ -189,3 +201,16 @@ def test_a_class_that_is_also_a_child_is_the_class_to_its_own_rows() -> None:
     for tables_ in ([USR, phone], [phone, USR]):
         catalog = Catalog(tables_)
         assert [catalog.find(name) for name in ("usr_phone", "indirect.usr_phone")] == [TableMatch(phone)] * 2
+
+
+def test_tables_that_differ_by_case_alone_are_told_apart_and_others_know_no_case() -> None:
+    names = ("Usr", "usr", "Other")
+    catalog = Catalog([Table(name=name, schema="s", columns=()) for name in names])
+    for written in (*names, "s.Usr", "s.usr", "OTHER", "S.OTHER"):
+        match = catalog.find(written)
+        assert match is not None
+        assert match.table.name == {"OTHER": "Other"}.get(written.split(".")[-1], written.split(".")[-1])
+        assert catalog.class_named("s", match.table.name) is match.table
+    # Which of the two is meant nobody can say.
+    assert catalog.find("USR") is None
+    assert catalog.find("s.USR") is None

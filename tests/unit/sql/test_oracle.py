@@ -44,7 +44,8 @@ def text(table: Table, **options: Any) -> str:
         ("VARCHAR2(9)", "", None),
         ("VARCHAR2(4000)", "ä" * 2001, None),
         ("CHAR(5)", "ab   ", "ab"),
-        ("CHAR(5)", "   ", None),
+        ("CHAR(5)", "   ", " "),
+        ("CHAR(5)", "", " "),
         ("NUMBER(10,0)", "01", Decimal(1)),
         ("NUMBER", "1E+99", Decimal("1E+99")),
         ("NUMBER", "1" + 126 * "0", None),
@@ -192,7 +193,7 @@ def test_the_index_of_waiting_rows_is_known_by_what_the_catalog_says_of_it(expre
 
 def test_times_are_read_as_text_and_padding_is_no_part_of_a_value() -> None:
     assert oracle_value("VARCHAR2(9)", "c") == "c"
-    assert oracle_value("CHAR(9)", "c") == "RTRIM(c)"
+    assert (oracle_value("CHAR(9)", "c"), oracle_value("CHAR(9)", "c", in_key=True)) == ("c", "RTRIM(c)")
     assert oracle_value("DATE", "c") == "TO_CHAR(c, 'YYYY-MM-DD HH24:MI:SS')"
     assert oracle_value("TIMESTAMP(6) WITH LOCAL TIME ZONE", "c").startswith("TO_CHAR(SYS_EXTRACT_UTC(c)")
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
+from eventlog.core.references import find_referenced
 from eventlog.core.rules.screen import Identities, Naming, identities_of
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.xds.references import find_referenced
 from tests.support.shares import met, shares
 
 A_FEW_TIMES = 8

@@ -204,3 +204,19 @@ class TestScimFormat(FormatSuite):
     def form(self) -> Format:
         mapping = {"tables": {"people": {"columns": {"name": "userName", "id": "externalId"}}}}
         return ScimFormat(msgspec.convert(mapping, ScimSettings))
+
+
+def test_a_manager_is_called_as_its_row_spells_its_key() -> None:
+    usr = Table(
+        name="usr", columns=(Column(name="login", key=1, alike=("case",)), Column(name="boss", references="usr"))
+    )
+    mapping = {"tables": {"usr": {"columns": {"login": "userName", "boss": f"{ENTERPRISE_USER}:manager.value"}}}}
+    row = RowId(None, "usr", "login=Ada")
+    change = Change(
+        row=row, op=Op.MODIFY, edits=(Edit(column="boss", new="BOB"),), positions=((1,),),
+        called={RowId(None, "usr", "login=BOB"): "login=Bob"},
+    )  # fmt: skip
+    [item] = ScimFormat(msgspec.convert(mapping, ScimSettings)).writer(Catalog([usr]))([change])
+    assert isinstance(item, Written)
+    assert "usr login=Bob" in item.text
+    assert "login=BOB" not in item.text
