@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
 from eventlog.capture.column_sql import compare
 from eventlog.capture.plan import EVERY, ChildPlan, Fact, Side, Test, When, child_facts, facts
-from eventlog.sql.dialect import statement
+from eventlog.sql.dialect import offers, statement
 from eventlog.tracked.options import VALUED, Style
 
 SEPARATOR = ";\n"
@@ -20,6 +20,9 @@ VALUES = {"column": "column_name", "old": "old_value", "new": "new_value"}
 """The columns of the log that not every row needs, by the holes of a fact."""
 ONE_ROW = "(VALUES (1)) AS one (row)"
 """The source of a row trigger's facts, which has its row already."""
+
+TOGETHER = 100
+"""Rows of the log in one statement of a row trigger: SQLite takes 500 parts of a UNION ALL."""
 
 
 def list_values(log: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
@@ -71,6 +74,11 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
         if dialect.ddl.transition_tables:
             return self._write_facts(ONE_ROW, rows)
         statements = [self._statement("log_row", **self.log, **holes) for holes in rows]
+        if offers(dialect, "log_together"):
+            statements = [
+                self._statement("log_together", **self.log, rows="\nUNION ALL ".join(statements[start : start + TOGETHER]))
+                for start in range(0, len(statements), TOGETHER)
+            ]
         if clauses.steps and plan.options.when is not None:
             sides = {When.INSERT: [Side.NEW], When.DELETE: [Side.OLD]}.get(when, Side)
             asked = replace(clauses, steps=False)

@@ -55,11 +55,15 @@ THEN '"' || replace(replace(/* text */NEW.idu, '\', '\\'), '"', '\"') || '"' ELS
 /* before */OLD.fname IS NOT /* after */NEW.fname COLLATE BINARY;
 
 -- log_row: one row of the log, if its condition holds
+SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr'/* context_value */, /* column */NULL,
+  /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
+
+-- log_together: writes rows in one statement, in their order; each INSERT of a trigger opens the log and its index for
+-- every row of the writer's statement, also when its condition does not hold
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* context_name */, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
-SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr'/* context_value */, /* column */NULL,
-  /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
+/* rows */;
 
 -- image_begin: the first items of an image, an array of texts, the number of its definition first; a function takes 127
 rtrim(json_array(/* items */'7'), ']');
