@@ -247,7 +247,7 @@ Captured = Event | Image
 """What a source hands out: a log's rows, or a stream's images; never both in one batch."""
 
 
-class Edit(Struct, frozen=True, kw_only=True, gc=False):
+class Edit(Struct, frozen=True, gc=False):
     """One column of a Change. `reset` means that all former values go before `new` comes.
 
     A column without an Edit was not captured. `old` is ABSENT where nobody noted it, `new` is
