@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
@@ -349,13 +350,16 @@ def write_who(change: Change, indent: str) -> str:
     return f"{line}<operation-data><who{facts}/></operation-data>"
 
 
+_named = attrgetter("column", "new")
+
+
 def _add_attributes(edits: Edits, fields: Fields) -> str:
     """Write the `<add-attr>` elements; leave out attributes without a value."""
     pieces: dict[str, str] = {}
-    for edit in edits:
-        column = edit.column
+    # An image need not have its edits made for this.
+    named = zip(edits.names, edits.after or ()) if isinstance(edits, ImageEdits) else map(_named, edits)
+    for column, new in named:
         field = fields[column]
-        new = edit.new
         # Nearly every value: plain text, in which nothing has to be escaped.
         if type(new) is str and field.odd(new) is None:
             pieces[column] = f"{field.add}{field.opening}{new}</value></add-attr>"
