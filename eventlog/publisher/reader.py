@@ -67,7 +67,7 @@ class JournalReader:
         """Whether it is looked whether the numbers of new rows are their own."""
         self._found = float("-inf")
         """When the mark was read last, if rows were found to wait and nobody has read them since."""
-        self._looked = float("-inf")
+        self._last_look = float("-inf")
         """When somebody looked last whether rows wait."""
         self._stamped = float("-inf")
         """When the mark was read last, or found to be as memory has it."""
@@ -222,7 +222,7 @@ class JournalReader:
         with self.one_at_a_time:
             # Read before the mark, for who finds a doubt there forgets it.
             memory, now = self._memory, monotonic()
-            age, rest, self._looked = now - self._stamped, now - self._looked, now
+            age, rest, self._last_look = now - self._stamped, now - self._last_look, now
             is_seldom = rest >= SELDOM_SECONDS and age < LONGEST_STAMP_SECONDS
             is_due = age >= STAMP_SECONDS and not is_seldom
             if memory is None or (is_due and self._read_stamp(connection) != memory.stamp):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice
@@ -357,7 +357,7 @@ def _add_attributes(edits: Edits, fields: Fields) -> str:
     """Write the `<add-attr>` elements; leave out attributes without a value."""
     pieces: dict[str, str] = {}
     # An image need not have its edits made for this.
-    named = zip(edits.names, edits.after or ()) if isinstance(edits, ImageEdits) else map(_named, edits)
+    named = zip(edits.names, edits.after or (), strict=True) if isinstance(edits, ImageEdits) else map(_named, edits)
     for column, new in named:
         field = fields[column]
         # Nearly every value: plain text, in which nothing has to be escaped.
