@@ -12,6 +12,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
+from itertools import repeat
 from typing import Final, Literal, overload
 
 from msgspec import Struct
@@ -247,7 +248,7 @@ Captured = Event | Image
 """What a source hands out: a log's rows, or a stream's images; never both in one batch."""
 
 
-class Edit(Struct, frozen=True, kw_only=True, gc=False):
+class Edit(Struct, frozen=True, gc=False):
     """One column of a Change. `reset` means that all former values go before `new` comes.
 
     A column without an Edit was not captured. `old` is ABSENT where nobody noted it, `new` is
@@ -259,6 +260,49 @@ class Edit(Struct, frozen=True, kw_only=True, gc=False):
     new: CellOrAbsent = ABSENT
     reset: bool = False
 
+
+class ImageEdits(Struct, frozen=True, gc=False, eq=False):
+    """The edits of an image: one for each of its columns, also where the value stayed.
+
+    They are made anew whenever somebody goes through them: of a wide row with few changes most are never asked for.
+    """
+
+    names: tuple[str, ...]
+    before: Texts | None = None
+    after: Texts | None = None
+    reset: bool = False
+
+    def __iter__(self) -> Iterator[Edit]:
+        before = repeat(ABSENT) if self.before is None else self.before
+        after = repeat(ABSENT) if self.after is None else self.after
+        return map(Edit, self.names, before, after, repeat(self.reset))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, index: int) -> Edit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Edit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Edit | tuple[Edit, ...]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple | ImageEdits) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def changed(self) -> tuple[Edit, ...]:
+        """Make those edits whose values differ."""
+        if self.before is None or self.after is None:
+            return tuple(self)
+        sides = zip(self.names, self.before, self.after, strict=True)
+        return tuple([Edit(name, old, new) for name, old, new in sides if old != new])
+
+
+Edits = tuple[Edit, ...] | ImageEdits
+"""The edits of a change."""
 
 FEW_NUMBERS = 1000
 """So many are sorted sooner than looked through twice; more may not all fit into memory."""
@@ -281,7 +325,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
     row: RowId
     op: Op
-    edits: tuple[Edit, ...] = ()
+    edits: Edits = ()
     positions: tuple[Position, ...]
     time: dt.datetime | str | None = None
     whole: bool = False

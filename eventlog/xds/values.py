@@ -61,7 +61,8 @@ def escape(text: str) -> str:
     if special(text) is None:
         return text
     # Before escaping, so that the place in the message is the place in the value.
-    check(text)
+    if not text.isprintable():
+        check(text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("\r", "&#13;")
 

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError, value_shown
-from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
+from eventlog.core.model import Change, Document, Edit, Edits, ImageEdits, Op, Position, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, OnValue, Writer, Written, encode
 from eventlog.core.table_names import read_name
@@ -202,7 +203,11 @@ def without_unchanged(change: Change) -> Change | None:
     """Drop unchanged columns from the images of a row; return None when nothing changed."""
     if change.op is not Op.MODIFY:
         return change
-    edits = tuple([edit for edit in change.edits if edit.old != edit.new])
+    edits = change.edits
+    if isinstance(edits, ImageEdits):
+        edits = edits.changed()
+    else:
+        edits = tuple([edit for edit in edits if edit.old != edit.new])
     if not edits:
         return None
     return replace(change, edits=edits)
@@ -308,7 +313,7 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
 
 RESET = "<remove-all-values/>"
 
-Attributes = Callable[[Sequence[Edit], Fields], str]
+Attributes = Callable[[Edits, Fields], str]
 
 
 def element(change: Change, event_id: str, templates: Templates, *, who: bool = False) -> str:
@@ -345,13 +350,16 @@ def write_who(change: Change, indent: str) -> str:
     return f"{line}<operation-data><who{facts}/></operation-data>"
 
 
-def _add_attributes(edits: Sequence[Edit], fields: Fields) -> str:
+_named = attrgetter("column", "new")
+
+
+def _add_attributes(edits: Edits, fields: Fields) -> str:
     """Write the `<add-attr>` elements; leave out attributes without a value."""
     pieces: dict[str, str] = {}
-    for edit in edits:
-        column = edit.column
+    # An image need not have its edits made for this.
+    named = zip(edits.names, edits.after or (), strict=True) if isinstance(edits, ImageEdits) else map(_named, edits)
+    for column, new in named:
         field = fields[column]
-        new = edit.new
         # Nearly every value: plain text, in which nothing has to be escaped.
         if type(new) is str and field.odd(new) is None:
             pieces[column] = f"{field.add}{field.opening}{new}</value></add-attr>"
@@ -369,32 +377,29 @@ def _add_attributes(edits: Sequence[Edit], fields: Fields) -> str:
     return "".join(together)
 
 
-def _modify_attributes(edits: Sequence[Edit], fields: Fields) -> str:
+def _modify_attributes(edits: Edits, fields: Fields) -> str:
     """Write the `<modify-attr>` elements; leave out edits that express nothing."""
     pieces: dict[str, str] = {}
     for edit in edits:
         column = edit.column
         field = fields[column]
-        # By hand, in the order of what is most frequent.
         old, new, odd = edit.old, edit.new, field.odd
-        value = field.opening
-        # What _gone and _come say, without two calls: most modifies are of these kinds.
-        if type(new) is not str or odd(new) is not None:
-            written = _remove_value(edit, field) + _come(edit, field)
-        elif edit.reset:
-            written = f"{RESET}<add-value>{value}{new}</value></add-value>"
-        elif type(old) is str and odd(old) is None:
-            removed = f"<remove-value>{value}{old}</value></remove-value>"
-            written = f"{removed}<add-value>{value}{new}</value></add-value>"
+        # Most values are plain text, of which nothing has to be escaped: without two calls.
+        if type(old) is str and odd(old) is None and not edit.reset:
+            gone = f"<remove-value>{field.opening}{old}</value></remove-value>"
         else:
-            written = _remove_value(edit, field) + _come(edit, field)
-        pieces[column] = f"{field.modify}{written}</modify-attr>" if written else ""
+            gone = _write_removal(field, edit)
+        if type(new) is str and odd(new) is None:
+            come = f"<add-value>{field.opening}{new}</value></add-value>"
+        else:
+            come = _write_addition(field, edit)
+        pieces[column] = f"{field.modify}{gone}{come}</modify-attr>" if gone or come else ""
     if len(pieces) != len(edits):
         # A column of a child table has several edits, which come in one element.
         pieces.clear()
         for column, several in _together(edits).items():
             field = fields[column]
-            written = "".join([_remove_value(edit, field) + _come(edit, field) for edit in several])
+            written = "".join([_write_removal(field, edit) + _write_addition(field, edit) for edit in several])
             if written:
                 pieces[column] = f"{field.modify}{written}</modify-attr>"
     attributes = "".join(pieces.values())
@@ -404,26 +409,16 @@ def _modify_attributes(edits: Sequence[Edit], fields: Fields) -> str:
     return attributes
 
 
-def _remove_value(edit: Edit, field: Field) -> str:
+def _write_removal(field: Field, edit: Edit) -> str:
     if edit.reset:
         return RESET
-    old = edit.old
-    if type(old) is str and field.odd(old) is None:
-        return f"<remove-value>{field.opening}{old}</value></remove-value>"
-    written = "".join(values(field, old, edit.column))
-    if not written:
-        return ""
-    return f"<remove-value>{written}</remove-value>"
+    written = "".join(values(field, edit.old, edit.column))
+    return f"<remove-value>{written}</remove-value>" if written else ""
 
 
-def _come(edit: Edit, field: Field) -> str:
-    new = edit.new
-    if type(new) is str and field.odd(new) is None:
-        return f"<add-value>{field.opening}{new}</value></add-value>"
-    written = "".join(values(field, new, edit.column))
-    if not written:
-        return ""
-    return f"<add-value>{written}</add-value>"
+def _write_addition(field: Field, edit: Edit) -> str:
+    written = "".join(values(field, edit.new, edit.column))
+    return f"<add-value>{written}</add-value>" if written else ""
 
 
 def _together(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
@@ -463,7 +458,7 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
     return listed.values()
 
 
-def _delete_attributes(_edits: Sequence[Edit], _fields: Fields) -> str:
+def _delete_attributes(_edits: Edits, _fields: Fields) -> str:
     """Write nothing: a delete has no attributes."""
     return ""
 

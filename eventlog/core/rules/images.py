@@ -58,7 +58,8 @@ def encode_fault(why: str, values: Iterable[str | None]) -> str:
 
 def decode_image(text: str) -> tuple[int, list[str | None]] | None:
     """Read the number and the values of an image; None where the text is none."""
-    number, *values = _decode(text) or [None]
+    values = _decode(text) or [None]
+    number = values.pop(0)
     if number is None or not (number.isascii() and number.isdigit()):
         return None
     return int(number), values

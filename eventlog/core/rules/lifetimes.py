@@ -7,7 +7,7 @@ a column repeats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -19,7 +19,9 @@ from eventlog.core.model import (
     REFRESH,
     Change,
     Edit,
+    Edits,
     Event,
+    ImageEdits,
     Kind,
     Op,
     Position,
@@ -212,7 +214,7 @@ def join(
         # person: no change has both.
         if is_other or (last is not None and (event.transaction, event.who) != (last.transaction, last.who)):
             if last is not None:
-                changes.append(_change(subject, op, edits, positions, last, whole=whole))
+                changes.append(_change(subject, op, tuple(edits), tuple(positions), last, whole=whole))
                 edits, positions = [], []
             op, whole = this, image is not None
             seen = set()
@@ -227,7 +229,7 @@ def join(
                 seen.add(column)
         last = event
     if over and last is not None:
-        changes.append(_change(subject, op, edits, positions, last, whole=whole))
+        changes.append(_change(subject, op, tuple(edits), tuple(positions), last, whole=whole))
     if unfinished is not None:
         unfinished.op, unfinished.edits, unfinished.positions = op, edits, positions
         unfinished.seen, unfinished.last, unfinished.whole = seen, last, whole
@@ -239,8 +241,8 @@ def _only_image(screened: Screened, subject: Subject, event: Event, image: RowIm
     if event.kind == UPDATE_FIELD and event.new == event.old:
         screened.aside(event, Reason.NOTHING, SAME_IMAGES)
         return []
-    op, edits = Op.ADD if event.kind == INSERT_FIELD else Op.MODIFY, [*image_edits(event, image)]
-    return [_change(subject, op, edits, [event.position], event, whole=True)]
+    op = Op.ADD if event.kind == INSERT_FIELD else Op.MODIFY
+    return [_change(subject, op, image_edits(event, image), (event.position,), event, whole=True)]
 
 
 def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
@@ -270,14 +272,11 @@ def edit(event: Event, row: Row | None) -> Edit:
     return Edit(column=column, old=event.old, new=event.new, reset=True)
 
 
-def image_edits(event: Event, image: RowImage) -> Iterable[Edit]:
+def image_edits(event: Event, image: RowImage) -> ImageEdits:
     """Make the edits of an image: one for each column, also where the value stayed."""
-    names, before, after = image.names, image.before, image.after or ()
     if event.kind == INSERT_FIELD:
-        return [Edit(column=name, new=value) for name, value in zip(names, after, strict=True)]
-    if before is None:
-        return [Edit(column=name, new=value, reset=True) for name, value in zip(names, after, strict=True)]
-    return [Edit(column=name, old=old, new=new) for name, old, new in zip(names, before, after, strict=True)]
+        return ImageEdits(image.names, after=image.after)
+    return ImageEdits(image.names, image.before, image.after, reset=image.before is None)
 
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
@@ -326,22 +325,21 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
     ]
 
 
-def row_that_went(event: Event) -> tuple[Edit, ...]:
+def row_that_went(event: Event) -> Edits:
     """Read the deleted row from a delete, if it brings one."""
     if event.image is None or event.image.before is None:
         return ()
-    values = zip(event.image.names, event.image.before, strict=True)
-    return tuple([Edit(column=name, old=value) for name, value in values])
+    return ImageEdits(event.image.names, event.image.before)
 
 
 def _change(
-    subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event, *, whole: bool
+    subject: Subject, op: Op, edits: Edits, positions: tuple[Position, ...], last: Event, *, whole: bool
 ) -> Change:
     return Change(
         row=subject.row,
         op=op,
-        edits=tuple(edits),
-        positions=tuple(positions),
+        edits=edits,
+        positions=positions,
         time=last.time,
         whole=whole,
         transaction=last.transaction,

@@ -435,10 +435,10 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
         naming, row, identity = identities.identify(event.table, event.key, row_event=row_event)
     except DataError as error:
         return str(error)
-    subject = screened.subjects.get(identity)
-    if subject is None:
-        subject = screened.subjects[identity] = Subject(row, naming.table, [], loose=naming.loose)
-    elif row != subject.row:
+    # Nearly every name that was not met before is of a new object: one look-up for both.
+    made = Subject(row, naming.table, [], loose=naming.loose)
+    subject = screened.subjects.setdefault(identity, made)
+    if subject is not made and row != subject.row:
         screened.spelled[event.table, event.key] = row
     return Meeting(identity, subject, naming, naming.known)
 

@@ -130,7 +130,7 @@ class Layout:
         if not first or False in [change.whole for change in changes]:
             return None
         names = [edit.column for edit in first]
-        edits = [change.edits for change in changes]
+        edits = [tuple(change.edits) for change in changes]
         given = [edit.column for edit in chain.from_iterable(edits)]
         if set(map(len, edits)) != {len(names)} or given != names * len(changes):
             return None

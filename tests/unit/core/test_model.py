@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.model import Change, Op, Outcome, Outcomes, Position, RowId, Status, exceptional
+from eventlog.core.model import (
+    ABSENT,
+    Change,
+    Edit,
+    ImageEdits,
+    Op,
+    Outcome,
+    Outcomes,
+    Position,
+    RowId,
+    Status,
+    exceptional,
+)
 
 ROW = RowId("indirect", "usr", "idu=1")
+texts = st.none() | st.text()
 
 
 def change(*positions: tuple[int, ...]) -> Change:
@@ -43,3 +58,24 @@ def test_outcomes_are_the_list_that_they_stand_for(published: set[int], others: 
     assert outcomes != [*plain, Outcome(position=(51,))]
     assert set(exceptional(outcomes)) == set(refused.values())
     assert exceptional(plain) is plain
+
+
+@given(st.lists(st.tuples(st.text(), texts, texts)), st.booleans(), st.booleans())
+def test_the_edits_of_an_image_are_those_of_its_columns(
+    columns: list[tuple[str, str | None, str | None]], has_before: bool, reset: bool
+) -> None:
+    names = tuple(name for name, _, _ in columns)
+    before = [old for _, old, _ in columns] if has_before else None
+    after = [new for _, _, new in columns]
+    made = ImageEdits(names, before, after, reset=reset)
+    edits = tuple(
+        Edit(column=name, old=old if has_before else ABSENT, new=new, reset=reset) for name, old, new in columns
+    )
+    assert made == edits
+    assert edits == made
+    assert (len(made), bool(made), hash(made)) == (len(edits), bool(edits), hash(edits))
+    assert (made[:1], made[1:]) == (edits[:1], edits[1:])
+    assert pickle.loads(pickle.dumps(made)) == edits  # noqa: S301  # our own bytes
+    if not reset:
+        assert made.changed() == tuple(edit for edit in edits if edit.old != edit.new)
+    assert made != (*edits, Edit(column="another"))
