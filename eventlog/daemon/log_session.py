@@ -255,6 +255,8 @@ class Post:
         marks = Marks(self.lock.log)
         with self.lock.log.transaction() as connection:
             wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
+            if wanted:  # they are meant for who has the lock
+                self.lock.assure(connection)
             # In the transaction that read it, so that a wish is heard once.
             for name in wanted:
                 marks.clear(connection, f"{TRY_NOW}{name}")
