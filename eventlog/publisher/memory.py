@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
@@ -27,6 +29,9 @@ KEPT_NUMBERS: Final = 1_000
 
 KEPT_BATCHES: Final = 2
 """So many of the newest batches have their events at hand."""
+
+LOOK_SECONDS: Final = 1.0
+"""So long nobody asks whether rows that a look has read still wait: a receiver may be away for hours."""
 
 
 NO_ROWS: Final = RowRanges()
@@ -48,10 +53,18 @@ class Sealed(Struct, frozen=True):
         return Sealed(self.records | later.records, self.weight + later.weight)
 
 
-class Memory(Struct, kw_only=True):
-    """What the tables hold. `stamp` says which holds it knows of, and which doubts."""
+class Stamp(NamedTuple):
+    """What memory depends on: the mark `holding`, how many doubts there were, and the token of the lock of who writes."""
 
-    stamp: str = ""
+    holding: str = ""
+    doubts: int = 0
+    token: str = ""
+
+
+class Memory(Struct, kw_only=True):
+    """What the tables hold, as of a stamp."""
+
+    stamp: Stamp = Stamp()
     tracked: str | None = None
     """What changes each time that tables are tracked."""
     batches: dict[int, Sealed] = {}
@@ -73,6 +86,8 @@ class Memory(Struct, kw_only=True):
 
     Letters that somebody else gives by SQL are seen a moment later: see `JournalReader.memory_of`.
     """
+    next_processed: float = float("-inf")
+    """When that is asked again."""
     any_parked: bool = False
     any_answers: bool = False
     any_held: bool = False
@@ -88,6 +103,17 @@ class Memory(Struct, kw_only=True):
     """Numbers of which no row comes any more that is not known."""
     in_take: dict[str, dict[int, Sealed]] = {}
     """The batches that each output has read last, and may be about to plan."""
+    looked: Sealed | None = None
+    """All rows that waited at a look, where they were few: who publishes them need not read them again."""
+    looked_at: float = float("-inf")
+    """When a look found last that rows wait."""
+
+    def take_looked(self, limit: int) -> Sealed | None:
+        """Hand over the rows that a look has read, once, if they are all ready ones and fit."""
+        looked, self.looked = self.looked, None
+        if looked is None or self.any_parked or len(looked.events or ()) > limit:
+            return None
+        return replace(looked, is_new=monotonic() - self.looked_at <= LOOK_SECONDS)
 
     def output(self, name: str) -> JournalRow:
         """Return the place of an output."""
@@ -188,7 +214,7 @@ class Memory(Struct, kw_only=True):
         return abs(len(seen) - self.seen_kept) >= KEPT_NUMBERS
 
 
-def read_memory(connection: Connection, log: Log, stamp: str = "", *, seen: bool = False) -> Memory:
+def read_memory(connection: Connection, log: Log, stamp: Stamp = Stamp(), *, seen: bool = False) -> Memory:
     """Read the tables; without `seen`, which needs a look at all waiting rows, nobody takes new
     rows.
     """
