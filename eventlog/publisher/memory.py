@@ -15,7 +15,7 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, JournalRow, Parked, read_ranges, whole
-from eventlog.sources.marks import CONVERTED, SEEN, TRACKED, Marks, RowRanges
+from eventlog.sources.marks import CONVERTED, NO_ROWS, SEEN, TRACKED, Marks, RowRanges
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ KEPT_BATCHES: Final = 2
 
 LOOK_SECONDS: Final = 1.0
 """So long nobody asks whether rows that a look has read still wait: a receiver may be away for hours."""
-
-
-NO_ROWS: Final = RowRanges()
 
 
 class Sealed(Struct, frozen=True):
@@ -146,7 +143,7 @@ class Memory(Struct, kw_only=True):
     def taken(self) -> RowRanges:
         """Return the rows ahead of an output, or perhaps on their way."""
         if not (self.batches or self.planned):
-            return RowRanges()
+            return NO_ROWS
         sealed = [batch.records for batch in self.batches.values()]
         return RowRanges.union([*sealed, *self.planned.values()])
 
@@ -160,7 +157,7 @@ class Memory(Struct, kw_only=True):
     def known(self) -> RowRanges:
         """Return numbers nobody looks for."""
         several = [numbers for numbers in (self.taken, self.seen, self.proven.numbers) if numbers]
-        return RowRanges.union(several) if several else RowRanges()
+        return RowRanges.union(several) if several else NO_ROWS
 
     def find_edge(self, known: RowRanges) -> int:
         """Find a number without taken or waiting rows above it; `known` are all known ones."""
@@ -214,7 +211,7 @@ class Memory(Struct, kw_only=True):
         return abs(len(seen) - self.seen_kept) >= KEPT_NUMBERS
 
 
-def read_memory(connection: Connection, log: Log, stamp: Stamp = Stamp(), *, seen: bool = False) -> Memory:
+def read_memory(connection: Connection, log: Log, stamp: Stamp | None = None, *, seen: bool = False) -> Memory:
     """Read the tables; without `seen`, which needs a look at all waiting rows, nobody takes new
     rows.
     """
@@ -245,7 +242,7 @@ def read_memory(connection: Connection, log: Log, stamp: Stamp = Stamp(), *, see
             numbers = RowRanges.read(Marks(log).get(connection, SEEN) or "")
     noted = ask("outcome_last")[0][0]
     return Memory(
-        stamp=stamp,
+        stamp=stamp or Stamp(),
         tracked=Marks(log).get(connection, TRACKED),
         converted=RowRanges.read(Marks(log).get(connection, CONVERTED) or ""),
         last_noted=EVER if noted is None else int(noted),

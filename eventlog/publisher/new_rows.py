@@ -33,7 +33,7 @@ from eventlog.sources.log.reading import (
     find_torn_places,
 )
 from eventlog.sources.log.row_events import Rows
-from eventlog.sources.marks import RowRanges, Run, as_text
+from eventlog.sources.marks import NO_ROWS, RowRanges, Run, as_text
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.names import NAME_CHARACTERS
 from eventlog.sql.pooler import IS_POOLED
@@ -114,7 +114,7 @@ class UnsealedRows:
         if not self._settings.handle_future_events and events[0].position[0] > newest:
             return events  # they come in the order of their numbers, and nearly always are all new
         low = [event.position[0] for event in events if event.position[0] <= newest]
-        processed = view.numbers("processed_among", ids=id_list(low)) if low else RowRanges()
+        processed = view.numbers("processed_among", ids=id_list(low)) if low else NO_ROWS
         if not processed:
             return events
         checked: list[Event] = []
@@ -195,7 +195,7 @@ class UnsealedRows:
     def _find_final_numbers(self, view: View) -> RowRanges:
         """Find numbers for which the next look sees all rows that will ever come."""
         if self._settings.handle_future_events:  # rows of any number may be due any time
-            return RowRanges()
+            return NO_ROWS
         return view.memory.proven.find_final_numbers(view.connection, self._log)
 
     def events(self, view: View, numbers: Sequence[int]) -> Sequence[Event]:

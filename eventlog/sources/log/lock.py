@@ -94,6 +94,7 @@ class LogLock:
         self._unchanged_since = 0.0
         self._kept: Lease | None = None
         self._enters_at_once = offers(log.dialect, "journal_enter")
+        self._notes_apart = offers(log.dialect, "journal_note")
 
     @property
     def taken(self) -> bool:
@@ -160,7 +161,7 @@ class LogLock:
         # Somebody has deleted one of the marks: who takes the lock next makes it anew.
         if self.tenure is None or not kept or not marks or None in marks[0]:
             self._lose()
-        if offers(self.log.dialect, "journal_note"):  # elsewhere it was one statement
+        if self._notes_apart:  # elsewhere it was one statement
             self.log.execute(connection, self.log.query("journal_note"), {"value": written})
         [(holding, former)] = marks
         return str(holding), str(former)
