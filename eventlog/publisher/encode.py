@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -133,6 +133,10 @@ def encode(
     )
 
 
+KEPT_CHANGES: Final = 100_000
+"""So many changes are written by one writer: what it keeps of names that rows bring must not grow for ever."""
+
+
 class KeptWriter:
     """Writes changes in a format. What it has made of the tables it keeps, for they are nearly always the same."""
 
@@ -140,6 +144,7 @@ class KeptWriter:
         self._form = form
         self._catalog: Catalog | None = None
         self._writer: Writer | None = None
+        self._room = 0
 
     def write(self, catalog: Catalog | None, changes: Sequence[Change]) -> list[Any]:
         """Write changes; one the format fails on is refused, and the others are written.
@@ -147,12 +152,13 @@ class KeptWriter:
         OutputError if it fails on all of them, even without their values.
         """
         writer = self._writer
-        if writer is None or catalog is not self._catalog:
+        if writer is None or catalog is not self._catalog or self._room <= 0:
             try:
                 self._writer = writer = self._form.writer(catalog)
             except Exception as error:
                 raise blame(error) from error
-            self._catalog = catalog
+            self._catalog, self._room = catalog, KEPT_CHANGES
+        self._room -= len(changes)
         try:
             return list(writer(changes))
         except Exception as error:  # noqa: BLE001  # a format may come from anywhere
