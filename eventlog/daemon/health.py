@@ -24,7 +24,6 @@ from eventlog.core.secrets import make_readable
 from eventlog.core.times import moment
 from eventlog.delivery.output import OutputState, OutputStates, failing, read_output_states
 from eventlog.delivery.report import Report
-from eventlog.publisher.flow import read_flow
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.turn_report import Turn
 from eventlog.sources.log.flow import Flow, Pace, Polling, count_finished
@@ -361,6 +360,8 @@ class Gauge:
         """Takes the figures if they are old."""
         if not vitals.watched or monotonic() < self._next:
             return
+        from eventlog.publisher.flow import read_flow  # for those alone whom somebody watches
+
         began, known = monotonic(), vitals.reading()
         with self._log.moment() as connection:
             # From there who stands by learns whether the publisher fails, or only does nothing.

@@ -12,6 +12,7 @@ from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
@@ -28,7 +29,6 @@ from eventlog.daemon.workers import Line
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer
-from eventlog.publisher.flow import JournalLook
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.places import admit
 from eventlog.publisher.tables import BY_PUBLISHER, write_pause
@@ -52,6 +52,15 @@ INTERRUPTED_CONVERSION: Final = (
     "This conversion was interrupted, and no new rows go out before its rows are marked."
     " Give its command once more with --mark, or give its rows back: eventlog outputs forget"
 )
+
+
+class LogWork(Struct, eq=False):
+    """What is made with the lock, and goes with it."""
+
+    journal: Journal
+    ledger: Ledger
+    decider: Decider
+    lines: list[Line] = []
 
 
 class Post:
@@ -87,13 +96,10 @@ class Post:
         self.lock = LogLock(log, settings.lease, vitals.is_alive)
         self._watch = HolderWatch(self.lock, due=due)
         self._gauge = Gauge(log, settings)
-        self._ledger: Ledger | None = None
         self._tables = TableWatch(log, follow=settings.follow, looked=vitals.note_triggers, journal=records)
         self._next_look = self._next_sweep = 0.0
         self._looking = RLock()
-        self.journal: Journal | None = None
-        self._decider: Decider | None = None
-        self._lines: list[Line] = []
+        self._work: LogWork | None = None
         self._traces = BatchTraces()
         self._given: dict[str, str] = {}
         """The last plan of each output, which the log may lose while this process lives."""
@@ -102,6 +108,12 @@ class Post:
     def tenure(self) -> Tenure | None:
         """Return the tenure of our log; None without the lock."""
         return self.lock.tenure
+
+    @property
+    def work(self) -> LogWork:
+        """Return what `lines` has made with the lock."""
+        assert self._work is not None
+        return self._work
 
     @property
     def taken(self) -> bool:
@@ -137,9 +149,9 @@ class Post:
     def leave(self) -> None:
         """Enters the last figures and gives it to whoever waits."""
         try:
-            if self.lock.taken and self._ledger is not None:
+            if self.lock.taken and self._work is not None:
                 # While it has the lock still: afterwards these marks are another publisher's.
-                self._ledger.enter(now=True)
+                self._work.ledger.enter(now=True)
         finally:
             self.lock.leave()
 
@@ -147,6 +159,7 @@ class Post:
         """Drop connections, perhaps broken, and with them the post."""
         # Where it could not be left: no thread renews the lease of who has ended.
         self.lock.drop()
+        self._work = None
         self._traces.end()
         if self.wakeup is not None:
             self.wakeup.close()
@@ -162,9 +175,8 @@ class Post:
         with self.guard():
             self.lock.log.check()
             decider = self._new_decider()
-            self.journal = journal = self._new_journal(decider)
+            journal = self._new_journal(decider)
             journal.serve([(output.name, output.former_names) for output in outputs])
-            self._decider = decider
             self._report_others(journal, names)
             with self.lock.log.transaction() as connection:
                 for level, found, mend in find_losses(connection, self.lock.log.dialect):
@@ -174,11 +186,10 @@ class Post:
                 self._keep_looks(connection, None)
                 ledger = Ledger(self.lock, self._vitals, journal)
                 ledger.begin(connection)
-            self._ledger = ledger
+        self._work = LogWork(journal, ledger, decider)
         if self.wakeup is not None:
             self.wakeup.seen = journal
         settings = consumer_settings_of(self._config)
-        self._lines = []
         for output in outputs:
             consumer = Consumer(
                 journal,
@@ -190,8 +201,8 @@ class Post:
                 traces=self._traces,
                 given=self._given,
             )
-            self._lines.append(Line(consumer, self._vitals, self._look_again))
-        return self._lines
+            self._work.lines.append(Line(consumer, self._vitals, self._look_again))
+        return self._work.lines
 
     def _tell_looks(self, why: str | None) -> None:
         """Log why looks for new rows are refused, and keep it for `check`; None when they are not any more."""
@@ -232,29 +243,32 @@ class Post:
 
     def sweep(self) -> bool:
         """Forget rows somebody has deleted or given their status; return True if there were any."""
-        if self.journal is None or monotonic() < self._next_sweep or not self.journal.anything_waits:
+        journal, began = self.work.journal, monotonic()
+        if began < self._next_sweep or not journal.anything_waits:
             return False
-        began = monotonic()
-        swept = self.journal.sweep()
+        swept = journal.sweep()
         # A million may wait.
         self._next_sweep = due_after(began)
         return swept
 
     def lags(self) -> Mapping[str, OutputLag]:
         """Measure how far outputs are behind the others."""
+        from eventlog.publisher.flow import JournalLook  # asked only where an output has a bound
+
         with self.lock.log.transaction() as connection:
             return JournalLook(connection, self.lock.log, self._config.publisher).distances
 
     def pause(self, name: str, why: str) -> None:
         """Lets nothing go to an output until somebody resumes it."""
-        assert self.journal is not None
-        self.journal.pause(name, write_pause(BY_PUBLISHER, why))
+        self.work.journal.pause(name, write_pause(BY_PUBLISHER, why))
 
     def list_wanted_now(self, names: Sequence[str]) -> Sequence[str]:
         """Return the outputs to be tried at once on request; each is reported once."""
         marks = Marks(self.lock.log)
         with self.lock.log.transaction() as connection:
             wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
+            if wanted:  # they are meant for who has the lock
+                self.lock.assure(connection)
             # In the transaction that read it, so that a wish is heard once.
             for name in wanted:
                 marks.clear(connection, f"{TRY_NOW}{name}")
@@ -270,11 +284,11 @@ class Post:
     def _look_again(self, former: Decider) -> Decider:
         """Look at the tables again, unless another line has looked since."""
         with self._looking:
-            if self._decider is former:
+            work = self.work
+            if work.decider is former:
                 self._see_history()
-                self._decider = self._see_tables(former)
-            assert self._decider is not None
-            return self._decider
+                work.decider = self._see_tables(work)
+            return work.decider
 
     def _new_journal(self, decider: Decider) -> Journal:
         return Journal(self.lock.log, self.lock, self._log_settings(), decider.round.catalog)
@@ -290,11 +304,10 @@ class Post:
         """Enter tables' present shapes in the history."""
         self._tables.look()
 
-    def _see_tables(self, former: Decider) -> Decider:
+    def _see_tables(self, work: LogWork) -> Decider:
         self.lock.log.check()
-        decider = self._new_decider(former.looks)
-        assert self.journal is not None
-        self.journal.look(decider.round.catalog)
+        decider = self._new_decider(work.decider.looks)
+        work.journal.look(decider.round.catalog)
         return decider
 
     def follow_tables(self) -> None:
@@ -302,23 +315,24 @@ class Post:
         if monotonic() < self._next_look:
             return
         with self._looking:
-            if self._tables.look() and self._decider is not None:
+            if self._tables.look():
+                work = self.work
                 try:
-                    self._decider = self._see_tables(self._decider)
+                    work.decider = self._see_tables(work)
                 except EventlogError as error:
                     # It goes on with the tables as it knew them.
                     self._records.warning("tables_not_seen", error=str(error))
-                for line in self._lines:
-                    line.consumer.decider = self._decider
+                for line in work.lines:
+                    line.consumer.decider = work.decider
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
     def finish_turn(self, report: Report) -> None:
         """Finish a turn: enter figures and, where documents went out, run the post-poll statements."""
-        assert self._ledger is not None
-        self._ledger.finished += report.finished
+        ledger = self.work.ledger
+        ledger.finished += report.finished
         if not report.documents:
             return
-        self._ledger.enter()
+        ledger.enter()
         for statement in self._statements:
             try:
                 with self.lock.log.transaction() as connection:
@@ -331,9 +345,8 @@ class Post:
 
     def idle(self) -> None:
         """Take figures, as nothing is waiting or can be delivered."""
-        assert self._ledger is not None
         self._gauge.measure(self._vitals)
-        self._ledger.enter()
+        self.work.ledger.enter()
 
     def works(self) -> list[BackgroundWork]:
         """List the work to do beside publishing while this publisher has the lock."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event as Flag
 from time import monotonic
@@ -110,13 +110,14 @@ class Publisher:
 
     def close(self) -> None:
         """Gives back the post, connections and files."""
-        self._background.end()
-        self._end_lines()
-        # A database that is away has given the lock to nobody, or to somebody else.
-        with suppress(MachineError):
-            self.post.leave()
-        self._close_outputs()
-        self.post.drop()
+        with ExitStack() as closing:  # all of it, whatever one of them raises
+            closing.callback(self.post.drop)
+            closing.callback(self._close_outputs)
+            self._background.end()
+            self._end_lines()
+            # A database that is away has given the lock to nobody, or to somebody else.
+            with suppress(MachineError):
+                self.post.leave()
 
     def stop(self) -> None:
         """Ask for the end; turns in progress are finished first."""
@@ -406,10 +407,11 @@ class Publisher:
     def _beat(self) -> bool:
         """Send a heartbeat; return True if the wait is to end, because a turn has."""
         lines = {line.name: line for line in self._lines}
+        # Nobody has opened the sink yet of who has had no turn with this lock.
         busy = {
             name
             for name, line in lines.items()
-            if line.trouble is not None or line.is_paused or self._at_work.has(line)
+            if line.trouble is not None or line.is_paused or not line.has_worked or self._at_work.has(line)
         }
         if lines and self._heartbeat.beat(self.post.confirm, lambda name, error: self._fail(lines[name], error), busy):
             self.vitals.beat()
@@ -462,5 +464,6 @@ class Publisher:
         self._lines = []
 
     def _close_outputs(self) -> None:
-        for output in self._outputs:
-            output.sink.close()
+        with ExitStack() as closing:
+            for output in self._outputs:
+                closing.callback(output.sink.close)

@@ -303,7 +303,11 @@ class Wakeup:
         if self._channel is None or monotonic() < self._deaf_until:
             stopped.wait(seconds)
             return False
-        return self._heard(seconds)
+        try:
+            return self._heard(seconds)
+        except SourceError:
+            self.close()
+            return True  # the look that follows counts what is wrong
 
     def _heard(self, seconds: float) -> bool:
         """Listen to the server for so long; return True if it said something: the next look reads it."""

@@ -218,8 +218,6 @@ class PolicyFormat:
     def __init__(self, form: Format, steps: Steps) -> None:
         self._form = form
         self._steps = steps
-        self._bound: Policy | None = None
-        self._catalog: Catalog | None = None
 
     @property
     def suffix(self) -> str:
@@ -242,7 +240,8 @@ class PolicyFormat:
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """Write each change after the policy, or explain why none is written."""
-        policy = self._policy(catalog)
+        policy = Policy(self._steps, catalog)
+        policy.check(whole=False)
         write_all = self._form.writer(policy.catalog)
 
         def write(changes: Iterable[Change]) -> Iterator[Any]:
@@ -272,12 +271,3 @@ class PolicyFormat:
 
     def heartbeat(self) -> Document | None:
         return self._form.heartbeat()
-
-    def _policy(self, catalog: Catalog | None) -> Policy:
-        """Bind the steps to these tables and keep them, for a writer is made for every batch and parsing
-        expressions takes time.
-        """
-        if self._bound is None or catalog is not self._catalog:
-            self._bound, self._catalog = Policy(self._steps, catalog), catalog
-            self._bound.check(whole=False)
-        return self._bound

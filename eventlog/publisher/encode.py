@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -79,6 +79,7 @@ def encode(
     may_leave: bool = True,
     most_left: int = 0,
     reader: RowReader | None = None,
+    writer: KeptWriter | None = None,
 ) -> Encoded:
     """Write the documents of one output. A document has changes of one part only.
 
@@ -102,7 +103,7 @@ def encode(
         groups = []
         for number, of_part in groupby(placed, key=itemgetter(0)):
             groups.append((number, [change for _, change in of_part]))
-    made = _write_parts(output, parts, groups, outcomes, reader)
+    made = _write_parts(output, writer or KeptWriter(output.format), parts, groups, outcomes, reader)
     pieces = made.pieces
     if output.format.counts and going_on is not None:
         written = list(chain.from_iterable(pieces))
@@ -132,20 +133,37 @@ def encode(
     )
 
 
-def write_changes(form: Format, catalog: Catalog | None, changes: Sequence[Change]) -> list[Any]:
-    """Write changes; one the format fails on is refused, and the others are written.
+KEPT_CHANGES: Final = 100_000
+"""So many changes are written by one writer: what it keeps of names that rows bring must not grow for ever."""
 
-    OutputError if it fails on all of them, even without their values.
-    """
-    try:
-        writer = form.writer(catalog)
-    except Exception as error:
-        raise blame(error) from error
-    try:
-        return list(writer(changes))
-    except Exception as error:  # noqa: BLE001  # a format may come from anywhere
-        refuse_fault(error)
-    return _write_one_by_one(writer, changes)
+
+class KeptWriter:
+    """Writes changes in a format. What it has made of the tables it keeps, for they are nearly always the same."""
+
+    def __init__(self, form: Format) -> None:
+        self._form = form
+        self._catalog: Catalog | None = None
+        self._writer: Writer | None = None
+        self._room = 0
+
+    def write(self, catalog: Catalog | None, changes: Sequence[Change]) -> list[Any]:
+        """Write changes; one the format fails on is refused, and the others are written.
+
+        OutputError if it fails on all of them, even without their values.
+        """
+        writer = self._writer
+        if writer is None or catalog is not self._catalog or self._room <= 0:
+            try:
+                self._writer = writer = self._form.writer(catalog)
+            except Exception as error:
+                raise blame(error) from error
+            self._catalog, self._room = catalog, KEPT_CHANGES
+        self._room -= len(changes)
+        try:
+            return list(writer(changes))
+        except Exception as error:  # noqa: BLE001  # a format may come from anywhere
+            refuse_fault(error)
+        return _write_one_by_one(writer, changes)
 
 
 def _write_one_by_one(writer: Writer, changes: Sequence[Change]) -> list[Any]:
@@ -169,6 +187,7 @@ def _write_one_by_one(writer: Writer, changes: Sequence[Change]) -> list[Any]:
 
 def _write_whole(
     output: Output,
+    writer: KeptWriter,
     catalog: Catalog,
     changes: Sequence[Change],
     written: list[Any],
@@ -180,12 +199,12 @@ def _write_whole(
         lacking |= {change.positions for change in changes if _may_correct(change)}
     if not lacking:
         return written
-    whole = write_changes(output.format, catalog, _add_rows(reader, catalog, changes, lacking))
+    whole = writer.write(catalog, _add_rows(reader, catalog, changes, lacking))
     # What the row has now may be refused again, which is no fault of this change.
     refused = {item.positions for item in whole if isinstance(item, Refusal) and item.reason is Reason.REFUSED}
     if refused.isdisjoint(lacking):
         return whole
-    return write_changes(output.format, catalog, _add_rows(reader, catalog, changes, lacking - refused))
+    return writer.write(catalog, _add_rows(reader, catalog, changes, lacking - refused))
 
 
 def _may_correct(change: Change) -> bool:
@@ -251,6 +270,7 @@ class _Written(Struct):
 
 def _write_parts(
     output: Output,
+    writer: KeptWriter,
     parts: Sequence[Part],
     groups: Iterable[tuple[int, list[Change]]],
     outcomes: dict[Position, Outcome],
@@ -265,9 +285,9 @@ def _write_parts(
         made.changes += own
         piece: list[Any] = []
         made.pieces.append(piece)
-        items = write_changes(output.format, catalog, own)
+        items = writer.write(catalog, own)
         if reader is not None and (Refusal in map(type, items) or output.refuses_objects):
-            items = _write_whole(output, catalog, own, items, reader)
+            items = _write_whole(output, writer, catalog, own, items, reader)
         for item in items:
             # What a format cannot express, or the target does not take, is refused with the reason.
             refused = item if isinstance(item, Refusal) else None

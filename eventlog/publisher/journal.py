@@ -94,10 +94,10 @@ class Journal(JournalReader):
             return False
         # What `transaction` compares after it has locked the marks is a condition of the statement.
         marks: dict[str, Any] = {
-            "holding": memory.stamp.removesuffix(f" {self.doubts}"),
+            "holding": memory.stamp.holding,
             "former": self._written,
             "written": written,
-            "token": lock.token,
+            "token": memory.stamp.token,
             "lease": lock.lease,
         }
         try:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, JournalRow, Parked, read_ranges, whole
-from eventlog.sources.marks import CONVERTED, SEEN, TRACKED, Marks, RowRanges
+from eventlog.sources.marks import CONVERTED, NO_ROWS, SEEN, TRACKED, Marks, RowRanges
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -28,8 +30,8 @@ KEPT_NUMBERS: Final = 1_000
 KEPT_BATCHES: Final = 2
 """So many of the newest batches have their events at hand."""
 
-
-NO_ROWS: Final = RowRanges()
+LOOK_SECONDS: Final = 1.0
+"""So long nobody asks whether rows that a look has read still wait: a receiver may be away for hours."""
 
 
 class Sealed(Struct, frozen=True):
@@ -48,10 +50,18 @@ class Sealed(Struct, frozen=True):
         return Sealed(self.records | later.records, self.weight + later.weight)
 
 
-class Memory(Struct, kw_only=True):
-    """What the tables hold. `stamp` says which holds it knows of, and which doubts."""
+class Stamp(NamedTuple):
+    """What memory depends on: the mark `holding`, how many doubts there were, and the token of the lock of who writes."""
 
-    stamp: str = ""
+    holding: str = ""
+    doubts: int = 0
+    token: str = ""
+
+
+class Memory(Struct, kw_only=True):
+    """What the tables hold, as of a stamp."""
+
+    stamp: Stamp = Stamp()
     tracked: str | None = None
     """What changes each time that tables are tracked."""
     batches: dict[int, Sealed] = {}
@@ -73,6 +83,8 @@ class Memory(Struct, kw_only=True):
 
     Letters that somebody else gives by SQL are seen a moment later: see `JournalReader.memory_of`.
     """
+    next_processed: float = float("-inf")
+    """When that is asked again."""
     any_parked: bool = False
     any_answers: bool = False
     any_held: bool = False
@@ -88,6 +100,17 @@ class Memory(Struct, kw_only=True):
     """Numbers of which no row comes any more that is not known."""
     in_take: dict[str, dict[int, Sealed]] = {}
     """The batches that each output has read last, and may be about to plan."""
+    looked: Sealed | None = None
+    """All rows that waited at a look, where they were few: who publishes them need not read them again."""
+    looked_at: float = float("-inf")
+    """When a look found last that rows wait."""
+
+    def take_looked(self, limit: int) -> Sealed | None:
+        """Hand over the rows that a look has read, once, if they are all ready ones and fit."""
+        looked, self.looked = self.looked, None
+        if looked is None or self.any_parked or len(looked.events or ()) > limit:
+            return None
+        return replace(looked, is_new=monotonic() - self.looked_at <= LOOK_SECONDS)
 
     def output(self, name: str) -> JournalRow:
         """Return the place of an output."""
@@ -120,7 +143,7 @@ class Memory(Struct, kw_only=True):
     def taken(self) -> RowRanges:
         """Return the rows ahead of an output, or perhaps on their way."""
         if not (self.batches or self.planned):
-            return RowRanges()
+            return NO_ROWS
         sealed = [batch.records for batch in self.batches.values()]
         return RowRanges.union([*sealed, *self.planned.values()])
 
@@ -134,7 +157,7 @@ class Memory(Struct, kw_only=True):
     def known(self) -> RowRanges:
         """Return numbers nobody looks for."""
         several = [numbers for numbers in (self.taken, self.seen, self.proven.numbers) if numbers]
-        return RowRanges.union(several) if several else RowRanges()
+        return RowRanges.union(several) if several else NO_ROWS
 
     def find_edge(self, known: RowRanges) -> int:
         """Find a number without taken or waiting rows above it; `known` are all known ones."""
@@ -188,7 +211,7 @@ class Memory(Struct, kw_only=True):
         return abs(len(seen) - self.seen_kept) >= KEPT_NUMBERS
 
 
-def read_memory(connection: Connection, log: Log, stamp: str = "", *, seen: bool = False) -> Memory:
+def read_memory(connection: Connection, log: Log, stamp: Stamp | None = None, *, seen: bool = False) -> Memory:
     """Read the tables; without `seen`, which needs a look at all waiting rows, nobody takes new
     rows.
     """
@@ -219,7 +242,7 @@ def read_memory(connection: Connection, log: Log, stamp: str = "", *, seen: bool
             numbers = RowRanges.read(Marks(log).get(connection, SEEN) or "")
     noted = ask("outcome_last")[0][0]
     return Memory(
-        stamp=stamp,
+        stamp=stamp or Stamp(),
         tracked=Marks(log).get(connection, TRACKED),
         converted=RowRanges.read(Marks(log).get(connection, CONVERTED) or ""),
         last_noted=EVER if noted is None else int(noted),

@@ -14,14 +14,13 @@ from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import EVERY_ROW, Event, RowId
 from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
 from eventlog.core.table_names import write_name
-from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.memory import Sealed
 from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, LAST_NUMBER
 from eventlog.sources.log.reading import (
@@ -34,7 +33,7 @@ from eventlog.sources.log.reading import (
     find_torn_places,
 )
 from eventlog.sources.log.row_events import Rows
-from eventlog.sources.marks import RowRanges, Run, as_text
+from eventlog.sources.marks import NO_ROWS, RowRanges, Run, as_text
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.names import NAME_CHARACTERS
 from eventlog.sql.pooler import IS_POOLED
@@ -54,25 +53,8 @@ PAGE_ROWS: Final = 10_000
 LOOKED_ROWS: Final = 64
 """So many rows are read by who looks whether any wait: others may have to wait, and be looked at again and again."""
 
-LOOK_SECONDS: Final = 1.0
-"""So long nobody asks whether rows that a look has read still wait: a receiver may be away for hours."""
-
 Spelling = tuple[str | None, str | None]
 """What a row says of its object: table_name and table_key, as they were written."""
-
-
-class Looked(Struct, frozen=True):
-    """All rows that waited at a look: who publishes them need not read them again."""
-
-    memory: Memory
-    sealed: Sealed
-    read_at: float
-
-    def find_rows(self, memory: Memory, limit: int) -> Sealed | None:
-        """Return the rows if they still are all ready ones, and fit."""
-        if memory is not self.memory or memory.any_parked or len(self.sealed.events or ()) > limit:
-            return None
-        return replace(self.sealed, is_new=monotonic() - self.read_at <= LOOK_SECONDS)
 
 
 class UnsealedRows:
@@ -83,13 +65,12 @@ class UnsealedRows:
         self._settings = settings
         self.reader = WaitingRows(log, catalog, settings)
         self._identities = identities_of(catalog)
-        self._looked: Looked | None = None
 
     def next(self, view: View, limit: int) -> Sealed | None:
         """Read the next rows, so many or as many more as the last object has; None where none wait."""
-        looked, self._looked = self._looked, None
-        if looked is not None and (sealed := looked.find_rows(view.memory, limit)) is not None:
-            return sealed
+        return view.memory.take_looked(limit) or self._read_next(view, limit)
+
+    def _read_next(self, view: View, limit: int) -> Sealed | None:
         sealed = self._next(view, limit)
         if sealed is None and self._looks_whole(view):
             return self._next(view, limit)
@@ -133,7 +114,7 @@ class UnsealedRows:
         if not self._settings.handle_future_events and events[0].position[0] > newest:
             return events  # they come in the order of their numbers, and nearly always are all new
         low = [event.position[0] for event in events if event.position[0] <= newest]
-        processed = view.numbers("processed_among", ids=id_list(low)) if low else RowRanges()
+        processed = view.numbers("processed_among", ids=id_list(low)) if low else NO_ROWS
         if not processed:
             return events
         checked: list[Event] = []
@@ -190,9 +171,8 @@ class UnsealedRows:
         by_number = not (self._settings.handle_future_events or view.memory.any_parked)
         # Behind a pooler values are written as reading needs them in a transaction only.
         if by_number and IS_POOLED not in view.connection.info:
-            sealed = self.next(view, LOOKED_ROWS)
-            if sealed is not None and not sealed.more:
-                self._looked = Looked(view.memory, sealed, monotonic())
+            sealed = self._read_next(view, LOOKED_ROWS)
+            view.memory.looked = None if sealed is None or sealed.more else sealed
             return sealed is not None
         final = self._find_final_numbers(view)
         numbers = self.first_numbers(view, 1)
@@ -215,7 +195,7 @@ class UnsealedRows:
     def _find_final_numbers(self, view: View) -> RowRanges:
         """Find numbers for which the next look sees all rows that will ever come."""
         if self._settings.handle_future_events:  # rows of any number may be due any time
-            return RowRanges()
+            return NO_ROWS
         return view.memory.proven.find_final_numbers(view.connection, self._log)
 
     def events(self, view: View, numbers: Sequence[int]) -> Sequence[Event]:

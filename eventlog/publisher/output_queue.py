@@ -48,7 +48,7 @@ class OutputQueue:
         again = Ready(documents=unanswered.documents, going=going)
         if going and until is None:
             return again
-        taken = self.take(view, decider, now, unanswered)
+        taken = self._take(view, decider, now, unanswered, until)
         if taken is not None:
             return Ready(taken=taken)
         # What comes again goes first where it stops all, unless it waits itself.
@@ -63,17 +63,19 @@ class OutputQueue:
         # The journal goes by milliseconds.
         return Ready(later=None if later is None else (later - now) / 1000)
 
-    def take(self, view: View, decider: Decider, now: int, unanswered: Unanswered = NOTHING_SENT) -> Take | None:
+    def take(self, view: View, decider: Decider, now: int) -> Take | None:
         """Take the rows ready for the output; None if there are none, or a receiver's answer stops everything."""
-        name = self._output.name
-        until = view.find_last_retry(name) if self._settings.stops else None
+        until = view.find_last_retry(self._output.name) if self._settings.stops else None
+        return self._take(view, decider, now, NOTHING_SENT, until)
+
+    def _take(self, view: View, decider: Decider, now: int, unanswered: Unanswered, until: int | None) -> Take | None:
         if until is not None or unanswered.stops:
             until = max([until or 0, *map(attrgetter("due"), unanswered.documents)])
             if until > now:
                 return None
         taken = take(
             view,
-            name,
+            self._output.name,
             now=now,
             limit=self._settings.limit,
             identities=decider.identities,

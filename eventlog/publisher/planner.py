@@ -14,7 +14,7 @@ from eventlog.core.model import TABLE_FAULTS, Event, Outcome, Reason, Status, Un
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, causes_of
-from eventlog.publisher.encode import Encoded, Part, encode, plan_documents, waits
+from eventlog.publisher.encode import Encoded, KeptWriter, Part, encode, plan_documents, waits
 from eventlog.publisher.plans import TakeAgainError, TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.row_outcomes import POSITION, number_of, of_shared_numbers, worst_by
@@ -38,6 +38,7 @@ class PlanMaker:
     def __init__(self, journal: JournalReader, output: Output, limit: int) -> None:
         self._journal = journal
         self._output = output
+        self._writer = KeptWriter(output.format)
         self._limit = limit
 
     def make(
@@ -151,6 +152,7 @@ class PlanMaker:
                 may_leave=may_leave,
                 most_left=self._limit // 2,
                 reader=decider.round.reader,
+                writer=self._writer,
             )
         if encoded.outcomes and max(map(len, map(POSITION, taken.events)), default=0) > 1:
             shared = of_shared_numbers(taken.events, encoded.outcomes)

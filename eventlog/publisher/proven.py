@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from eventlog.publisher.tables import EVER, LAST_NUMBER
-from eventlog.sources.marks import RowRanges
+from eventlog.sources.marks import NO_ROWS, RowRanges
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
@@ -66,7 +66,7 @@ class Proven(Struct):
         """Find numbers for which a look from now on sees all rows that will ever come."""
         is_asked, is_worth = self.asked > EVER, self.unproven >= WORTH_ROWS
         if not (is_asked or is_worth) or monotonic() < self.next_ask or not offers(log.dialect, "log_writers"):
-            return RowRanges()
+            return NO_ROWS
         self.next_ask = monotonic() + PAUSE_SECONDS
         if self.highest == EVER:
             for (number,) in log.rows(connection, log.query("newest_processed")):
@@ -80,7 +80,7 @@ class Proven(Struct):
             self.prepared |= {name: last for name in prepared if name not in self.prepared}
         self.prepared = {name: self.prepared[name] for name in prepared}
         writers = {name for name, is_prepared in rows if not is_prepared}
-        final = RowRanges()
+        final = NO_ROWS
         if is_asked and self.writers.isdisjoint(writers):
             first = max(self.prepared.values(), default=EVER) + 1
             final, self.asked = RowRanges.run(first, self.asked), EVER

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from eventlog.publisher.journal_view import View
-from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.memory import Memory, Stamp, read_memory
 from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.table_faults import TableFaults
 from eventlog.publisher.tables import JournalRow
@@ -57,7 +57,7 @@ class JournalReader:
         self.one_at_a_time = RLock()
         self._new_rows = Lock()
         self._memory: Memory | None = None
-        self._ahead = self._next_look = self._next_processed = float("-inf")
+        self._ahead = self._next_look = float("-inf")
         self._now = 0
         self.faults = TableFaults(self.delay)
         self._clock_went_back = False
@@ -65,8 +65,6 @@ class JournalReader:
         self._lock: LogLock | None = None
         self._checks_numbers = False
         """Whether it is looked whether the numbers of new rows are their own."""
-        self._found = float("-inf")
-        """When the mark was read last, if rows were found to wait and nobody has read them since."""
         self._last_look = float("-inf")
         """When somebody looked last whether rows wait."""
         self._stamped = float("-inf")
@@ -75,8 +73,6 @@ class JournalReader:
         """The text that the last known transaction has written into the mark `written`."""
         self.doubts = 0
         """How often the database was found to have forgotten something, or may have."""
-        self._token = ""
-        """That of the lock with which memory was read, where this is the holder's."""
 
     @contextmanager
     def reading(self) -> Iterator[View]:
@@ -85,9 +81,9 @@ class JournalReader:
             try:
                 with self.log.transaction(lone=True) as connection:
                     # The mark is read first: what somebody writes after it has the plan fail.
-                    found, self._found = self._found, float("-inf")
-                    if self._memory is not None and monotonic() - found <= FRESH_SECONDS:
-                        stamp = self._memory.stamp
+                    memory = self._memory
+                    if memory is not None and monotonic() - memory.looked_at <= FRESH_SECONDS:
+                        stamp = memory.stamp
                     else:
                         stamp = self._read_stamp(connection)
                     yield View(self.log, self.settings, self.rows, connection, self.memory_of(connection, stamp))
@@ -120,6 +116,7 @@ class JournalReader:
         """Goes on with tables as they look now."""
         with self.one_at_a_time:
             self.rows = UnsealedRows(self.log, self.settings, catalog)
+            self._memory = None  # it may have rows that were read as the tables were
 
     def forget_memory(self) -> None:
         """Read the tables again in the next turn."""
@@ -134,37 +131,33 @@ class JournalReader:
             self._clock_went_back = True  # its times may be those of another server
             self.faults.doubt()
 
-    def _read_stamp(self, connection: Connection) -> str:
+    def _read_stamp(self, connection: Connection) -> Stamp:
         marks = self.log.rows(connection, self.log.query("journal_stamp"))
         self._stamped = monotonic()
         return self._stamp(*marks[0]) if marks else self._stamp(NEVER_HELD, None)
 
-    def _stamp(self, holding: str, written: str | None) -> str:
-        """Return the text memory depends on.
+    def _stamp(self, holding: str, written: str | None) -> Stamp:
+        """Return the stamp memory depends on.
 
-        It differs after a hold, and after the database has lost its last transactions in a crash or
-        failover.
+        It differs after a hold, after the database has lost its last transactions in a crash or
+        failover, and after somebody else may have had the lock.
         """
         # Who has not the lock does not know what its holder writes, and need not.
         if self._lock is not None and self._written not in ("", written):
             self.doubt()
         self._written = written or ""
-        return f"{holding} {self.doubts}"
+        return Stamp(holding, self.doubts, "" if self._lock is None else self._lock.token)
 
-    def memory_of(self, connection: Connection, stamp: str) -> Memory:
+    def memory_of(self, connection: Connection, stamp: Stamp) -> Memory:
         """Return the contents of the tables; read again where somebody else has written since."""
-        # Somebody else may have had the lock since we had it before, and given it back.
-        if self._lock is not None and self._token != self._lock.token:
-            self._token = self._lock.token
-            self._memory = None
-        if self._memory is None or self._memory.stamp != stamp:
-            self._memory = read_memory(connection, self.log, stamp, seen=True)
-            self._next_processed = float("-inf")
-        if self._checks_numbers and monotonic() >= self._next_processed:
+        memory = self._memory
+        if memory is None or memory.stamp != stamp:
+            memory = self._memory = read_memory(connection, self.log, stamp, seen=True)
+        if self._checks_numbers and monotonic() >= memory.next_processed:
             processed = self.log.rows(connection, self.log.query("newest_processed"))
-            self._memory.last_processed = max([0, *(int(number) for (number,) in processed)])
-            self._next_processed = monotonic() + CLOCK_SECONDS
-        return self._memory
+            memory.last_processed = max([0, *(int(number) for (number,) in processed)])
+            memory.next_processed = monotonic() + CLOCK_SECONDS
+        return memory
 
     # --- the clock --------------------------------------------------------------------------------
 
@@ -234,5 +227,5 @@ class JournalReader:
                 return False
             # Where the mark still is as memory has it, nobody has held these rows before they were read, either.
             if not is_seldom or self._read_stamp(connection) == memory.stamp:
-                self._found = monotonic()
+                memory.looked_at = monotonic()
             return True

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
-from eventlog.publisher.memory import Sealed
+from eventlog.publisher.memory import Sealed, Stamp
 from eventlog.publisher.new_rows import object_of, objects_of
 from eventlog.publisher.table_faults import TableFault
 from eventlog.publisher.tables import EVER, FOR_SOMEBODY, LAST_NUMBER, OnTheWay, Parked
@@ -44,7 +44,7 @@ class Take(Struct, frozen=True, kw_only=True):
     somebody has taken them away or given them a status.
     """
 
-    stamp: str
+    stamp: Stamp
     batches: tuple[int, ...] = ()
     sealed: Sealed | None = None
     unparked: Sequence[Parked] = ()

@@ -274,3 +274,6 @@ class RowRanges:
     def text(self) -> str:
         """Write the set for a mark, such as `60..62,70`."""
         return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in self.parts])
+
+
+NO_ROWS: Final = RowRanges()

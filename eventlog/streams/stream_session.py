@@ -23,7 +23,7 @@ from eventlog.core.plugins import BackgroundWork
 from eventlog.core.registry import source_named
 from eventlog.core.seams import Tenure
 from eventlog.daemon.health import PublisherHealth
-from eventlog.daemon.log_session import Post
+from eventlog.daemon.log_session import LogWork, Post
 from eventlog.daemon.workers import Line
 from eventlog.delivery.output import Output
 from eventlog.durable_files import make_empty
@@ -189,10 +189,9 @@ class StreamPost(Post):
     def _new_decider(self, looks: Looks | None = None) -> Decider:
         return decider_of_stream(self.lock.log, self._config, looks)
 
-    def _see_tables(self, former: Decider) -> Decider:
-        decider = super()._see_tables(former)
-        assert self.journal is not None
-        self._read_fresh(self.journal, decider)
+    def _see_tables(self, work: LogWork) -> Decider:
+        decider = super()._see_tables(work)
+        self._read_fresh(work.journal, decider)
         return decider
 
     def _see_history(self) -> None:

@@ -243,8 +243,8 @@ class FormatSuite:
         changes: list[Change],
         catalog: Catalog,
     ) -> None:
-        parts = [changes[:3], changes[3:4], changes[4:]]
-        written = [item for part in parts for item in form.writer(catalog)(part) if not isinstance(item, Refusal)]
+        parts, write = [changes[:3], changes[3:4], changes[4:]], form.writer(catalog)
+        written = [item for part in parts for item in write(part) if not isinstance(item, Refusal)]
         whole = [made for made in encode(form, changes, catalog) if isinstance(made, Document)]
         bound = [(made.id, made.body, made.covers) for made in form.bind(written, "")]
         assert bound == [(made.id, made.body, made.covers) for made in whole]

@@ -29,7 +29,6 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, OnValue, Writer, Written, encode
 from eventlog.core.table_names import read_name
 from eventlog.core.who import who_fields
-from eventlog.on_value import write_otherwise
 from eventlog.version import VERSION
 from eventlog.xds.values import (
     Field,
@@ -109,6 +108,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 try:
                     yield write_change(change)
                 except ExpressionError as error:
+                    from eventlog.on_value import write_otherwise  # most publishers never see such a value
+
                     sayer = templates.sayer(change, self.time_syntax)
                     refusal, instead = write_otherwise(change, error, sayer, self.on_value, write_change)
                     yield refusal

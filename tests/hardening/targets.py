@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sqlalchemy import Engine, create_engine, make_url
 
-from tests.hardening.receiving import Inbox
+from tests.hardening.ledger import stream
 from tests.hardening.replaying import (
     KEYS,
     Store,
@@ -62,14 +62,14 @@ class Files:
 
 
 class Receiver:
-    """XDS documents sent to a receiver that loses some answers."""
+    """XDS documents sent to a receiver that is away now and then, and loses some answers."""
 
     sink = "http"
     style = "field-replace"
     changes = 3
 
-    def __init__(self, found: Inbox, connections: int = 1) -> None:
-        self.inbox, self.port, self.connections = found, found.port, connections
+    def __init__(self, found: stream.Receiver, connections: int = 1) -> None:
+        self.found, self.port, self.connections = found, found.port, connections
 
     def through(self, port: int) -> None:
         """Lets the publisher send through this port of a proxy."""
@@ -79,7 +79,7 @@ class Receiver:
         return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\nconnections = {self.connections}\n'
 
     def check(self, source: Engine) -> Store:
-        store, told = replay_xds(self.inbox.documents.values())
+        store, told = replay_xds(body for _, body in self.found.documents)
         account_for_log(source, told)
         return store
 

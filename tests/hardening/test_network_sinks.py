@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.hardening.crash import configure, finish, prepare, publisher, waiting, writers
+from tests.hardening.ledger import stream
 from tests.hardening.proxy import Proxy
 from tests.hardening.quantity import scaled
-from tests.hardening.receiving import inbox
 from tests.hardening.replaying import Store, tables
 from tests.hardening.targets import ChangeTables, Kafka, Receiver
 from tests.hardening.troubles import TROUBLES, endure, finished, own_server
@@ -25,7 +25,7 @@ from tests.support.servers_kafka import Broker
 def test_a_receiver_behind_a_bad_network_gets_everything_in_order(
     postgresql: Engine, tmp_path: Path, trouble: str
 ) -> None:
-    with inbox(1) as found, Proxy("127.0.0.1", found.port) as proxy:
+    with stream.receiving(stream.Receiver(1, "silent away")) as found, Proxy("127.0.0.1", found.port) as proxy:
         told = published_through(proxy, Receiver(found), trouble, postgresql, tmp_path)
     assert told == tables(postgresql)
 

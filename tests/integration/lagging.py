@@ -17,6 +17,7 @@ from eventlog.sources.marks import Marks
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of
+from tests.support.at_rest import find_left
 from tests.support.memory import OneEach, UnaskedSink
 
 
@@ -122,8 +123,7 @@ def owed(log: LogTable, name: str) -> int:
 
 def left_at_rest(log: LogTable) -> list[str]:
     """What the journal keeps of rows and deliveries; nothing once all is over."""
-    tables = ("batch", "planned", "parked", "hold", "answer")
-    return [table for table in tables if log.ask(f"SELECT 1 FROM {log.names.whole}_{table}")]
+    return [*find_left(log.ask, log.names.whole)]
 
 
 def all_settled(log: LogTable, count: int, letter: str = "S") -> Callable[[], bool]:

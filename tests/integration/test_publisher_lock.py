@@ -7,12 +7,14 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
-from eventlog.core.errors import OccupiedError
+from eventlog.core.errors import OccupiedError, SourceError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Tenure
 from eventlog.daemon.publisher import Publisher
@@ -134,6 +136,26 @@ def test_who_learns_in_the_background_that_it_lost_the_lock_says_so_once_and_sta
     until(lambda: kept.lost, "it is told when it renews")
     with pytest.raises(OccupiedError):
         lock.confirm_lease()
+
+
+def test_who_got_no_answer_when_it_took_the_lock_takes_it_at_once(
+    log: LogTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, commit = lock_of(log, 3000.0), log.engine.dialect.do_commit
+    sight = lock.look()
+
+    def commit_without_answer(connection: Any) -> None:
+        commit(connection)
+        raise DBAPIError("COMMIT", None, Exception("the connection broke off"))
+
+    monkeypatch.setattr(log.engine.dialect, "do_commit", commit_without_answer)
+    with pytest.raises(SourceError):
+        lock._enter(sight, lambda _: None)
+    monkeypatch.undo()
+    assert not lock.taken
+    assert not lock_of(log).take(), "it is its own"
+    assert lock.take()
+    lock.leave()
 
 
 def test_two_who_find_it_free_at_the_same_moment_do_not_both_get_it(log: LogTable) -> None:

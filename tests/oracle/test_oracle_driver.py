@@ -25,6 +25,7 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Tenure
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.publisher.flow import READY, RETRYING, SUSPENDED, JournalLook
+from eventlog.publisher.memory import Stamp
 from eventlog.publisher.reader import NEVER_HELD, JournalReader
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
@@ -70,7 +71,7 @@ def listen(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     monkeypatch.setattr(Log, "check", lambda _: None)
     monkeypatch.setattr(LogLock, "take", lambda _: True)
     # It keeps nothing, and so never has what the journal wrote last.
-    monkeypatch.setattr(JournalReader, "_stamp", lambda *given: f"{given[1]} 0")
+    monkeypatch.setattr(JournalReader, "_stamp", lambda *given: Stamp(given[1]))
     monkeypatch.setattr(LogLock, "enter", lambda *_, **__: (NEVER_HELD, "the last"))
     return Recorder(answers)
 

@@ -229,6 +229,6 @@ class Publisher:
 
     def looked_at(self) -> set[int]:
         """Find the rows read by a look, and in no plan."""
-        looked = self.journal.rows._looked
-        rows = () if looked is None else looked.sealed.events or ()
+        memory = self.journal._memory
+        rows = () if memory is None or memory.looked is None else memory.looked.events or ()
         return {event.position[0] for event in rows}

@@ -114,8 +114,8 @@ FAULTS = [
     JournalFault(
         "memory outlives what others write",
         READER,
-        "if self._memory is None or self._memory.stamp != stamp:",
-        "if self._memory is None:",
+        "if memory is None or memory.stamp != stamp:",
+        "if memory is None:",
     ),
     JournalFault(
         "resolved outlives an error",
@@ -467,8 +467,8 @@ FAULTS = [
     ),
     JournalFault(
         "rows that a look has read long ago are not looked at again",
-        UNSEALED,
-        "is_new=monotonic() - self.read_at <= LOOK_SECONDS",
+        MEMORY,
+        "is_new=monotonic() - self.looked_at <= LOOK_SECONDS",
         "is_new=True",
     ),
     JournalFault(

@@ -74,8 +74,11 @@ OF_OUTPUTS = [
     JournalFault(
         "a value that a format fails with ends the turn",
         "publisher/encode.py",
-        "    except Exception as error:  # noqa: BLE001  # a format may come from anywhere\n        refuse_fault(error)\n",
-        "    except ValueError:\n        raise\n",
+        (
+            "        except Exception as error:  # noqa: BLE001  # a format may come from anywhere\n"
+            "            refuse_fault(error)\n"
+        ),
+        "        except ValueError:\n            raise\n",
     ),
     JournalFault(
         "a change that a format fails with is told of no one",

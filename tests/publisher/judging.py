@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eventlog.publisher import journal_view
 from tests.publisher.sharing import uid_in
 from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered, is_unwritable
+from tests.support.at_rest import RECORDED, find_left
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
@@ -105,14 +106,10 @@ def _names(world: World) -> None:
 
 def _records(world: World) -> None:
     """Check that no record is of a waiting row, contradicts its row's status, or outlives its row."""
-    sql = (
-        "SELECT kept.record_id, kept.status, entry.status, kept.reason FROM event_log_outcome kept"
-        " LEFT JOIN event_log entry ON entry.record_id = kept.record_id"
-    )
     gone = {row.record for row in world.rows.values() if row.gone}
     foreign = {row.record for row in world.rows.values() if row.foreign}
     outputs_stayed = not (world.added.keys() - set(world.first) or world.forgotten)
-    entries = world.ask(sql)
+    entries = world.ask(RECORDED)
     statuses: dict[int, set[str]] = collections.defaultdict(set)
     for record, _, letter, _ in entries:
         statuses[record].add(letter)
@@ -180,10 +177,9 @@ def _output(world: World, name: str, target: Target, statuses: dict[int, str]) -
 
 def waits(world: World) -> tuple[str, list[tuple[Any, ...]]] | None:
     """Find a table not at rest yet, with some of its rows."""
-    for table in ("batch", "planned", "parked", "hold", "answer"):
-        rows = world.ask(f"SELECT * FROM event_log_{table}")
-        if rows:
-            return table, rows[:3]
+    if left := find_left(world.ask):
+        table, kept = next(iter(left.items()))
+        return table, [*kept[:3]]
     if world.answers_later:
         rows = world.ask("SELECT object, awaiting FROM event_log_association WHERE awaiting IS NOT NULL")
         if rows:

@@ -15,7 +15,7 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
-from eventlog.publisher import consumer, journal_view, memory, new_rows, proven, reader, selection
+from eventlog.publisher import consumer, journal_view, memory, proven, reader, selection
 from eventlog.publisher.reader import JournalReader
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
@@ -107,13 +107,14 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
     try:
         with world.leaving as leaving:
             leaving.enter_context(plans_beside(world.rng))
-            leaving.enter_context(patch.object(reader, "monotonic", lambda: world.now / 1000))
+            for clocked in (reader, memory):
+                leaving.enter_context(patch.object(clocked, "monotonic", lambda: world.now / 1000))
             leaving.enter_context(patch.object(reader, "CLOCK_SECONDS", 0.0))
             # How much time has passed on this machine decides nothing.
             leaving.enter_context(patch.object(proven, "PAUSE_SECONDS", 0.0 if world.asks_writers else float("inf")))
             leaving.enter_context(patch.object(proven, "WORTH_ROWS", 0))
             if world.looks_again:
-                leaving.enter_context(patch.object(new_rows, "LOOK_SECONDS", -1.0))
+                leaving.enter_context(patch.object(memory, "LOOK_SECONDS", -1.0))
             if world.real:
                 world.folder = Path(leaving.enter_context(TemporaryDirectory(prefix="eventlog-history-")))
                 leaving.enter_context(real_targets(world))

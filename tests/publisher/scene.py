@@ -28,8 +28,7 @@ from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
-
-TABLES = ("batch", "planned", "parked", "answer", "hold")
+from tests.support.at_rest import find_left
 
 
 class ToldReceiver:
@@ -134,5 +133,4 @@ class Scene:
 
     def left(self) -> dict[str, int]:
         """Count the rows in each table of the journal with any."""
-        counts = {name: int(self.ask(f"SELECT COUNT(*) FROM event_log_{name}")[0][0]) for name in TABLES}
-        return {name: count for name, count in counts.items() if count}
+        return {name: len(rows) for name, rows in find_left(self.ask).items()}

@@ -15,6 +15,7 @@ from eventlog.core.model import TABLE_FAULTS, Document, Event, Kind, Outcome, Re
 from eventlog.core.rules import Options, Round
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
+from eventlog.publisher.memory import Stamp
 from eventlog.publisher.selection import Take
 from eventlog.sources.marks import RowRanges
 from tests.publisher.scene import Scene
@@ -125,7 +126,7 @@ def test_a_number_that_another_row_has_since_is_decided_anew() -> None:
 
     def decided(output: str, value: str) -> Any:
         event = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", new=value, time="2026-01-01")
-        taken = Take(stamp="", events=[event], records=RowRanges.of([1]))
+        taken = Take(stamp=Stamp(), events=[event], records=RowRanges.of([1]))
         [part] = decider.decide(taken, [[event]], dt.datetime.now, output=output, outputs=3)
         return part.decision.changes[0].edits[0].new
 

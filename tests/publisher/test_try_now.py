@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from eventlog.care.outputs import pause, try_now
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import SourceError, UsageError
+from eventlog.core.errors import OccupiedError, SourceError, UsageError
 from eventlog.daemon import scheduling
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.log import Log
@@ -109,3 +109,13 @@ def test_a_wait_outlives_a_log_that_cannot_be_asked(
         monkeypatch.setattr(publisher.post, "list_wanted_now", away)
         assert [*publisher.rounds()] == []
     assert asked == [["far"]]
+
+
+def test_who_has_lost_the_lock_hears_no_wish_that_is_meant_for_another(log: LogTable, tmp_path: Path) -> None:
+    with Publisher(config(log, tmp_path), outputs=Outputs("far").made()) as publisher:
+        publisher.run_once()
+        try_now(log_of(log), "far", ["far"])
+        log.run("UPDATE event_log_mark SET value = '2099-01-01T00:00:00.000 another' WHERE name = 'publisher'")
+        with pytest.raises(OccupiedError):
+            publisher.post.list_wanted_now(["far"])
+    assert log.ask("SELECT 1 FROM event_log_mark WHERE name = 'try now: far'")

@@ -137,3 +137,18 @@ def test_the_server_looks_up_what_waits_of_an_object(postgresql: Engine) -> None
             str(line) for (line,) in connection.execute(text(f"EXPLAIN {scene.log.query('late_numbers')}"), gaps)
         )
     assert "Seq Scan on event_log_parked" not in plan, plan
+
+
+def test_what_a_look_has_read_is_read_again_by_the_next_look(sqlite: Engine) -> None:
+    """A receiver is away meanwhile; and somebody who uses SQL alone gives a row its status."""
+    scene = Scene(sqlite, "one", askable=True)
+    scene.write(1, 3)
+    scene.publish()
+    scene.write(4, 6)
+    for _ in range(2):
+        with scene.log.transaction() as connection:
+            assert scene.journal.anything(connection)
+            connection.execute(text("UPDATE event_log SET status = 'X' WHERE record_id = 5"))
+    scene.publish()
+    assert scene.receivers["one"].came == [1, 2, 3, 4, 6]
+    assert scene.ask("SELECT status FROM event_log WHERE record_id = 5") == [("X",)]

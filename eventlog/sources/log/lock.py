@@ -87,12 +87,14 @@ class LogLock:
         self.log = log
         self.lease = lease
         self._alive = alive
-        self.token = ""
+        self.token = self._asked = ""
+        """With which this process has the lock, and with which it has asked for it last: it may have got no answer."""
         self.tenure: Tenure | None = None
         self.seen: Sight | None = None
         self._unchanged_since = 0.0
         self._kept: Lease | None = None
         self._enters_at_once = offers(log.dialect, "journal_enter")
+        self._notes_apart = offers(log.dialect, "journal_note")
 
     @property
     def taken(self) -> bool:
@@ -159,7 +161,7 @@ class LogLock:
         # Somebody has deleted one of the marks: who takes the lock next makes it anew.
         if self.tenure is None or not kept or not marks or None in marks[0]:
             self._lose()
-        if offers(self.log.dialect, "journal_note"):  # elsewhere it was one statement
+        if self._notes_apart:  # elsewhere it was one statement
             self.log.execute(connection, self.log.query("journal_note"), {"value": written})
         [(holding, former)] = marks
         return str(holding), str(former)
@@ -191,7 +193,7 @@ class LogLock:
 
     def _may_be_taken(self, sight: Sight) -> bool:
         holder = sight.holder
-        if holder is None or holder.token == self.token:
+        if holder is None or holder.token in (self.token, self._asked):
             return True
         if holder.is_over(sight.now) or (holder.claim is not None and is_dead(holder.claim.process)):
             return True
@@ -202,6 +204,7 @@ class LogLock:
         """Takes the lock, unless somebody was quicker or works with the mark at this very moment."""
         # Noted before the statement is sent: so the lease ends here before it ends there.
         token, sent = new_token(sight.now, self.lease), seconds_up()
+        self._asked = token
         with self.log.transaction() as connection:
             self.log.make_durable(connection)
             if not self._replaces(connection, sight.mark, token):

@@ -1,27 +1,21 @@
-"""Publishers as processes: `eventlog run` with a configuration file, forked from a server that has loaded it already."""
+"""Publishers as processes: `eventlog run` with a configuration file."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
-from multiprocessing import forkserver
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any, Final
 
-from tests.hardening.crash import processes
+from tests.support.forking import Forked
 
 PATIENCE: Final = 180.0
-DEATH_SIGNAL: Final = 1
-"""PR_SET_PDEATHSIG of prctl(2)."""
-
 WRITERS_BYTE: Final = 120
 """The byte of an SQLite file's `-shm` that whoever writes has locked, where there is a write-ahead log."""
 
@@ -30,42 +24,21 @@ NOT_TAKEN: Final = frozenset({"standing_by", "lock_lost", "stopped"})
 _numbers = count(1)
 
 
-def eventlog(arguments: Sequence[str], out: str, err: str, mutant: Callable[[], None] | None) -> None:
-    """The command, in a process of its own that ends with the server that it was forked from."""
-    ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
-    os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]  # the server ends with the tests
-    os.dup2(os.open(err, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-    os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1)
-    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", 1, closefd=False)
-    if mutant is not None:
-        mutant()
-    from eventlog.cli.main import run
-
-    sys.argv = ["eventlog", *arguments]
-    run()
-
-
 class Command:
-    """A call of eventlog. `name` is unique in its folder."""
+    """A call of eventlog, after the lines of a `program`. `name` is unique in its folder."""
 
-    def __init__(
-        self, folder: Path, *arguments: str, out: Path | None = None, mutant: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *arguments: str, out: Path | None = None, program: str = "") -> None:
         self.name = f"{arguments[0]}{next(_numbers)}"
         self.config = Path(arguments[arguments.index("--config") + 1])
         self.err = folder / f"{self.name}.err"
-        self.err.touch()
         self.frozen = False
         self.asked = False
-        place = str(out or folder / f"{self.name}.out")
-        self.process: ForkServerProcess = processes().Process(
-            target=eventlog, args=(arguments, place, str(self.err), mutant), daemon=True
-        )
-        self.process.start()
+        with self.err.open("ab") as err, (out or folder / f"{self.name}.out").open("ab") as said:
+            self.process = Forked(*arguments, environment=os.environ, out=said, err=err, program=program)
 
     @property
     def alive(self) -> bool:
-        return self.process.is_alive()
+        return self.process.poll() is None
 
     @property
     def journal(self) -> list[Mapping[str, Any]]:
@@ -93,7 +66,7 @@ class Command:
         """Sends a signal to the process, if it is still there."""
         self.asked = self.asked or number in (signal.SIGTERM, signal.SIGKILL)
         with suppress(ProcessLookupError):
-            os.kill(self.process.pid or 0, number)
+            self.process.send_signal(number)
 
     def freeze(self) -> None:
         """Returns when it does nothing any more: until then it may take locks or give them back."""
@@ -114,15 +87,16 @@ class Command:
 
     def end(self, patience: float = PATIENCE) -> int | None:
         """Its exit code; None when it does not end."""
-        self.process.join(patience)
-        return self.process.exitcode
+        with suppress(TimeoutExpired):
+            self.process.wait(patience)
+        return self.process.returncode
 
     def kill(self) -> None:
         self.tell(signal.SIGKILL)
-        self.process.join(PATIENCE)
+        self.process.wait(PATIENCE)
 
 
-def has_locked(pid: int | None, database: Path) -> bool:
+def has_locked(pid: int, database: Path) -> bool:
     """Whether this process has locked an SQLite file against other writers.
 
     The system's list of locks says it. A connection that tried would find the lock of any other writer as well.

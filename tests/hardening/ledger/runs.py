@@ -29,6 +29,7 @@ from tests.hardening.ledger.stream import KafkaMessages, KafkaXds, Receiver, Sta
 from tests.hardening.ledger.team import HANDOVERS, Team, kill
 from tests.hardening.ledger.writers import TABLES, Writer, at_work
 from tests.hardening.proxy import Proxy
+from tests.support.at_rest import RECORDED, find_left
 
 LOCAL: Final = ("XDS files", "change files", "message files", "change tables", "stdout")
 KAFKA: Final = ("Kafka XDS", "Kafka messages")
@@ -130,7 +131,8 @@ class Run:
         self.dice = random.Random(cell.seed)
         self.ledger = Ledger()
         self.again: Counter[int] = Counter()
-        self.mutant: Callable[[], None] | None = None
+        self.program = ""
+        """What publishers do before they begin."""
         self.outputs: list[Output] = []
         self.writers: list[Writer] = []
         self.paused: set[str] = set()
@@ -193,7 +195,7 @@ class Run:
         stdout = next((one for one in self.outputs if isinstance(one, StandardOutput)), None)
         out = None if stdout is None else stdout.collect(f"{config.stem}-{self.dice.getrandbits(40)}")
         arguments = ("run", "--config", str(config), "--log-format", "json", *options)
-        return Command(self.folder, *arguments, out=out, mutant=self.mutant)
+        return Command(self.folder, *arguments, out=out, program=self.program)
 
     def _cut(self, publisher: Command) -> None:
         """Cuts what goes through the proxy of this publisher."""
@@ -452,16 +454,12 @@ def waiting(engine: Engine) -> int:
 def left_in_journal(engine: Engine) -> Iterator[Finding]:
     """What the journal must not have at rest, and records that say other than the letters."""
     with engine.connect() as connection:
-        for table in ("batch", "planned", "parked", "answer", "hold"):
-            if rows := connection.execute(text(f"SELECT * FROM event_log_{table}")).all():
-                yield Finding(what=f"left in event_log_{table}", why=f"{len(rows)}, {rows[0]} first")
-        records = text(
-            "SELECT kept.record_id, kept.status, entry.status, kept.reason FROM event_log_outcome AS kept"
-            " LEFT JOIN event_log AS entry ON entry.record_id = kept.record_id"
-            " WHERE entry.status IS NULL OR kept.status <> entry.status"
-        )
-        for record, kept, letter, reason in connection.execute(records):
-            yield Finding(what="a record says otherwise", record=record, letter=letter or "", why=f"{kept} {reason}")
+        for table, rows in find_left(lambda asked: connection.execute(text(asked)).all()).items():
+            yield Finding(what=f"left in event_log_{table}", why=f"{len(rows)}, {rows[0]} first")
+        for record, kept, letter, reason in connection.execute(text(RECORDED)):
+            if kept != letter:
+                why = f"{kept} {reason}"
+                yield Finding(what="a record says otherwise", record=record, letter=letter or "", why=why)
 
 
 def read_log(engine: Engine) -> list[LogRow]:

@@ -90,7 +90,8 @@ class Receiver:
         self._lock = Lock()
         self._judged: dict[tuple[str, str], tuple[str, str]] = {}
         self._epochs: dict[str, int] = {}
-        self._bodies: list[tuple[str, bytes]] = []
+        self.documents: list[tuple[str, bytes]] = []
+        """What it has taken, each with where it came from."""
         self._answers: dict[int, str] = {}
         self._provoked: Event | None = None
         self.is_away = False
@@ -109,10 +110,10 @@ class Receiver:
         return f'sink = "http"\nwho = true\nurl = "http://127.0.0.1:{self.port}/"\n'
 
     def grown(self) -> object:
-        return len(self._bodies)
+        return len(self.documents)
 
     def shown(self) -> Shown:
-        found = [one for where, body in self._bodies for one in read_xds(body, where)]
+        found = [one for where, body in self.documents for one in read_xds(body, where)]
         return Shown(output=self.name, seen=found, answers=self._answers)
 
     def watched(self) -> Sequence[Finding]:
@@ -133,8 +134,8 @@ class Receiver:
             if (known != plan or not former) and level in LETTERS:
                 self._judged[identity] = (plan, level)
                 if mood != "error":
-                    where = f"document {len(self._bodies)} {identity[1].lstrip('0')} of plan {plan} in epoch {epoch}"
-                    self._bodies.append((where, body))
+                    where = f"document {len(self.documents)} {identity[1].lstrip('0')} of plan {plan} in epoch {epoch}"
+                    self.documents.append((where, body))
             letter = LETTERS.get(level)
             if letter is not None:
                 self._answers |= {int(event.rpartition(b"-")[2]): letter for event in _event(body)}

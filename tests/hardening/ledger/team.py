@@ -91,7 +91,7 @@ class Team:
         """Notes who has ended though nobody asked for it, and replaces them."""
         for one in [one for one in self.members if not one.alive]:
             if not one.asked:
-                why = f"exit code {one.process.exitcode}: {one.said}"
+                why = f"exit code {one.process.returncode}: {one.said}"
                 self.found.append(Finding(what=f"{one.name} ended by itself", why=why))
             self.leave(one, size)
 

@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -20,7 +19,7 @@ from sqlalchemy import Engine
 from tests.hardening.ledger.book import Ledger, Op, Place, Version
 from tests.hardening.ledger.checking import FIELDS, IMAGES, READ_BACK, TRACKED, Finding, LogRow, Seen, Shown, check
 from tests.hardening.ledger.figures import MUTANTS, Mutant, told, write
-from tests.hardening.ledger.mutants import faulty, wrong
+from tests.hardening.ledger.mutants import wrong
 from tests.hardening.ledger.outputs import Growing, rising, same_numbers
 from tests.hardening.ledger.publishers import has_locked
 from tests.hardening.ledger.runs import Cell, Run
@@ -208,7 +207,8 @@ def test_a_publisher_that_does_one_thing_wrong_is_found(
 ) -> None:
     cell = Cell(outputs=["XDS files"], handovers=["none"], seed=seed, objects=30)
     run = Run(cell, sqlite, tmp_path)
-    run.mutant = partial(faulty, kind, str(tmp_path / "done"), seed)
+    given = f"{kind!r}, {str(tmp_path / 'done')!r}, {seed}"
+    run.program = f"from tests.hardening.ledger.mutants import faulty\nfaulty({given})"
     report = run.report()
     assert (tmp_path / "done").exists()
     what = {one.what for one in report.findings}

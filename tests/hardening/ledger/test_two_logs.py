@@ -78,7 +78,7 @@ def publish(*work: tuple[Writer, Engine, Command]) -> None:
 
 def was_refused(publisher: Command) -> bool:
     """Whether it was told that the target belongs to somebody else, and how that ends it."""
-    if not publisher.alive and publisher.process.exitcode == REFUSED:
+    if not publisher.alive and publisher.process.returncode == REFUSED:
         return True
     return any(TOLD(str(record.get("error", ""))) for record in publisher.journal)
 

@@ -19,8 +19,10 @@ from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Status
 from eventlog.daemon import publisher as turns
 from eventlog.daemon import scheduling, workers
+from eventlog.daemon.lag_limits import MostBehindWatch
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.scheduling import CycleWait, Heartbeat, Wakeup
+from eventlog.daemon.workers import Line
 from eventlog.delivery.output import Output
 from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.sql.log import Log
@@ -204,6 +206,54 @@ def test_an_output_that_refuses_a_heartbeat_is_left_behind_and_a_paused_one_gets
             pass
     assert sinks["good"].sizes == [1, 1, 1], "once a minute, and no more often"
     assert sinks["paused"].sizes == []
+
+
+def test_the_heart_does_not_beat_at_who_has_had_no_turn(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others wait for an output that is too far behind: nobody has opened their targets yet."""
+    site(sqlite)
+    now = [1000.0]
+    monkeypatch.setattr(scheduling, "monotonic", lambda: now[0])
+    sinks = {name: MemorySink([]) for name in ("far", "waits")}
+
+    def hold_up(_: MostBehindWatch, lines: Sequence[Line]) -> None:
+        for line in lines:
+            line.held_up = line.name == "waits"
+
+    def wait(_rest: CycleWait, _seconds: float, each: Callable[[], None] = lambda: None, **_: object) -> None:
+        now[0] += 61
+        each()
+        publisher.stop()
+
+    monkeypatch.setattr(MostBehindWatch, "hold_up", hold_up)
+    monkeypatch.setattr(CycleWait, "for_seconds", wait)
+    outputs = [Output(format=XdsFormat(), sink=sink, name=name) for name, sink in sinks.items()]
+    with Publisher(config_of(sqlite, tmp_path, heartbeat_interval=1), outputs=outputs) as publisher:
+        for _ in publisher.rounds():
+            pass
+    assert [sinks[name].sizes for name in ("far", "waits")] == [[1], []]
+
+
+def test_whatever_a_sink_raises_when_it_is_closed_all_is_given_back(sqlite: Engine, tmp_path: Path) -> None:
+    class Clinging(MemorySink):
+        def close(self) -> None:
+            raise SinkError("It cannot be closed.")
+
+    class Closing(MemorySink):
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    site(sqlite).write(1)
+    last, format_ = Closing([]), OneEach()
+    outputs = [Output(format=format_, sink=sink, name=name) for name, sink in (("a", Clinging([])), ("b", last))]
+    publisher = Publisher(config_of(sqlite, tmp_path), outputs=outputs)
+    publisher.run_once()
+    with pytest.raises(SinkError):
+        publisher.close()
+    assert last.closed
 
 
 @pytest.mark.parametrize(

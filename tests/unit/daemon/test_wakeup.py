@@ -104,6 +104,19 @@ def test_a_flood_does_not_make_rows_be_read_again_and_again_that_cannot_be_read(
     assert len(looking.looks) <= 2 * 60 / FRUITLESS_SECONDS + 2
 
 
+def test_who_cannot_listen_waits_and_turns_go_on(time: Time, log: Log) -> None:
+    class Refusing(Looking):
+        def _heard(self, seconds: float) -> bool:
+            raise SourceError("Too many clients.")
+
+    looking = Refusing(log, time, 0.0005)
+    looking._channel = "LISTEN event_log"
+    looking._active = 0.0
+    while time.now < 1060.0:
+        looking.wait(1.0, time)
+    assert 1 < len(looking.looks) <= 2 * 60 / LONGEST_SECONDS + 2
+
+
 class Refused(Looking):
     """A database that refuses every look until a certain time, and nothing else."""
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.associations import Association
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.publisher.at_once import finish_plainly, plan_plainly
-from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.memory import Memory, Sealed, Stamp
 from eventlog.publisher.plans import Done, TakePlan
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import Detail, JournalRow, OnTheWay
@@ -19,7 +19,7 @@ from eventlog.sources.marks import RowRanges
 
 ROWS = RowRanges.of([7])
 SENT = OnTheWay(plan="p", place=0, details=[Detail(document="d", records=(7,))])
-TAKE = Take(stamp="s", sealed=Sealed(ROWS, 1), records=ROWS)
+TAKE = Take(stamp=Stamp("s"), sealed=Sealed(ROWS, 1), records=ROWS)
 PLAN = TakePlan(taken=TAKE, history=3, plan="p", is_asked=True, planned=[SENT])
 DONE = Done(planned=[SENT], asked=True, doubts=0)
 MORE: dict[str, Any] = {
@@ -34,7 +34,7 @@ MORE: dict[str, Any] = {
 
 def memory() -> Memory:
     return Memory(
-        stamp="s",
+        stamp=Stamp("s"),
         tracked=None,
         batches={},
         outputs={"one": JournalRow(name="one", position=0)},
