@@ -66,6 +66,8 @@ class Viewer(Struct, frozen=True, kw_only=True):
 
 def kind_name(event_type: str | int | None) -> str:
     """Name an event type beside its number."""
+    if event_type is None:
+        return "NULL"
     return f"{event_type} {KIND_NAMES.get(str(event_type), 'unknown')}"
 
 

@@ -18,7 +18,7 @@ from eventlog.web.words import Kind, status_word
 
 Fields = Mapping[str, str]
 
-MARKS: Final[Mapping[Kind, str]] = {"good": "✓", "calm": "…", "warn": "‖", "bad": "✗", "": "–"}
+MARKS: Final[Mapping[Kind, str]] = {"good": "✓", "calm": "…", "warn": "▲", "bad": "✗", "": "–"}
 
 UNREAD: Final = RowStage(output="", stage="unsealed")
 
@@ -98,8 +98,11 @@ def _over(stage: RowStage, output: OutputView) -> LifeStep:
         return LifeStep(name=output.name, kind="good", word="delivered", to=to)
     word = status_word(stage.status)
     kind = word.kind if word.kind != "calm" else ""
+    said = stage.reason or word.text
+    if stage.status == Status.WARNING and stage.reason == Reason.PUBLISHED:
+        said = "delivered with a warning"
     sentence = f"{output.name}: {stage.note}" if stage.note else ""
-    return LifeStep(name=output.name, kind=kind, word=stage.reason or word.text, sentence=sentence, to=to)
+    return LifeStep(name=output.name, kind=kind, word=said, sentence=sentence, to=to)
 
 
 def _waiting(stage: RowStage, output: OutputView) -> LifeStep:
