@@ -230,6 +230,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     settings, text = _read(path) if path is not None else ({}, "")
     sections = sections_of(settings, environment)
     _refuse_unknown(settings, origin, sections, text)
+    _refuse_misspelt_sections(environment, sections)
     for variable, section, keys, value in settings_in(environment, sections):
         alone = reduce(lambda inner, key: {key: inner}, reversed(keys), value)
         _refuse_unknown_keys(section, alone, variable, sections[section], sections)
@@ -352,7 +353,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(f"The configuration file {path} is not UTF-8 in line {line}; save it as UTF-8.") from None
     except OSError as error:
-        raise ConfigError(f"The configuration file {path} cannot be read: {error.strerror}.") from None
+        message = f"The configuration file {path} cannot be read: {error.strerror}."
+        raise ConfigError(message, hint="Name a file that this user may read: --config FILE.") from None
     except ValueError as error:  # no TOML, or more digits than a number may have
         from eventlog.config.toml_mistakes import explain_mistake
 
@@ -394,6 +396,17 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
 
 
 _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
+
+
+def _refuse_misspelt_sections(environment: Mapping[str, str], sections: Sections) -> None:
+    """Refuse a variable whose section is nearly one of ours; one of another program is left alone."""
+    for name, match in [(name, _of_a_table(name)) for name in environment]:
+        section = "" if match is None else match[1].lower()
+        if not section or section in sections:
+            continue
+        near = nearest(section, [*CORE_SECTIONS, *names("tables")])
+        if near is not None:
+            raise ConfigError(f"{name}: {section} is not a section.", hint=f"Did you mean {near}?")
 
 
 def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections, text: str = "") -> None:

@@ -235,6 +235,6 @@ def too_long(origin: str, line: int, limit: int) -> DataError:
 def describe_damage(path: Path | str, error: Exception) -> DataError:
     """Make the error for a file that cannot be read as its kind."""
     # Messages of Arrow go over several lines.
-    cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    cause = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".") or type(error).__name__
     hint = "Correct it and begin again; nothing was published."
     return DataError(f"{path} cannot be read: {cause}.", hint=hint)
