@@ -139,7 +139,8 @@ def _draw_answers(row: LogRow, stages: Sequence[RowStage], outputs: Sequence[Out
     if row.status == Status.SUCCESS and row.reason not in (None, Reason.PUBLISHED):
         return []  # nothing of it was to be sent
     alike = RowStage(output="", stage="over", status=row.status, reason=row.reason)
-    return _of_outputs((), outputs, alike)
+    # One that came later, and has taken nothing yet, has not had this row either.
+    return _of_outputs((), [output for output in outputs if output.state.position] or outputs, alike)
 
 
 def _draw_end(row: LogRow, stages: Sequence[RowStage], finished_at: str | None) -> LifeStep:

@@ -83,6 +83,18 @@ def test_a_row_that_somebody_holds_can_be_released_and_one_that_is_an_error_be_t
     assert [told(step)[1:3] for step in published[2:5]] == [("✓", "delivered")] * 3
 
 
+def test_an_output_that_came_later_has_not_had_a_row_that_ended_before() -> None:
+    ended = replace(ROW, status="S", reason="published")
+    took = replace(VAULT, state=OutputState(document="7", position=(7,)))
+    later = OutputView(name="later", noted="later", format="xds")
+    assert [step.name for step in life_line(ended, [], (took, later), None)] == [
+        "written",
+        "taken",
+        "vault",
+        "S published",
+    ]
+
+
 def test_a_row_that_has_ended_says_how_at_each_output() -> None:
     refused = replace(ROW, status="E", reason="refused", note="no such group")
     answers = [
