@@ -39,6 +39,7 @@ from eventlog.web.pages import (
     ask_output,
     ask_rows,
     draw_document,
+    draw_guide,
     draw_login,
     draw_message,
     draw_output,
@@ -404,6 +405,7 @@ PAGES: Final[Mapping[str, str]] = (
     | _rows()
     | _tables()
     | {
+        "guide": draw_guide(LOOK),
         "message": draw_message("Oh", "no", LOOK),
         "login": draw_login(LOOK, wrong=False),
         "login, again": draw_login(LOOK, wrong=True),
