@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
-from eventlog.config.environment import SEVERAL, fields_of, fit_value, settings_in, types_of, with_environment
+from eventlog.config.environment import PREFIX, SEVERAL, fields_of, fit_value, settings_in, types_of, with_environment
 from eventlog.config.outputs import (
     OutputConfig,
     as_declared,
@@ -237,7 +237,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     with_environment(settings, environment, sections)
     if without_url:
         settings.get("source", {}).pop("url", None)
-    return from_settings(settings, environment, origin=origin)
+    return _make_config(settings, environment, origin, sections)
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
@@ -246,6 +246,11 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
     """
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
+    return _make_config(settings, environment, origin, sections)
+
+
+def _make_config(settings: dict[str, Any], environment: Mapping[str, str], origin: str, sections: Sections) -> Config:
+    """Make a configuration of settings without unknown keys."""
     own = tuple(name for name in sections if name not in CORE_SECTIONS)
     kind = make_config_type(sections["output"], *sections["source"], own, sections["policy"])
     try:
@@ -367,7 +372,7 @@ CORE_SECTIONS: Final = ("source", "publisher", "output", "policy")
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
     """Map these settings' sections to their types: for outputs, to the keys of the named sinks."""
-    environment = environment or {}
+    environment = {name: value for name, value in (environment or {}).items() if name.startswith(PREFIX)}
     outputs = settings.get("output")
     tables = [*outputs] if isinstance(outputs, list) else []
     # Variables mean the first output, and one of them may say which sink or format it has.

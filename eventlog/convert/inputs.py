@@ -151,8 +151,11 @@ def refuse_header(first_line: bytes, origin: str) -> None:
         hint = "End each line with \\n or \\r\\n and begin again; nothing was published."
         raise DataError(f"{origin}: its lines end with a carriage return alone.", hint=hint)
     if first.strip():
-        _refuse_separator(origin, first)
-        places_of(next(csv.reader([first])), origin)
+        try:
+            places_of(next(csv.reader([first])), origin)
+        except DataError:
+            _refuse_separator(origin, first)
+            raise
 
 
 def _refuse_separator(origin: str, header: str) -> None:
