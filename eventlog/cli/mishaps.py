@@ -66,7 +66,7 @@ def report_misuse(error: click.ClickException, arguments: Sequence[str]) -> int:
     if not message.endswith((".", "?")):
         message += "."
     if isinstance(error, click.NoSuchOption) and command == "eventlog":
-        message += " Options of a command stand behind it."
+        message += " Options of a command come after it."
     click.echo(f"eventlog: {make_readable(message)} See `{command} --help`.", err=True)
     return EX_USAGE
 

@@ -329,7 +329,7 @@ TABLES = {
         64, "'--config' requires an argument. See `eventlog status --help`.", "status", "--config"
     ),
     "an option before its command": call(
-        64, "Options of a command stand behind it.", "--config", "eventlog.toml", "status"
+        64, "Options of a command come after it.", "--config", "eventlog.toml", "status"
     ),
     "two words for one": call(64, "Did you mean outputs?", "out-puts"),
     "help of a command that is none": call(64, "statsu is not a command. Did you mean status?", "help", "statsu"),
