@@ -17,7 +17,7 @@ LINK: Final = re.compile(r"\[([^]]+)\]\([^)]+\)")
 
 def alerts_guide() -> str:
     """Write the template: a section for each alert, which a banner links to by its name."""
-    import markdown
+    import markdown  # type: ignore[import-untyped]  # its stubs are a package of their own
 
     _, *sections = re.split(r"^## (?=Eventlog)", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     written = []

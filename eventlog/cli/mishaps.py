@@ -65,6 +65,11 @@ def report_misuse(error: click.ClickException, arguments: Sequence[str]) -> int:
         message += f". Did you mean {near!r}?"
     if not message.endswith((".", "?")):
         message += "."
+    if context is not None and isinstance(error, click.NoSuchOption):
+        options = {name for option in context.command.get_params(context) for name in option.opts}
+        # One hyphen before a word: click reads its first letter alone.
+        meant = next((f"-{word}" for word in arguments if f"-{word}" in options and word[:2] != "--"), None)
+        message += f" Did you mean {meant}?" if meant else ""
     if isinstance(error, click.NoSuchOption) and command == "eventlog":
         message += " Options of a command come after it."
     click.echo(f"eventlog: {make_readable(message)} See `{command} --help`.", err=True)

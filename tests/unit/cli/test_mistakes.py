@@ -331,6 +331,7 @@ TABLES = {
     "an option before its command": call(
         64, "Options of a command come after it.", "--config", "eventlog.toml", "status"
     ),
+    "one hyphen": call(64, "Did you mean --json?", "status", "-json"),
     "two words for one": call(64, "Did you mean outputs?", "out-puts"),
     "help of a command that is none": call(64, "statsu is not a command. Did you mean status?", "help", "statsu"),
     "a misspelt command": call(64, "statu is not a command. Did you mean status?", "statu"),
