@@ -127,7 +127,7 @@ SHARED_WITH_ONE = 3
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
     sys.path.insert(0, str(DOCS.parent))  # this is run as a script, and its neighbours are modules
-    from docs import debezium, derived, drawn_tables, layers, schema, stable
+    from docs import alerts_guide, debezium, derived, drawn_tables, layers, schema, stable
 
     made: dict[Path, str] = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
     made[debezium.PAGE] = _between_marks(debezium.PAGE, list(debezium.tables())[:-1])
@@ -136,6 +136,7 @@ def pages() -> dict[Path, str]:
         made[FOLDER / f"{name}.md"] = f"{MADE}\n{getattr(derived, f'{name}_page')()}"
     made[layers.PAGE] = layers.page_with_layers()
     made[stable.PAGE] = stable.page_with_names()
+    made[alerts_guide.PAGE] = alerts_guide.alerts_guide()
     made[SCHEMA] = schema.schema(TABLES, said_of)
     made |= {DOCS / "pictures" / name: drawn for name, drawn in drawn_tables.pictures().items()}
     if find_spec("eventlog.cli.main"):

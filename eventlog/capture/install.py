@@ -185,7 +185,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
     def lines(self) -> list[str]:
         """Describe the uninstall to the person who decides, a line each."""
         lines = [f"table {name}" for name in self.tables]
-        rows = f"{count_words(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
+        rows = f"{count_words(self.rows, 'row')} of the log, of which {count_words(self.waiting, 'waits', 'wait')}"
         if self.adopted:
             rows = f"nothing of the log itself, which was adopted: {rows}"
         lines.append(rows)

@@ -29,7 +29,7 @@ from eventlog.capture.statements import drop_triggers, refuse_taken, write_neede
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
 from eventlog.core.table_names import read_name, write_name
-from eventlog.sql.access import is_denied, run_verbatim
+from eventlog.sql.access import hint_of, is_denied, run_verbatim, words_of
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import locate_log, with_schema
@@ -285,10 +285,18 @@ def _notify_publisher(connection: Connection, engine: Engine, names: LogNames) -
     it.
     """
     log = Log(engine, names)
-    with suppress(SQLAlchemyError), connection.begin_nested():
-        for name in STAMPS:
-            stamp = {"name": name, "value": secrets.token_hex(8)}
-            connection.execute(log.query("mark_write"), stamp)
+    try:
+        with connection.begin_nested():
+            for name in STAMPS:
+                stamp = {"name": name, "value": secrets.token_hex(8)}
+                connection.execute(log.query("mark_write"), stamp)
+    except SQLAlchemyError as error:
+        if not is_denied(dialect_of(connection), error):
+            # On a full disk SQLite has undone the whole transaction, and then knows no savepoint.
+            first: BaseException = error
+            while first.__context__ is not None:
+                first = first.__context__
+            raise InstallError(f"Nothing was tracked: {words_of(first)}.", hint=hint_of(engine, first)) from error
 
 
 def _note_current(connection: Connection, engine: Engine, names: LogNames, states: Sequence[TriggerState]) -> None:

@@ -166,7 +166,7 @@ def _has_configuration() -> bool:
     """Return True if this folder has a configuration."""
     from eventlog.cli.site import DEFAULT_FILE
 
-    return DEFAULT_FILE.is_file()
+    return DEFAULT_FILE.exists()
 
 
 def exit_code(arguments: list[str]) -> int:
@@ -181,7 +181,7 @@ def exit_code(arguments: list[str]) -> int:
         # Click's answer to a pipe that nobody reads any more.
         return CLOSED_PIPE
     except click.ClickException as error:
-        return report_misuse(error)
+        return report_misuse(error, arguments)
     except (click.Abort, KeyboardInterrupt) as end:
         # Click makes an Abort of Ctrl-C.
         cause = end.__cause__ if isinstance(end, click.Abort) else end

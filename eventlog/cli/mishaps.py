@@ -6,7 +6,8 @@ import errno
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import click
@@ -29,15 +30,33 @@ PASSING: Final = NO_SPACE | {errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENF
 """What may be over when the command is given once more: somebody makes room."""
 
 
-def report_misuse(error: click.ClickException) -> int:
+REMEDIES: Final[Mapping[int, str]] = {
+    errno.ENOENT: "See that it is there, and its folder.",
+    errno.EACCES: "See that this user may read and write there.",
+    errno.EPERM: "See that this user may read and write there.",
+    errno.EROFS: "Name a place where something can be written.",
+    errno.EISDIR: "It is a folder: name a file.",
+    errno.ENOTDIR: "A part of its path is a file: name another place.",
+    **dict.fromkeys(NO_SPACE, "Free some space and run it again."),
+}
+"""What to do where the operating system refuses a file."""
+
+
+def report_misuse(error: click.ClickException, arguments: Sequence[str]) -> int:
     """Says how a command was called wrongly, and where it stands how it is called."""
     context = getattr(error, "ctx", None)
-    if isinstance(error, click.exceptions.NoArgsIsHelpError) or context is None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return EX_USAGE
+    command = " ".join(["eventlog", *takewhile(lambda word: word[:1] != "-", arguments)])
+    if context is not None:
+        command = context.command_path
     # Click calls things by the names of its types.
     message = error.format_message().strip().replace("\n\t", " ")  # as click lists choices
     message = message.replace("a valid integer range", "a whole number").rstrip(".")
+    message = re.sub(r"is not in the range (-?\d+)<=x<=(-?\d+)", r"is not between \1 and \2", message)
+    message = re.sub(r"is not in the range x>=(-?\d+)", r"is less than \1", message)
+    message = re.sub(r"'[\[{]([^\]}]+)[\]}]'", r"'\1'", message)
     # Of several words the one that was probably meant: click only lists all of them.
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
     written = re.search(r"'([^']+)' is not one of", message)
@@ -46,7 +65,14 @@ def report_misuse(error: click.ClickException) -> int:
         message += f". Did you mean {near!r}?"
     if not message.endswith((".", "?")):
         message += "."
-    click.echo(f"eventlog: {make_readable(message)} See `{context.command_path} --help`.", err=True)
+    if context is not None and isinstance(error, click.NoSuchOption):
+        options = {name for option in context.command.get_params(context) for name in option.opts}
+        # One hyphen before a word: click reads its first letter alone.
+        meant = next((f"-{word}" for word in arguments if f"-{word}" in options and word[:2] != "--"), None)
+        message += f" Did you mean {meant}?" if meant else ""
+    if isinstance(error, click.NoSuchOption) and command == "eventlog":
+        message += " Options of a command come after it."
+    click.echo(f"eventlog: {make_readable(message)} See `{command} --help`.", err=True)
     return EX_USAGE
 
 
@@ -138,10 +164,8 @@ def _from_machine(error: Exception) -> EventlogError | None:
     """Explain an operating system's error nobody caught closer to its cause."""
     if not isinstance(error, OSError) or error.strerror is None:
         return None
-    what, hint = "Something could not be read or written", None
+    what = "Something could not be read or written"
     if error.filename:
         what = f"{error.filename} cannot be used"
-    if error.errno in NO_SPACE:
-        hint = "Free some space and run it again."
-    may_pass = error.errno in PASSING
+    hint, may_pass = REMEDIES.get(error.errno or 0), error.errno in PASSING
     return MachineError(f"{what}: {error.strerror}.", hint=hint, may_pass=may_pass)

@@ -5,6 +5,8 @@ An option goes before the environment, and that before the configuration file.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from functools import cached_property, wraps
 from pathlib import Path
@@ -75,6 +77,8 @@ class Site:
         """Return the database's URL; raise ConfigError if there is none."""
         if not self.config.source.url:
             hint = "Use --database URL or --config FILE, or set EVENTLOG_DATABASE."
+            if "EVENTLOG_SOURCE_URL" in os.environ:
+                hint = "Two underscores part a section and its key: EVENTLOG_SOURCE__URL, not EVENTLOG_SOURCE_URL."
             raise ConfigError("No database is named.", hint=hint)
         return self.config.source.url
 
@@ -241,6 +245,19 @@ def read_address(text: str) -> tuple[str, int]:
         raise ConfigError(f"{text!r} is no address; it is written as 127.0.0.1:9187.")
     # An IPv6 address before a port is written in brackets.
     return host.strip("[]") or LOOPBACK, int(port)
+
+
+def cannot_listen(host: str, port: int, error: OSError | OverflowError, other: str) -> ConfigError:
+    """Explain why nothing can listen on an address; `other` says how another one is chosen."""
+    hint = f"End what listens there, or choose {other}."
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRNOTAVAIL:
+        hint = f"This machine does not have that address: choose {other}."
+    elif number in (errno.EACCES, errno.EPERM):
+        hint = f"This user may not take ports below 1024: choose {other}."
+    # Python's socket.create_server adds the address once more.
+    why = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
+    return ConfigError(f"Nothing can listen on {host}:{port}: {why}.", hint=hint)
 
 
 # A path, so that it is read as any other file.

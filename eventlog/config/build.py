@@ -49,7 +49,9 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     # idle.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         log = with_schema(connection, names)
-        classes = number_tables(connection, log, list_tracked(connection, log))
+        classes = list_tracked(connection, log)
+        # A database without a log answers read-backs too, and has no history.
+        classes = number_tables(connection, log, classes) if classes else []
         catalog = reflect(connection, source.tables or None, schema, without=names.own)
     if source.tables:
         asked = {(table.schema, table.name) for table in catalog}

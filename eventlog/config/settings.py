@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
-from eventlog.config.environment import SEVERAL, fields_of, fit_value, settings_in, types_of, with_environment
+from eventlog.config.environment import PREFIX, SEVERAL, fields_of, fit_value, settings_in, types_of, with_environment
 from eventlog.config.outputs import (
     OutputConfig,
     as_declared,
@@ -230,13 +230,14 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     settings, text = _read(path) if path is not None else ({}, "")
     sections = sections_of(settings, environment)
     _refuse_unknown(settings, origin, sections, text)
+    _refuse_misspelt_sections(environment, sections)
     for variable, section, keys, value in settings_in(environment, sections):
         alone = reduce(lambda inner, key: {key: inner}, reversed(keys), value)
         _refuse_unknown_keys(section, alone, variable, sections[section], sections)
     with_environment(settings, environment, sections)
     if without_url:
         settings.get("source", {}).pop("url", None)
-    return from_settings(settings, environment, origin=origin)
+    return _make_config(settings, environment, origin, sections)
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
@@ -245,6 +246,11 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
     """
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
+    return _make_config(settings, environment, origin, sections)
+
+
+def _make_config(settings: dict[str, Any], environment: Mapping[str, str], origin: str, sections: Sections) -> Config:
+    """Make a configuration of settings without unknown keys."""
     own = tuple(name for name in sections if name not in CORE_SECTIONS)
     kind = make_config_type(sections["output"], *sections["source"], own, sections["policy"])
     try:
@@ -352,7 +358,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(f"The configuration file {path} is not UTF-8 in line {line}; save it as UTF-8.") from None
     except OSError as error:
-        raise ConfigError(f"The configuration file {path} cannot be read: {error.strerror}.") from None
+        message = f"The configuration file {path} cannot be read: {error.strerror}."
+        raise ConfigError(message, hint="Name a file that this user may read: --config FILE.") from None
     except ValueError as error:  # no TOML, or more digits than a number may have
         from eventlog.config.toml_mistakes import explain_mistake
 
@@ -365,7 +372,7 @@ CORE_SECTIONS: Final = ("source", "publisher", "output", "policy")
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
     """Map these settings' sections to their types: for outputs, to the keys of the named sinks."""
-    environment = environment or {}
+    environment = {name: value for name, value in (environment or {}).items() if name.startswith(PREFIX)}
     outputs = settings.get("output")
     tables = [*outputs] if isinstance(outputs, list) else []
     # Variables mean the first output, and one of them may say which sink or format it has.
@@ -394,6 +401,17 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
 
 
 _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
+
+
+def _refuse_misspelt_sections(environment: Mapping[str, str], sections: Sections) -> None:
+    """Refuse a variable whose section is nearly one of ours; one of another program is left alone."""
+    for name, match in [(name, _of_a_table(name)) for name in environment]:
+        section = "" if match is None else match[1].lower()
+        if not section or section in sections:
+            continue
+        near = nearest(section, [*CORE_SECTIONS, *names("tables")])
+        if near is not None:
+            raise ConfigError(f"{name}: {section} is not a section.", hint=f"Did you mean {near}?")
 
 
 def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections, text: str = "") -> None:

@@ -58,7 +58,9 @@ def explain_mistake(text: str, problem: str) -> str | None:
         return number_meant
     if bare := _bare(line):
         return f'Write a text in quotes: {bare[1]} = "…".'
-    return next((said for words, said in _SAID.items() if words in problem), None)
+    if said := next((said for words, said in _SAID.items() if words in problem), None):
+        return said
+    return "A section is written as [section], and an output as [[output]]." if line.lstrip()[:1] == "[" else None
 
 
 def _explain_number(line: str) -> str | None:

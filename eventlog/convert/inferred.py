@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from eventlog.convert.inputs import input_files, kind_of_file
+from eventlog.convert.inputs import describe_damage, input_files, kind_of_file
 from eventlog.convert.settings import FilesInput
 from eventlog.convert.work import processes_share_locks
 from eventlog.core.errors import KeySyntaxError, MachineError
@@ -54,11 +54,15 @@ def read_archived_catalog(files: FilesInput) -> Catalog | None:
 
 def read_description(files: FilesInput) -> tuple[bytes, str] | None:
     """Read the schema file in the newest archive: it has all former definitions."""
+    from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
     for path in sorted(input_files(files), key=lambda path: path.name, reverse=True):
         if kind_of_file(path) == "parquet":
-            metadata = read_schema(path).metadata or {}
+            try:
+                metadata = read_schema(path).metadata or {}
+            except (ArrowException, OSError) as error:
+                raise describe_damage(path, error) from error
             if SCHEMA_KEY in metadata:
                 return metadata[SCHEMA_KEY], str(path)
     return None

@@ -151,8 +151,11 @@ def refuse_header(first_line: bytes, origin: str) -> None:
         hint = "End each line with \\n or \\r\\n and begin again; nothing was published."
         raise DataError(f"{origin}: its lines end with a carriage return alone.", hint=hint)
     if first.strip():
-        _refuse_separator(origin, first)
-        places_of(next(csv.reader([first])), origin)
+        try:
+            places_of(next(csv.reader([first])), origin)
+        except DataError:
+            _refuse_separator(origin, first)
+            raise
 
 
 def _refuse_separator(origin: str, header: str) -> None:
@@ -235,6 +238,6 @@ def too_long(origin: str, line: int, limit: int) -> DataError:
 def describe_damage(path: Path | str, error: Exception) -> DataError:
     """Make the error for a file that cannot be read as its kind."""
     # Messages of Arrow go over several lines.
-    cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    cause = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".") or type(error).__name__
     hint = "Correct it and begin again; nothing was published."
     return DataError(f"{path} cannot be read: {cause}.", hint=hint)

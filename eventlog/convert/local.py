@@ -7,7 +7,6 @@ what was done.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +46,7 @@ from eventlog.convert.tasks import (
     scatter,
 )
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
-from eventlog.convert.work import SharedTally, Task, Workers, workers
+from eventlog.convert.work import SharedTally, Task, Workers, cores, workers
 from eventlog.convert.writing import InTheirOrder, PartTasks
 from eventlog.core.errors import DataError, UsageError
 
@@ -91,12 +90,6 @@ def convert(
                 marking.plan()
             destination.commit(summary, note_beside(conversion, identity, marking), identity)
     return summary
-
-
-def cores() -> int:
-    """Return the number of cores this process may use."""
-    # Not `cpu_count`: a container or `taskset` may leave this process fewer than there are.
-    return len(os.sched_getaffinity(0))
 
 
 def _stage_output(

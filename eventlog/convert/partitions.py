@@ -95,22 +95,19 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
 
     @property
     def labels(self) -> Sequence[int]:
-        return self._numbers(0)
+        return array("q", self.batches)[0::BATCH_NUMBERS]
 
     @property
     def rows(self) -> Sequence[int]:
-        return self._numbers(1)
+        return array("q", self.batches)[1::BATCH_NUMBERS]
 
     @property
     def places(self) -> Sequence[int]:
-        return self._numbers(2)
+        return array("q", self.batches)[2::BATCH_NUMBERS]
 
     @property
     def sizes(self) -> Sequence[int]:
-        return self._numbers(3)
-
-    def _numbers(self, column: int) -> Sequence[int]:
-        return array("q", self.batches)[column::BATCH_NUMBERS]
+        return array("q", self.batches)[3::BATCH_NUMBERS]
 
     @property
     def longest(self) -> int:
@@ -139,7 +136,7 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
         if label is not None:
             chosen = self.within(label, label)
         # Most files have nothing of most labels, and are not even opened.
-        if not chosen.labels:
+        if not chosen.batches:
             return
         with pa.OSFile(self.path, "rb") as file:
             schema = pa.ipc.read_schema(file)
@@ -200,7 +197,7 @@ def read_label(files: Sequence[PartitionFile], label: int) -> Iterator[pa.Record
 def within(files: Iterable[PartitionFile], first: int, last: int) -> tuple[PartitionFile, ...]:
     """Return the files with batches of these labels, each with only these."""
     parts = [file.within(first, last) for file in files]
-    return tuple(part for part in parts if part.labels)
+    return tuple([part for part in parts if part.batches])
 
 
 def labels_of(files: Iterable[PartitionFile]) -> list[int]:

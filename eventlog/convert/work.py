@@ -48,6 +48,12 @@ class Task(FolderWork, Protocol):
     def name(self) -> str: ...
 
 
+def cores() -> int:
+    """Return the number of cores this process may use."""
+    # Not `cpu_count`: a container or `taskset` may leave this process fewer than there are.
+    return len(os.sched_getaffinity(0))
+
+
 @cache
 def processes_share_locks() -> bool:
     """Return True if processes can share locks: some machines forbid writing to /dev/shm."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +13,8 @@ from eventlog.core.errors import DataError
 from eventlog.core.file_forms import find_form
 from eventlog.core.plural import count_words
 from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
-from eventlog.core.schema import Catalog, Table
+from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.suggest import nearest
 from eventlog.core.table_names import write_name
 
 SCHEMA_KEY: Final = b"eventlog.schema"
@@ -39,6 +40,21 @@ class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     definitions: tuple[_DefinitionInFile, ...] = ()
 
 
+def _refuse_misspelt_keys(text: bytes | str, origin: str) -> None:
+    """Refuse a key that is nearly one of ours, which would be ignored; others are left alone."""
+    for number, table in enumerate(msgspec.json.decode(text)["tables"]):
+        places: list[tuple[str, dict[str, Any], type[Struct]]] = [(f"tables[{number}]", table, Table)]
+        for at, child in enumerate(table.get("children", ())):
+            places.append((f"tables[{number}].children[{at}]", child, Child))
+        for where, owner, _ in [*places]:
+            places += [(f"{where}.columns[{at}]", one, Column) for at, one in enumerate(owner.get("columns", ()))]
+        for where, entry, kind in places:
+            known = kind.__struct_encode_fields__
+            for key in entry.keys() - {*known}:
+                if (near := nearest(key, known)) is not None:
+                    raise DataError(f"{origin}: {where}.{key} is not a key.", hint=f"Did you mean {near}?")
+
+
 def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Catalog:
     """Read a schema file; raise DataError naming the wrong place."""
     if isinstance(text, bytes) and (form := find_form(text)):
@@ -47,7 +63,9 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
         file = msgspec.json.decode(text, type=_SchemaFile)
     # ValidationError is a DecodeError, and names the path.
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise DataError(f"{origin} is not a schema file: {error}.") from error
+        hint = "`eventlog catalog` writes such a file."
+        raise DataError(f"{origin} is not a schema file: {str(error).rstrip('.')}.", hint=hint) from error
+    _refuse_misspelt_keys(text, origin)
     for table in file.tables:
         _check(table, origin)
     named = Counter((table.schema, table.name) for table in file.tables)

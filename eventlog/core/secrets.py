@@ -53,6 +53,7 @@ _address_end = re.compile(r"[?#]")
 _host = re.compile(r"(?:\[[^]]*\]|[^:]*)(?::\d*)?").fullmatch
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
 _word_signs = re.compile(r"[^a-z0-9]")
+_secret_part = re.compile("|".join(SECRET_PARTS))
 _words = re.compile(r"\S+")
 # Greedy up to the last @ that can end a password, within bounds, so that a long text takes no time
 # by its square.
@@ -132,7 +133,7 @@ def make_readable(text: str) -> str:
 def is_secret(name: str) -> bool:
     """Return True if this name stands for a secret, however it is spelled."""
     plain = _word_signs.sub("", decode_percents(name).casefold())
-    return plain in SECRET_NAMES or any(part in plain for part in SECRET_PARTS)
+    return plain in SECRET_NAMES or _secret_part.search(plain) is not None
 
 
 def find_named_secrets(text: str) -> Iterator[tuple[int, int]]:

@@ -50,6 +50,11 @@ def journal(
         line = msgspec.json.encode({**first, **record}, enc_hook=str).decode()
         return visible(line, json=True)
 
+    def put_error_behind(_logger: Any, _method: str, record: _Record) -> _Record:
+        # A person reads a sentence, and no value in quotes.
+        error = record.pop("error", None)
+        return record if error is None else {**record, "action": f"{record['action']}: {error}"}
+
     renderer: Any = in_one_line
     if style != "json":
         colors = (stream or sys.stderr).isatty() and not os.environ.get("NO_COLOR")
@@ -66,6 +71,7 @@ def journal(
         structlog.processors.EventRenamer("action"),
         # Behind the renamer, so that `action` has its name, and before all becomes one text.
         hide,
+        *([] if style == "json" else [put_error_behind]),
         renderer,
     ]
     logger = structlog.wrap_logger(

@@ -142,7 +142,7 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
         first = words.strip().splitlines()[0].rstrip(".")
     lasting = is_lasting(original) or has_wrong_value(error)
     passes = isinstance(error, OperationalError | InterfaceError) and not lasting
-    hint = find_connection_hint(error) or _find_advice(dialects(), original)
+    hint = find_connection_hint(error) or find_advice(dialects(), original)
     if not hint and any(is_denied(dialect, original) for dialect in dialects()):
         doing = "A right is missing"
         check = "`eventlog check` names the rights that a publisher lacks."
@@ -319,7 +319,7 @@ def may_pass(engine: Engine, error: Exception) -> bool:
     return is_passing(dialect_of(engine), original)
 
 
-def words_of(error: Exception) -> str:
+def words_of(error: BaseException) -> str:
     """Return a database's message in one line of limited length."""
     if getattr(error, "code", None) == UNFINISHED:
         return "the connection was lost in the middle of a transaction"
@@ -342,19 +342,19 @@ def has_wrong_value(error: Exception) -> bool:
     return isinstance(find_connection_hint(error), WrongValue)
 
 
-def find_connection_hint(error: Exception) -> str | None:
+def find_connection_hint(error: BaseException) -> str | None:
     """Return the hint noted by `connect` on a failed connection's error."""
     return next(iter(getattr(error, "__notes__", ())), None)
 
 
-def hint_of(engine: Engine, error: Exception) -> str | None:
+def hint_of(engine: Engine, error: BaseException) -> str | None:
     """Return the remedy, where one is known."""
     dialect = dialect_of(engine)
-    if _is_locked(dialect, error):
+    if is_locked(dialect, error):
         return LOCKED
     if (note := find_connection_hint(error)) is not None:
         return note
-    if (advice := _find_advice([dialect], error)) is not None:
+    if (advice := find_advice([dialect], error)) is not None:
         return advice
     # A policy of a table's owner would have hidden rows from this login.
     if not is_denied(dialect, error) or "row-level security" not in str(_driver_error(error)):
@@ -362,7 +362,7 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
     return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."
 
 
-def _find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> str | None:
+def find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> str | None:
     """Find the dialect's advice for an error's code."""
     for dialect in dialects:
         for code in _codes(dialect, error) & dialect.errors.advice.keys():
@@ -387,7 +387,7 @@ def is_lasting(error: BaseException | None) -> bool:
     return isinstance(number, int) and number > 0 and number not in passing
 
 
-def _is_locked(dialect: Dialect, error: BaseException | None) -> bool:
+def is_locked(dialect: Dialect, error: BaseException | None) -> bool:
     """Return True if another process has locked the whole database."""
     return _number_of(_driver_error(error)) in dialect.errors.locked_errors
 
@@ -395,7 +395,7 @@ def _is_locked(dialect: Dialect, error: BaseException | None) -> bool:
 def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
     """Return True if somebody else holds a lock: the work can be tried again as it was."""
     lock_codes = dialect.errors.lock_codes | dialect.errors.deadlock_codes
-    return not _codes(dialect, error).isdisjoint(lock_codes) or _is_locked(dialect, error)
+    return not _codes(dialect, error).isdisjoint(lock_codes) or is_locked(dialect, error)
 
 
 def _first_argument(error: BaseException | None) -> Any:
@@ -416,6 +416,9 @@ def _codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
     codes.add(getattr(original, "sqlstate", None))
     if isinstance(first, int):
         codes.add(first)
+    number = getattr(original, dialect.errors.error_number or "", None)
+    if isinstance(number, int):
+        codes.add(number & 0xFF)  # SQLite has details in the higher bits
     if dialect.errors.code_in_words and (code := re.search(dialect.errors.code_in_words, str(original))):
         codes.add(int(code[1]))
     return codes
@@ -451,10 +454,7 @@ def table_fault(dialect: Dialect, error: BaseException | None) -> Reason | None:
     # A file that another process has locked is locked for the log too, and no table is at fault.
     if not codes.isdisjoint(dialect.errors.lock_codes | dialect.errors.deadlock_codes | dialect.errors.timeout_codes):
         return Reason.LOCKED
-    if (
-        not codes.isdisjoint(dialect.errors.damage_codes)
-        or _number_of(_driver_error(error)) in dialect.errors.damage_codes
-    ):
+    if not codes.isdisjoint(dialect.errors.damage_codes):
         return Reason.DAMAGED
     return None
 

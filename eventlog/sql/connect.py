@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +13,7 @@ from eventlog.core.file_forms import find_form
 from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.registry import names
 from eventlog.core.secrets import mask_secrets
-from eventlog.sql.access import IS_SET, WrongValue, is_lasting, statements_of
+from eventlog.sql.access import IS_SET, LOCKED, WrongValue, find_advice, is_lasting, is_locked, statements_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
 from eventlog.sql.pooler import IS_POOLED, set_at_begin, watch
 
@@ -57,6 +58,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
             hint = "Name one that is there; for a new log `eventlog install` makes it."
             raise ConfigError(f"There is no database file {missing_name}.", hint=hint)
         _refuse_other_file(parsed, dialect)
+        _refuse_without_rights(parsed)
     # PyMySQL writes a text in Latin-1; bytes it leaves as they are.
     is_latin = dialect.driver.latin_driver and parsed.drivername.endswith(dialect.driver.latin_driver)
     if is_latin and parsed.password:
@@ -210,6 +212,13 @@ def make_readable_url(url: str | URL) -> str:
     return mask_secrets(parsed.render_as_string(hide_password=True))
 
 
+def _why_unopened(dialect: Dialect, error: BaseException) -> str:
+    """Say what to see to where no connection can be made."""
+    if not dialect.embedded:
+        return REFUSED if is_lasting(error) else SILENT
+    return LOCKED if is_locked(dialect, error) else find_advice([dialect], error) or UNOPENED
+
+
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
     """Note advice on each failed connection's error, for `find_connection_hint`."""
     from sqlalchemy import event
@@ -223,9 +232,7 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
             if blamed:
                 error.add_note(WrongValue(f"See to the value of {', '.join(blamed)} in the database URL."))
                 return
-            lasting = is_lasting(context.original_exception)
-            note = REFUSED if lasting else SILENT
-            error.add_note(UNOPENED if dialect.embedded else note)
+            error.add_note(_why_unopened(dialect, context.original_exception))
 
     event.listen(engine, "handle_error", advise)
 
@@ -287,6 +294,26 @@ def _refuse_other_file(url: URL, dialect: Dialect) -> None:
     with path.open("rb") as file:
         form = find_form(file.read(HEADER_BYTES))
     raise ConfigError(f"{path} {form or 'is no database file'}.", hint="Name another file.")
+
+
+def _refuse_without_rights(url: URL) -> None:
+    """Raise ConfigError if this user can neither read an embedded database's file nor make it.
+
+    The file is not opened: to close it again would end SQLite's locks in this process.
+    """
+    if not url.database or url.database.startswith((":", "file:")):
+        return
+    path = Path(url.database)
+    folder = path.parent
+    if path.exists():
+        if not os.access(path, os.R_OK):
+            raise ConfigError(f"The database file {path} cannot be read: Permission denied.", hint=UNOPENED)
+    elif not folder.is_dir():
+        hint = "Make it, or name another place."
+        raise ConfigError(f"There is no folder {folder} for the database file {path.name}.", hint=hint)
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        message = f"The database file {path.name} cannot be made: this user may not write into {folder.absolute()}."
+        raise ConfigError(message, hint="Name another place.")
 
 
 def missing_file(url: URL) -> str | None:

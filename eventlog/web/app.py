@@ -94,6 +94,7 @@ class App:
             Route("/rows.csv", self._guard_route(self._export)),
             Route("/rows/{number}", self._guard_route(self._row)),
             Route("/output", self._guard_route(self._output)),
+            Route("/guide", self._guard_route(self._guide)),
             Route("/tables", self._guard_route(self._tables)),
             Route("/table", self._guard_route(self._table)),
             Route("/rows/{number}/document", self._guard_route(self._document)),
@@ -175,6 +176,9 @@ class App:
         output, span = log_pages.output(query.get("name", "")), range_named(query.get("range", ""))
         done, look = read_done(query.get("done", "")), self._look(visitor)
         return _html(pages.draw_output(log_pages.collector.reading(), output, look, span, done))
+
+    async def _guide(self, _request: Request, visitor: Visitor) -> Response:
+        return _html(pages.draw_guide(self._look(visitor)))
 
     async def _tables(self, _request: Request, visitor: Visitor) -> Response:
         log_pages = await run_in_threadpool(self._opener.pages)

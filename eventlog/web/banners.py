@@ -75,12 +75,13 @@ def banners(reading: PageReading) -> Iterator[Banner]:
     flow = reading.flow
     if flow is not None and flow.parts.held:
         rows = count_words(flow.parts.held)
+        first = "" if flow.first_held is None else f"Row {flow.first_held} is the first. "
         others = " All others are published." if flow.state == "held" and flow.publishing else ""
         yield Banner(
             state="held",
             what=rows,
             to=("rows", {"status": "N", "reason": "held"}),
-            sentence=f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it.{others}",
+            sentence=f"{first}Later rows of the same objects wait behind them.{others}",
             cause=reading.held or "",
             choose={"action": "release", "all": "1", "status": "N", "reason": "held"},
             section="EventlogHeld",

@@ -112,7 +112,9 @@ def beside_axis(unit: str, value: float, top: float) -> str:
 
 
 def in_full(unit: str, value: float) -> str:
-    return duration(value) if unit == SECONDS and value >= LONG_SECONDS else f"{short(value)} {unit}"
+    if unit == SECONDS and value >= LONG_SECONDS:
+        return duration(value)
+    return f"{short(value)} {'row' if unit == 'rows' and value == 1 else unit}"
 
 
 def _in_words(unit: str, points: Points) -> str:

@@ -22,7 +22,7 @@ from eventlog.web.actions import (
     WHY_CHARACTERS,
 )
 from eventlog.web.addresses import address, list_address, table_address
-from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE
+from eventlog.web.banners import CAUSE_CHARACTERS
 from eventlog.web.cell_labels import with_columns
 from eventlog.web.life_line import BUTTONS
 from eventlog.web.navigation import NO_STATE, PageState
@@ -66,6 +66,8 @@ class Viewer(Struct, frozen=True, kw_only=True):
 
 def kind_name(event_type: str | int | None) -> str:
     """Name an event type beside its number."""
+    if event_type is None:
+        return "NULL"
     return f"{event_type} {KIND_NAMES.get(str(event_type), 'unknown')}"
 
 
@@ -115,7 +117,6 @@ def environment() -> Environment:
         "action_texts": BUTTONS,
         "address": address,
         "cause_characters": CAUSE_CHARACTERS,
-        "guide": GUIDE,
         "output_state": output_state,
         "hidden_value": HIDDEN,
         "statuses": frozenset(status.value for status in Status),

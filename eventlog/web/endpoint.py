@@ -19,9 +19,8 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from eventlog.cli.site import read_address
+from eventlog.cli.site import cannot_listen, read_address
 from eventlog.config.settings import Config
-from eventlog.core.errors import ConfigError
 from eventlog.daemon.health import SILENCE_SECONDS, PublisherHealth, VitalsReading
 from eventlog.web.metrics import CONTENT_TYPE, metrics
 
@@ -85,6 +84,10 @@ def _end(connection: Any) -> None:
         connection.sock.shutdown(socket.SHUT_RDWR)
 
 
+OTHER_ADDRESS: Final = "another address with --http HOST:PORT"
+"""How somebody chooses where else it listens."""
+
+
 class Endpoint:
     """Answers on one address from a thread of its own until it is closed."""
 
@@ -94,7 +97,7 @@ class Endpoint:
         try:
             self._server = kind((host, port), _handler_of(vitals))
         except OSError as error:
-            raise cannot_listen(host, port, error) from error
+            raise cannot_listen(host, port, error, OTHER_ADDRESS) from error
         # Where port 0 was asked for, the kernel has chosen one.
         self.port: int = self._server.server_address[1]
         self._thread = Thread(target=self._server.serve_forever, name="eventlog-http", daemon=True)
@@ -112,14 +115,6 @@ class Endpoint:
 
 def _ends_head(head: bytes) -> bool:
     return b"\n\r\n" in head or b"\n\n" in head
-
-
-def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
-    """Explain why an address is unavailable, with a correction."""
-    hint = "End what listens there, or choose another address with --http HOST:PORT."
-    # Python's socket.create_server adds the address once more.
-    why = str(error.strerror).partition(" (while")[0]
-    return ConfigError(f"Nothing can listen on {host}:{port}: {why}.", hint=hint)
 
 
 def _handler_of(vitals: PublisherHealth) -> type[BaseHTTPRequestHandler]:

@@ -18,7 +18,7 @@ from eventlog.web.words import Kind, status_word
 
 Fields = Mapping[str, str]
 
-MARKS: Final[Mapping[Kind, str]] = {"good": "✓", "calm": "…", "warn": "‖", "bad": "✗", "": "–"}
+MARKS: Final[Mapping[Kind, str]] = {"good": "✓", "calm": "…", "warn": "▲", "bad": "✗", "": "–"}
 
 UNREAD: Final = RowStage(output="", stage="unsealed")
 
@@ -98,8 +98,11 @@ def _over(stage: RowStage, output: OutputView) -> LifeStep:
         return LifeStep(name=output.name, kind="good", word="delivered", to=to)
     word = status_word(stage.status)
     kind = word.kind if word.kind != "calm" else ""
+    said = stage.reason or word.text
+    if stage.status == Status.WARNING and stage.reason == Reason.PUBLISHED:
+        said = "delivered with a warning"
     sentence = f"{output.name}: {stage.note}" if stage.note else ""
-    return LifeStep(name=output.name, kind=kind, word=stage.reason or word.text, sentence=sentence, to=to)
+    return LifeStep(name=output.name, kind=kind, word=said, sentence=sentence, to=to)
 
 
 def _waiting(stage: RowStage, output: OutputView) -> LifeStep:
@@ -136,7 +139,8 @@ def _draw_answers(row: LogRow, stages: Sequence[RowStage], outputs: Sequence[Out
     if row.status == Status.SUCCESS and row.reason not in (None, Reason.PUBLISHED):
         return []  # nothing of it was to be sent
     alike = RowStage(output="", stage="over", status=row.status, reason=row.reason)
-    return _of_outputs((), outputs, alike)
+    # One that came later, and has taken nothing yet, has not had this row either.
+    return _of_outputs((), [output for output in outputs if output.state.position] or outputs, alike)
 
 
 def _draw_end(row: LogRow, stages: Sequence[RowStage], finished_at: str | None) -> LifeStep:

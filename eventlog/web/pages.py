@@ -13,7 +13,7 @@ from eventlog.core.table_names import write_name
 from eventlog.explain.rows import Explanation
 from eventlog.web.actions import ACTIONS, OutputAct, RowsAct, TableAct, choose_statuses, possible
 from eventlog.web.addresses import address, list_address, table_address
-from eventlog.web.banners import of_table
+from eventlog.web.banners import GUIDE, of_table
 from eventlog.web.differences import DocumentDifference
 from eventlog.web.drawing import Viewer, draw_page, draw_part
 from eventlog.web.life_line import LifeStep
@@ -59,6 +59,11 @@ def draw_live_output(reading: PageReading, output: OutputView, span: ChartRange)
 def draw_state(state: PageState, noted: str = "") -> str:
     """Draw what stands beside each page: the outputs, of which one may be shown, and the state of the log."""
     return draw_part("state.html", {"state": state, "noted": noted})
+
+
+def draw_guide(look: Viewer) -> str:
+    """Draw the sections of the guide that banners link to."""
+    return draw_page("guide.html", GUIDE, look)
 
 
 def draw_tables(reading: PageReading, look: Viewer) -> str:

@@ -22,12 +22,12 @@ from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from eventlog.cli.site import read_address
+from eventlog.cli.site import cannot_listen, read_address
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.queries.serve import QueryDesk
 from eventlog.web.app import PROVED, App
-from eventlog.web.endpoint import HEAD_BYTES, PATIENCE_SECONDS, cannot_listen, health, is_late, leaving, ready
+from eventlog.web.endpoint import HEAD_BYTES, OTHER_ADDRESS, PATIENCE_SECONDS, health, is_late, leaving, ready
 from eventlog.web.guard import Guard, is_open_door
 from eventlog.web.log_opener import LogOpener
 from eventlog.web.metrics import CONTENT_TYPE, metrics
@@ -144,7 +144,7 @@ class PageServer:
         try:
             self._socket = socket.create_server((host, port), family=family)
         except OSError as error:
-            raise cannot_listen(host, port, error) from error
+            raise cannot_listen(host, port, error, OTHER_ADDRESS) from error
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._queries = QueryDesk(opener.config, journal)

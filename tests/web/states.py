@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
+from math import sin
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ from eventlog.daemon.health import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.explain.rows import ExplainedRow, Explanation, FormerDocument
 from eventlog.explain.states import RowStage
-from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
+from eventlog.sources.log.flow import WINDOW_SECONDS, Flow, OutputLag, WaitingParts
 from eventlog.tracked.options import Style
 from eventlog.version import VERSION
 from eventlog.web.actions import OutputAct, RowsAct
@@ -38,6 +39,7 @@ from eventlog.web.pages import (
     ask_output,
     ask_rows,
     draw_document,
+    draw_guide,
     draw_login,
     draw_message,
     draw_output,
@@ -150,10 +152,40 @@ DEAD = replace(
     ),
     rate=0.0,
 )
-SLOW = replace(PLACE, rate=2.5)
-QUICK = replace(PLACE, name="hr", noted="hr", rate=9.8)
+TAKES = OutputState(document="0042", position=(42,), at=NOW - 5)
+SLOW = replace(PLACE, rate=2.5, state=TAKES)
+QUICK = replace(PLACE, name="hr", noted="hr", rate=9.8, state=TAKES)
 LATE = replace(FLOW, oldest=7, lag=10_800.0, ready_lag=10_800.0, finished=0)
 """Nothing was published for three hours."""
+
+
+def with_an_hour(reading: PageReading) -> PageReading:
+    """Give a reading the samples of an hour that ended as its flow says: rows that wait now came one after the other."""
+    flow = reading.flow
+    assert flow is not None
+    history, rate = History(), flow.finished / WINDOW_SECONDS
+    for minute in range(61):
+        since = 60 * (60 - minute)
+        part, pace = minute / 60, 1.0 - 0.1 * sin(since / 240) ** 2
+        outputs = {
+            output.noted: OutputSample(
+                behind=round(part * lag.rows) if (lag := flow.lags.get(output.noted)) else 0,
+                rate=pace * (output.rate or 0.0),
+            )
+            for output in reading.places
+        }
+        sample = Sample(
+            at=NOW - since,
+            waiting=round(part * flow.parts.total),
+            oldest=flow.oldest,
+            lag=flow.lag and (flow.lag - since if flow.lag > since else part * flow.lag),
+            rate=pace * rate,
+            outputs=outputs,
+        )
+        history = history.with_sample(sample)
+    published = round(3600 * rate) or FACTS.rows["S"]
+    return replace(reading, history=history, facts=replace(FACTS, rows={**FACTS.rows, "S": published}))
+
 
 GONE = Publishing(host="db1", pid=812, since=None, lease_until="2027-01-15 05:00:12.345", expired=True)
 ACCIDENTS = {
@@ -174,31 +206,35 @@ ACCIDENTS = {
         places=(SLOW, QUICK),
         flow=replace(
             FLOW,
-            parts=WaitingParts(ready=3, lagging=300),
+            parts=WaitingParts(ready=3, lagging=13_500),
             lag=5400.0,
-            lags={PLACE.noted: OutputLag(rows=300, first=7, seconds=5400.0)},
+            lags={PLACE.noted: OutputLag(rows=13_500, first=7, seconds=5400.0)},
         ),
     ),
 }
-
+ACCIDENTS = {name: with_an_hour(reading) for name, reading in ACCIDENTS.items()}
 
 EMPTY = replace(READING, history=History(), flow=Flow(), places=(PLACE,), commands="", facts=replace(FACTS, rows={}))
 """A log that was installed just now."""
 
 STATES: Final[Mapping[str, PageReading]] = {
     "empty": EMPTY,
-    "flowing": replace(
-        READING,
-        triggers=triggers({"usr_insert": "CURRENT"}),
-        flow=replace(FLOW, parts=WaitingParts(), oldest=None, lag=0.0, ready_lag=0.0),
-        places=(replace(QUICK, state=OutputState(document="0042", position=(42,), at=NOW - 5)), SLOW),
+    "flowing": with_an_hour(
+        replace(
+            READING,
+            triggers=triggers({"usr_insert": "CURRENT"}),
+            flow=replace(FLOW, parts=WaitingParts(), oldest=None, lag=0.0, ready_lag=0.0),
+            places=(QUICK, SLOW),
+        )
     ),
     "lagging": ACCIDENTS["slow receiver"],
     "dead": ACCIDENTS["dead output"],
     "held": ACCIDENTS["held rows"],
     "no right": ACCIDENTS["no right"],
     "publisher gone": ACCIDENTS["publisher gone"],
-    "slow": replace(READING, places=(SLOW,), flow=replace(LATE, finished=120)),
+    "slow": with_an_hour(
+        replace(READING, places=(SLOW,), flow=replace(LATE, parts=WaitingParts(ready=27_000), finished=150))
+    ),
 }
 """The eight states in which a log is looked at."""
 
@@ -265,7 +301,7 @@ def _rows() -> dict[str, str]:
         "row that was refused": draw_row(
             refused,
             replace(explained(refused, 1, None), status="E", recorded=f"Recorded at {ENDED}: E refused."),
-            LOOK,
+            replace(LOOK, state=page_state(replace(READING, places=OUTPUTS))),
             life=life_line(refused, ANSWERS, OUTPUTS, f"{ENDED}.5"),
         ),
         "row that is published": draw_row(
@@ -369,6 +405,7 @@ PAGES: Final[Mapping[str, str]] = (
     | _rows()
     | _tables()
     | {
+        "guide": draw_guide(LOOK),
         "message": draw_message("Oh", "no", LOOK),
         "login": draw_login(LOOK, wrong=False),
         "login, again": draw_login(LOOK, wrong=True),

@@ -21,7 +21,7 @@ from eventlog.publisher.flow import shares_of
 from eventlog.publisher.turn_report import Turn
 from eventlog.sources.log.flow import STATES as FLOW_STATES
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
-from eventlog.web.banners import ADVICE, GUIDE
+from eventlog.web.banners import ADVICE, GUIDE, banners
 from eventlog.web.drawing import environment
 from eventlog.web.pages import draw_live_overview
 from eventlog.web.reading import History
@@ -29,7 +29,7 @@ from eventlog.web.texts import short_id
 from eventlog.web.words import STATES, STATUS_WORDS, status_word, trigger_state, word_of
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
-from tests.web.states import DEAD, FACTS, FLOW, NOW, PLACE, READING, SAMPLE, triggers
+from tests.web.states import ACCIDENTS, DEAD, FACTS, FLOW, NOW, PLACE, READING, SAMPLE, triggers
 from tests.web.test_html import Reader
 from tests.web.visiting import Visit, bare, opened, watched
 
@@ -221,3 +221,13 @@ def test_held_rows_and_a_missing_right_are_read_from_the_log(sqlite: Engine) -> 
     [waiting] = re.findall(r"<dt>Waiting</dt><dd>(.*?)</dd>", drawn)
     assert figures(waiting) == [2, 1, 1]
     assert "<b>N</b> waits</span></a></th><td>2</td>" in bare(" ".join(drawn.split()))
+
+
+def test_what_a_banner_links_to_is_there(log: LogTable) -> None:
+    with opened(log.engine) as server:
+        guide = Visit(server).get("/guide").body
+    assert [section for section in ADVICE if f'<section id="{section}">' not in guide] == []
+    assert "](" not in guide, "links of the docs lead nowhere here"
+    for reading in ACCIDENTS.values():
+        for banner in banners(reading):
+            assert f'href="/guide#{banner.section}"' in draw_live_overview(reading)

@@ -163,7 +163,7 @@ def test_updates_wait_while_somebody_points_at_a_curve_and_the_page_says_so(
     sign = page.locator("#paused")
     until(lambda: page.locator("svg.chart polyline.line").count() > 0, "there is a curve")
     page.evaluate(POINT)
-    assert "rows, " in page.locator(".figure").first.inner_text()
+    assert "row, " in page.locator(".figure").first.inner_text()
     assert page.locator(".cursor").count() == 1
     log.write_all(range(100, 120))
     until(lambda: sign.inner_text() == "Live updates are paused while you point at a curve.", "it says so")

@@ -168,7 +168,7 @@ def test_what_was_done_is_said(act: str, rows: int, said: str) -> None:
     assert describe_result(act, rows) == said
 
 
-@pytest.mark.parametrize("number, said", [("8", "8 update field back"), ("9", "9 unknown"), (None, "None unknown")])
+@pytest.mark.parametrize("number, said", [("8", "8 update field back"), ("9", "9 unknown"), (None, "NULL")])
 def test_event_types_have_names(number: str | None, said: str) -> None:
     assert kind_name(number) == said
 

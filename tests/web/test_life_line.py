@@ -34,7 +34,7 @@ def test_a_row_is_followed_over_all_outputs() -> None:
         ("written", "✓", ROW.event_time, []),
         ("taken", "✓", "", []),
         ("vault", "✓", "delivered", []),
-        ("archive", "‖", "behind row 5", []),
+        ("archive", "▲", "behind row 5", []),
         ("warehouse", "✗", "6 tries", ["try"]),
     ]
     assert "no route to host" in steps[-1].sentence
@@ -45,14 +45,14 @@ def test_a_row_is_followed_over_all_outputs() -> None:
     [
         (RowStage(output="vault", stage="unsealed"), ("vault", "…", "waits", [])),
         (RowStage(output="vault", stage="ahead"), ("vault", "…", "waits", [])),
-        (RowStage(output="vault", stage="ahead", paused=True), ("vault", "‖", "paused", ["resume"])),
+        (RowStage(output="vault", stage="ahead", paused=True), ("vault", "▲", "paused", ["resume"])),
         (RowStage(output="vault", stage="planned"), ("vault", "…", "being delivered", [])),
         (RowStage(output="vault", stage="parked", reason="retry", attempts=1), ("vault", "✗", "1 try", ["try"])),
-        (RowStage(output="vault", stage="parked", reason="held"), ("vault", "‖", "held", [])),
+        (RowStage(output="vault", stage="parked", reason="held"), ("vault", "▲", "held", [])),
         (RowStage(output="vault", stage="parked", reason="no right"), ("vault", "✗", "no right", [])),
         (RowStage(output="vault", stage="over"), ("vault", "✓", "delivered", [])),
         (RowStage(output="vault", stage="over", status="E", reason="refused"), ("vault", "✗", "refused", [])),
-        (RowStage(output="vault", stage="over", status="W", reason="vanished"), ("vault", "‖", "vanished", [])),
+        (RowStage(output="vault", stage="over", status="W", reason="vanished"), ("vault", "▲", "vanished", [])),
     ],
 )
 def test_each_stage_has_a_sign_a_word_and_the_button_that_helps(
@@ -74,13 +74,25 @@ def test_a_row_that_waits_for_an_output_under_its_former_name_waits_for_that_out
 
 def test_a_row_that_somebody_holds_can_be_released_and_one_that_is_an_error_be_tried_again() -> None:
     held = replace(ROW, reason="held", note="held since noon by ann.")
-    assert told(life_line(held, [], OUTPUTS, None)[1]) == ("held", "‖", "by somebody", ["release"])
+    assert told(life_line(held, [], OUTPUTS, None)[1]) == ("held", "▲", "by somebody", ["release"])
     refused = replace(ROW, status="E", reason="refused", note="no such group")
     *_, ended = life_line(refused, [], OUTPUTS, "2027-01-15 05:00:02")
     assert told(ended) == ("E refused", "✗", "2027-01-15 05:00:02", ["requeue"])
     assert [told(step)[1:3] for step in life_line(refused, [], OUTPUTS, None)[2:5]] == [("✗", "refused")] * 3
     published = life_line(replace(ROW, status="S"), [], OUTPUTS, None)
     assert [told(step)[1:3] for step in published[2:5]] == [("✓", "delivered")] * 3
+
+
+def test_an_output_that_came_later_has_not_had_a_row_that_ended_before() -> None:
+    ended = replace(ROW, status="S", reason="published")
+    took = replace(VAULT, state=OutputState(document="7", position=(7,)))
+    later = OutputView(name="later", noted="later", format="xds")
+    assert [step.name for step in life_line(ended, [], (took, later), None)] == [
+        "written",
+        "taken",
+        "vault",
+        "S published",
+    ]
 
 
 def test_a_row_that_has_ended_says_how_at_each_output() -> None:
@@ -93,7 +105,7 @@ def test_a_row_that_has_ended_says_how_at_each_output() -> None:
     *steps, ended = life_line(refused, answers, OUTPUTS, "2027-01-15 05:00:02")
     assert [told(step)[:3] for step in steps[2:]] == [
         ("vault", "✓", "delivered"),
-        ("archive", "‖", "published"),
+        ("archive", "▲", "delivered with a warning"),
         ("gone", "✗", "refused"),
     ]
     # The same sentence stands once.

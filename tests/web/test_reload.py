@@ -50,10 +50,10 @@ def shown(asked: Config, address: str = "127.0.0.1:0", stream: io.StringIO | Non
 def test_outputs_are_those_of_the_new_configuration_and_the_hour_stays(log: LogTable) -> None:
     with shown(config(log, "former")) as page:
         visit = Visit(page)
-        until(lambda: "now 1 rows" in visit.get("/").body, "it is measured")
+        until(lambda: "now 1 row," in visit.get("/").body, "it is measured")
         page.adopt(config(log, "latter"))
         first = visit.get("/").body
-        assert "now 1 rows" in first  # what was measured before is still there
+        assert "now 1 row," in first  # what was measured before is still there
         until(lambda: "/latter</bdi>" in visit.get("/").body, "the new output is shown")
         assert "/former</bdi>" not in visit.get("/").body
 
@@ -62,9 +62,9 @@ def test_another_log_is_shown_without_the_hour_of_the_former(log: LogTable) -> N
     install(log.engine, LogNames(table="other_log"))
     with shown(config(log, "out")) as page:
         visit = Visit(page)
-        until(lambda: "now 1 rows" in visit.get("/").body, "it is measured")
+        until(lambda: "now 1 row," in visit.get("/").body, "it is measured")
         page.adopt(config(log, "out", table="other_log"))
-        assert "now 1 rows" not in visit.get("/").body
+        assert "now 1 row," not in visit.get("/").body
         assert visit.get("/rows/2").status == 404
         assert "other_log" in visit.get("/rows").body
 

@@ -86,5 +86,9 @@ SQLITE = Dialect(
         passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),
         locked_errors=frozenset([5, 6]),
         damage_codes=frozenset({11}),
+        advice={
+            8: "See that this user may write the database file, and into its folder.",
+            13: "Free some space on the disk of the database file.",
+        },
     ),
 )

@@ -19,7 +19,8 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
-from eventlog.core.errors import ConfigError, EventlogError, XmlError
+from eventlog.cli.site import cannot_listen
+from eventlog.core.errors import EventlogError, XmlError
 from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.http.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID, header_number
@@ -95,10 +96,7 @@ class Receiver:
         try:
             self._server = _ReceiverServer((host, port), self)
         except (OSError, OverflowError) as error:
-            hint = "End what listens there, or choose another port."
-            why = getattr(error, "strerror", None) or error
-            # As for the page: where it listens is a setting.
-            raise ConfigError(f"Nothing can listen on {host}:{port}: {why}.", hint=hint) from error
+            raise cannot_listen(host, port, error, "another port") from error
         # An IPv6 address has colons, which would be taken for that of the port.
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"

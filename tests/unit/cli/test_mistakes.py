@@ -1,4 +1,4 @@
-"""A hundred mistakes that people make, each with the sentence that names it, and none with a traceback or a riddle."""
+"""A hundred and fifty mistakes that people make, each with the sentence that names it, and none with a traceback or a riddle."""
 
 from __future__ import annotations
 
@@ -81,6 +81,14 @@ URLS = {
     "quotes of a shell": at("'sqlite:///app.db'", 78, "leave out the quotes"),
     "nothing": at("", 78, "No database is named. Use --database URL"),
     "no database at all": Mistake(78, "No database is named. Use --database URL", ("status",)),
+    "a folder that is not there": call(
+        78,
+        "There is no folder nowhere for the database file new.db. Make it",
+        "install",
+        "-d",
+        "sqlite:///nowhere/new.db",
+    ),
+    "a misspelt database": at("orcale://h/app", 78, "Did you mean oracle?"),
     "a server that is not there": at(HOST, 75, "Connection refused. See that the server runs"),
     "a secret that nobody set": in_file(
         '[source]\nurl = "postgresql://u:${NOPE}@h/x"\n', 78, "the environment has no NOPE", command="status"
@@ -133,6 +141,19 @@ TOML = {
     "two signs of equality": in_file(SOURCE + "[publisher]\nbatch_size == 5\n", 78, "are joined by one =."),
     "an hour without quotes": in_file(
         SOURCE + "[publisher]\ntime_of_day = [02:00]\n", 78, "Write a time of day in quotes"
+    ),
+    "a section with one bracket too few": in_file(
+        SOURCE + '[[output]\nsink = "files"\n', 78, "A section is written as [section], and an output as [[output]]."
+    ),
+    "a slash in a section": in_file(SOURCE + "[[out/put]]\n", 78, "A section is written as [section], and an output"),
+    "an empty file": Mistake(
+        78, "No database is named. Use --database URL or --config FILE", ("status",), {"eventlog.toml": ""}
+    ),
+    "a folder in its place, and no word": Mistake(
+        78,
+        "eventlog.toml cannot be read: Is a directory. Name a file that this user may read",
+        (),
+        {"eventlog.toml/x": ""},
     ),
     "no file": Mistake(78, "The configuration file nope.toml does not exist.", ("status", "--config", "nope.toml")),
     "a folder as file": Mistake(78, "file . cannot be read: Is a directory.", ("status", "--config", ".")),
@@ -258,6 +279,18 @@ ROWS = {
         "nope",
         files={"eventlog.toml": SOURCE + OUTPUT},
     ),
+    "explain of a fraction": call(64, "'1.5' is not a whole number.", "explain", "1.5"),
+    "a limit of nothing": call(64, "0 is not between 1 and 1000000000.", "log", "--limit", "0"),
+    "a day that there is not": call(64, "'2026-13-01' is no time and no age", "log", "--since", "2026-13-01"),
+    "a reason that is none": call(64, "Did you mean 'published'?", "log", "--reason", "publishd"),
+    "an age without a unit": call(
+        64, "'30' is no age; write a number with s, m, h, d or w", "purge", "--older-than", "30"
+    ),
+    "purge where nobody can be asked": call(64, "use --yes to do it.", "purge", "--older-than", "0s"),
+    "purge into a file": call(
+        64, "Directory 'kept' is a file.", "purge", "--older-than", "0s", "--archive", "kept", files={"kept": ""}
+    ),
+    "pause of nothing": call(64, "Missing argument 'NAME'.", "outputs", "pause"),
     "a command of outputs": call(64, "stop is not a command. There are forget, list, pause", "outputs", "stop"),
 }
 TABLES = {
@@ -276,8 +309,31 @@ TABLES = {
     "install over a table": call(78, "The log table usr has no column record_id.", "install", "--log", "usr"),
     "uninstall of another": call(78, "There is no event log nolog in this database.", "uninstall", "--log", "nolog"),
     "rights in a file": call(64, "sqlite has no roles", "rights"),
+    "track of no table": call(78, "No table with a key matches x*.", "track", "x*"),
+    "track without anything": call(
+        64, "nothing of usr is watched; leave out fewer.", "track", "usr", "--columns", "fname", "--exclude", "fname"
+    ),
+    "uninstall where nobody can be asked": call(64, "of which 1 waits", "uninstall", "--purge"),
+    "verify of an output that is none": call(
+        64, "'nope' is no output of the configuration.", "verify", "--output", "nope"
+    ),
     "verify without an output": call(64, "Say with --output which output is compared", "verify"),
     "a port too high for the page": call(78, "it is written as 127.0.0.1:9187.", "web", "--http", "localhost:99999"),
+    "a port in words for the page": call(64, "'abc' is not a whole number.", "web", "--port", "abc"),
+    "a port above all for the page": call(64, "70000 is not between 0 and 65535.", "web", "--port", "70000"),
+    "an address that this machine does not have": call(
+        78, "This machine does not have that address", "receive", "--host", "192.0.2.1"
+    ),
+    "a level that is none": call(64, "'verbose' is not one of 'debug'", "run", "--once", "--log-level", "verbose"),
+    "an option without its value": call(
+        64, "'--config' requires an argument. See `eventlog status --help`.", "status", "--config"
+    ),
+    "an option before its command": call(
+        64, "Options of a command come after it.", "--config", "eventlog.toml", "status"
+    ),
+    "one hyphen": call(64, "Did you mean --json?", "status", "-json"),
+    "two words for one": call(64, "Did you mean outputs?", "out-puts"),
+    "help of a command that is none": call(64, "statsu is not a command. Did you mean status?", "help", "statsu"),
     "a misspelt command": call(64, "statu is not a command. Did you mean status?", "statu"),
     "an option as a command": call(64, "version is not a command. Did you mean --version?", "version"),
     "verify against a file": call(78, "A file of SQLite is written as sqlite:///", "verify", "--against", "app.db"),
@@ -319,9 +375,40 @@ FILES = {
         HEADER + ROW.replace("idu=1", "idu"), "1 row", "--engine", "local[1]", "--no-strict", code=0
     ),
     "a folder as output": csv(HEADER + ROW, "A folder is named by --out.", "--output", "documents", code=64),
+    "an empty Parquet file": csv(b"", "a.parquet cannot be read: Parquet file size is 0 bytes.", name="a.parquet"),
+    "a text as Parquet": csv("hello", "a.parquet cannot be read: Parquet file size is 5 bytes", name="a.parquet"),
+    "an empty schema": Mistake(65, "`eventlog catalog` writes such a file.", CONVERT, {"a.csv": HEADER + ROW, "s.json": ""}),
+    "a folder as schema": Mistake(65, "s.json cannot be read: Is a directory.", CONVERT, {"a.csv": HEADER + ROW, "s.json/x": ""}),
+    "a misspelt key of a schema": Mistake(
+        65, "tables[0].columns[0].kye is not a key. Did you mean key?", CONVERT, {"a.csv": HEADER + ROW, "s.json": SCHEMA.replace('"key"', '"kye"')}
+    ),
+    "the input as output": csv(HEADER + ROW, "a.csv is not a folder; the output goes into one of its own.", "--out", "a.csv", code=64),
+    "an engine that is none": csv(HEADER + ROW, "'spak' is none of auto, spark, local", "--engine", "spak", code=64),
+    "no output": Mistake(64, "Missing option '--out'.", ("convert", "files", "a.csv"), {"a.csv": HEADER + ROW}),
+    "a database without a log": call(78, "There is no event log nolog in this database.", "convert", "database", "sqlite:///app.db", "--log", "nolog", "--out", "x", "--engine", "local"),
+    "a key without its columns": Mistake(
+        64, "--key usr is not written as NAME=VALUE", ("convert", "gbase", "a.bin", "--out", "x", "--key", "usr"), {"a.bin": "abc"}
+    ),
+    "a folder to emulate into": Mistake(69, "It is a folder: name a file.", ("emulate", "gbase", "--rows", "5", "--out", ".")),
+    "a folder as document": Mistake(65, "the file cannot be read: Is a directory.", ("validate", ".")),
+    "a page as document": Mistake(65, "a document is <nds>, <input> or <output>, not <html>.", ("validate", "a.xml"), {"a.xml": "<html/>"}),
+    "an empty file of another driver": Mistake(65, "document is empty", ("init", "--driver", "d.xml"), {"d.xml": ""}),
+    "a first file in no folder": Mistake(69, "See that it is there, and its folder.", ("init", "nowhere/e.toml", "--database", "sqlite:///app.db")),
+    "a demo in a full folder": Mistake(64, "the demo needs an empty folder.", ("demo", "--keep", "kept"), {"kept/x": ""}),
     "no document": Mistake(65, "the file cannot be read: No such file or directory.", ("validate", "nope.xml")),
     "a document that is a text": Mistake(65, "this is not well-formed XML", ("validate", "a.xml"), {"a.xml": "hello"}),
 }  # fmt: skip
+VARIABLES = {
+    "a misspelt section": ("EVENTLOG_PUBLISHR__BATCH_SIZE", "5", "publishr is not a section. Did you mean publisher?"),
+    "a misspelt key": (
+        "EVENTLOG_PUBLISHER__BATCHSIZE",
+        "5",
+        "publisher.batchsize is not a key. Did you mean batch_size?",
+    ),
+    "a number in words": ("EVENTLOG_PUBLISHER__BATCH_SIZE", "many", "publisher.batch_size takes a whole number"),
+    "a file that is not there": ("EVENTLOG_CONFIG", "nope.toml", "The configuration file nope.toml does not exist."),
+    "one underscore": ("EVENTLOG_SOURCE_URL", "sqlite:///app.db", "EVENTLOG_SOURCE__URL, not EVENTLOG_SOURCE_URL."),
+}
 MISTAKES = {
     f"{kind}: {name}": mistake
     for kind, some in {"url": URLS, "toml": TOML, "key": KEYS, "row": ROWS, "table": TABLES, "file": FILES}.items()
@@ -368,5 +455,23 @@ def test_a_mistake_is_named_with_what_to_do(
     assert "fault of eventlog" not in words
 
 
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_variable_is_named_with_what_to_do(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variable, value, said = VARIABLES[name]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVENTLOG_DATABASE", raising=False)
+    monkeypatch.setenv(variable, value)
+    code = exit_code(["status"])
+    assert (code, said in capsys.readouterr().err) == (78, True)
+
+
+def test_a_variable_of_another_program_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENTLOG_XYZ__KEY", "1")
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(["config", "--no-config"]) == 0
+
+
 def test_there_are_a_hundred_of_them() -> None:
-    assert len(MISTAKES) >= 100
+    assert len(MISTAKES) >= 150

@@ -238,6 +238,13 @@ def test_a_secret_never_gets_into_the_journal(style: str) -> None:
     assert "postgresql://idm:***@db/app" in stream.getvalue()
 
 
+def test_a_person_reads_an_error_as_a_sentence_in_one_line() -> None:
+    stream = io.StringIO()
+    journal("console", stream=stream).error("fatal", error="The log's table\nis gone.", exit_code=78)
+    assert stream.getvalue().rstrip().endswith(r"fatal: The log's table\nis gone. exit_code=78")
+    assert stream.getvalue().count("\n") == 1
+
+
 def test_a_library_speaks_through_the_standard_logger(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="eventlog"):
         library_journal().info("published", rows=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,11 +31,32 @@ def test_who_cannot_connect_is_told_what_to_check(begins: str, capsys: pytest.Ca
     assert capsys.readouterr().err.rstrip().endswith(SILENT)
 
 
-def test_a_file_that_cannot_be_opened_has_an_advice_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "there, said",
+    [
+        (True, f"app.db cannot be read: Permission denied. {UNOPENED}"),
+        (False, "this user may not write into {folder}. Name another place."),
+    ],
+)
+def test_a_file_that_may_not_be_used_is_named(
+    there: bool, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert exit_code(["install", "--no-config", "--database", f"sqlite:///{tmp_path}/none/app.db"]) != 0
-    assert capsys.readouterr().err.rstrip().endswith(UNOPENED)
+    """The user of tests may be root, who may do all."""
+    if there:
+        sqlite3.connect(tmp_path / "app.db").close()
+    monkeypatch.setattr("eventlog.sql.connect.os.access", lambda *_: False)
+    assert exit_code(["install", "--no-config", "--database", f"sqlite:///{tmp_path}/app.db"]) == 78
+    assert capsys.readouterr().err.rstrip().endswith(said.format(folder=tmp_path))
+
+
+def test_a_file_that_is_locked_is_named_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.sql.connect.LOCK_WAIT_SECONDS", 0.01)
+    with closing(sqlite3.connect(tmp_path / "app.db", isolation_level=None)) as holder:
+        holder.executescript("CREATE TABLE usr (idu INTEGER PRIMARY KEY); BEGIN EXCLUSIVE")
+        assert exit_code(["status", "--no-config", "--database", f"sqlite:///{tmp_path}/app.db"]) == 75
+    assert "Another process has locked the database file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", ["u:s3cret", "u:s3cret@db:s3cret/app", "u:s3cret@[::s3cret/app"])
