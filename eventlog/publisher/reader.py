@@ -37,12 +37,6 @@ FRESH_SECONDS: Final = 0.05
 STAMP_SECONDS: Final = 0.01
 """Who looks often whether rows wait reads the mark so often."""
 
-SELDOM_SECONDS: Final = 0.1
-"""Who looks no oftener reads the mark only where rows wait: there was nothing for long."""
-
-LONGEST_STAMP_SECONDS: Final = 1.0
-"""So long it is not seen at most that rows were released, or that the database has forgotten something."""
-
 NEVER_HELD: Final = "-"
 """Stands for the mark `holding` of a log of which no row was ever held."""
 
@@ -65,8 +59,6 @@ class JournalReader:
         self._lock: LogLock | None = None
         self._checks_numbers = False
         """Whether it is looked whether the numbers of new rows are their own."""
-        self._last_look = float("-inf")
-        """When somebody looked last whether rows wait."""
         self._stamped = float("-inf")
         """When the mark was read last, or found to be as memory has it."""
         self._written = ""
@@ -214,10 +206,7 @@ class JournalReader:
         """Return True if untaken rows wait, or rows were held or released since."""
         with self.one_at_a_time:
             # Read before the mark, for who finds a doubt there forgets it.
-            memory, now = self._memory, monotonic()
-            age, rest, self._last_look = now - self._stamped, now - self._last_look, now
-            is_seldom = rest >= SELDOM_SECONDS and age < LONGEST_STAMP_SECONDS
-            is_due = age >= STAMP_SECONDS and not is_seldom
+            memory, is_due = self._memory, monotonic() - self._stamped >= STAMP_SECONDS
             if memory is None or (is_due and self._read_stamp(connection) != memory.stamp):
                 return True
             # Rows of a conversion that is not over: nobody else may take them.
@@ -225,7 +214,5 @@ class JournalReader:
                 return False
             if not self.rows.anything(View(self.log, self.settings, self.rows, connection, memory)):
                 return False
-            # Where the mark still is as memory has it, nobody has held these rows before they were read, either.
-            if not is_seldom or self._read_stamp(connection) == memory.stamp:
-                memory.looked_at = monotonic()
+            memory.looked_at = monotonic()
             return True

@@ -60,7 +60,7 @@ def escape(text: str) -> str:
     """Escape text for element content. Write a carriage return as a reference: parsers drop a bare one."""
     if special(text) is None:
         return text
-    # Before escaping, so that the place in the message is the place in the value.
+    # Before escaping, so that the place in the message is the place in the value. Nothing that is refused is printable.
     if not text.isprintable():
         check(text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
