@@ -1,4 +1,4 @@
-"""A hundred and fifty mistakes that people make, each with the sentence that names it, and none with a traceback or a riddle."""
+"""Two hundred mistakes that people make, each with the sentence that names it, and none with a traceback or a riddle."""
 
 from __future__ import annotations
 
@@ -473,5 +473,5 @@ def test_a_variable_of_another_program_is_left_alone(tmp_path: Path, monkeypatch
     assert exit_code(["config", "--no-config"]) == 0
 
 
-def test_there_are_a_hundred_of_them() -> None:
-    assert len(MISTAKES) >= 150
+def test_there_are_two_hundred_of_them() -> None:
+    assert len(MISTAKES) >= 200
