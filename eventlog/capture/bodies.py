@@ -75,10 +75,8 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             return self._write_facts(ONE_ROW, rows)
         statements = [self._statement("log_row", **self.log, **holes) for holes in rows]
         if offers(dialect, "log_together"):
-            statements = [
-                self._statement("log_together", **self.log, rows="\nUNION ALL ".join(statements[start : start + TOGETHER]))
-                for start in range(0, len(statements), TOGETHER)
-            ]
+            parts = [statements[start : start + TOGETHER] for start in range(0, len(statements), TOGETHER)]
+            statements = [self._statement("log_together", **self.log, rows="\nUNION ALL ".join(part)) for part in parts]
         if clauses.steps and plan.options.when is not None:
             sides = {When.INSERT: [Side.NEW], When.DELETE: [Side.OLD]}.get(when, Side)
             asked = replace(clauses, steps=False)
