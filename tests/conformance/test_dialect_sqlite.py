@@ -140,7 +140,7 @@ def tracked(style: Style, together: int) -> Engine:
     install(engine)
     run(engine, *USR)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bodies, "TOGETHER", together)
+        patch.setattr(bodies, "TOGETHER_ROWS", together)
         track(engine, ["usr"], TriggerOptions(style=style))
     return engine
 
@@ -148,5 +148,7 @@ def tracked(style: Style, together: int) -> Engine:
 @pytest.mark.parametrize("style", list(Style))
 @given(statements=st.lists(_statements, max_size=8))
 def test_rows_of_one_statement_are_those_that_one_after_the_other_writes(style: Style, statements: list[str]) -> None:
-    together, apart = [left_by(tracked(style, count), "DELETE FROM usr", *statements) for count in (bodies.TOGETHER, 1)]
+    together, apart = [
+        left_by(tracked(style, count), "DELETE FROM usr", *statements) for count in (bodies.TOGETHER_ROWS, 1)
+    ]
     assert together == apart

@@ -16,12 +16,15 @@ from eventlog.tracked.options import Style, TriggerOptions
 from tests.integration.publishing import publish_all, url_of
 from tests.support.logged import USR, run
 
-UPPER = {"do": "text", "to": "upper"}
+UPPER: dict[str, Any] = {"do": "text", "to": "upper"}
 
 
 def config_of(engine: Engine, folder: Path, guard: str, *named: str) -> Config:
     """Configure an output with the guard, and one without."""
-    steps = [{"do": "drop", "attributes": ["age"]}, UPPER | {"attributes": ["fname", "lname", *named]}]
+    steps: list[dict[str, Any]] = [
+        {"do": "drop", "attributes": ["age"]},
+        UPPER | {"attributes": ["fname", "lname", *named]},
+    ]
     files: dict[str, Any] = {"sink": "files", "format": "jsonl"}
     outputs = [
         {**files, "name": "guarded", "path": str(folder / "guarded"), "unmapped": guard, "steps": steps},
