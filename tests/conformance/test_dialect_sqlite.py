@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from sqlalchemy import Engine, text
+from functools import cache
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.capture import bodies
 from eventlog.capture.install import install
 from eventlog.capture.track import track
-from eventlog.tracked.options import TriggerOptions
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import FIELDS, Case, asked, came, changed, check_left, gone
 from tests.support.logged import USR, left_by, logged, run
 
@@ -90,6 +95,21 @@ def test_replace_is_a_delete_and_an_insert_where_triggers_are_recursive(sqlite: 
     assert logged(sqlite) == [*gone("idu=1"), *came("idu=1", lname="Doe")]
 
 
+def test_a_table_of_many_columns_is_logged_in_their_order(sqlite: Engine) -> None:
+    install(sqlite)
+    columns = [f"c{number}" for number in range(600)]  # SQLite puts no more than 500 SELECTs together
+    run(sqlite, f"CREATE TABLE wide (k INTEGER PRIMARY KEY, {' TEXT, '.join(columns)} TEXT)")
+    track(sqlite, ["wide"], FIELDS)
+    values = ", ".join(f"'{name}'" for name in columns)
+    filled = {name: name for name in columns}
+    assert left_by(sqlite, f"INSERT INTO wide VALUES (1, {values})") == came("k=1", filled)
+    assert left_by(sqlite, "UPDATE wide SET c599 = 'x', c3 = NULL") == changed(
+        "k=1", c3=("c3", None), c599=("c599", "x")
+    )
+    moved = left_by(sqlite, "UPDATE wide SET k = 2, c3 = 'y'")
+    assert moved == [*gone("k=1"), *came("k=2", {**filled, "c3": "y", "c599": "x"})]
+
+
 def test_a_value_as_the_log_has_it(sqlite: Engine) -> None:
     install(sqlite)
     columns = {f"v{place}": sql_type for place, sql_type in enumerate(WRITTEN)}
@@ -100,3 +120,35 @@ def test_a_value_as_the_log_has_it(sqlite: Engine) -> None:
         for written, told in WRITTEN[sql_type].items():
             found = left_by(sqlite, "DELETE FROM item", f"INSERT INTO item (id, {name}) VALUES (1, {written})")
             assert [row[4] for row in found if row[0] == 1] == [told], (sql_type, written)
+
+
+_keys = st.integers(1, 3)
+_texts = st.sampled_from(["NULL", "'a'", "'b'", "7"])
+_statements = st.one_of(
+    st.builds("INSERT OR IGNORE INTO usr VALUES ({}, {}, {}, {})".format, _keys, _texts, _texts, _texts),
+    st.builds("REPLACE INTO usr VALUES ({}, {}, {}, {})".format, _keys, _texts, _texts, _texts),
+    st.builds("UPDATE usr SET fname = {}, age = {} WHERE idu >= {}".format, _texts, _texts, _keys),
+    st.builds("UPDATE OR IGNORE usr SET idu = {}, lname = {} WHERE idu = {}".format, _keys, _texts, _keys),
+    st.builds("DELETE FROM usr WHERE idu = {}".format, _keys),
+)
+
+
+@cache
+def tracked(style: Style, together: int) -> Engine:
+    """Make a database whose triggers write so many rows in one statement."""
+    engine = create_engine("sqlite://")
+    install(engine)
+    run(engine, *USR)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies, "TOGETHER_ROWS", together)
+        track(engine, ["usr"], TriggerOptions(style=style))
+    return engine
+
+
+@pytest.mark.parametrize("style", list(Style))
+@given(statements=st.lists(_statements, max_size=8))
+def test_rows_of_one_statement_are_those_that_one_after_the_other_writes(style: Style, statements: list[str]) -> None:
+    together, apart = [
+        left_by(tracked(style, count), "DELETE FROM usr", *statements) for count in (bodies.TOGETHER_ROWS, 1)
+    ]
+    assert together == apart

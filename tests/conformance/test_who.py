@@ -26,6 +26,7 @@ from eventlog.xds.validate import validate
 from tests.support.logged import USR, run
 from tests.support.servers_kafka import consumed, stand_in
 from tests.support.who import kind, leave, say
+from tests.web.visiting import Visit, opened
 
 STYLES = [style.value for style in Style]
 
@@ -160,6 +161,12 @@ def test_operators_see_it_and_find_rows_by_it(usr: Engine, monkeypatch: pytest.M
     assert row["context"] == "alice"
     told = CliRunner().invoke(main, ["explain", str(row["record_id"])])
     assert "the session says alice." in told.output
+    with opened(usr) as page:
+        visit = Visit(page)
+        rows = visit.get("/rows").body
+        assert "alice" in rows
+        assert "bob" in rows
+        assert "alice" in visit.get(f"/rows/{row['record_id']}").body
 
 
 def test_a_log_without_the_column_goes_on(usr: Engine, tmp_path: Path) -> None:
