@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from typing import Any
 
@@ -79,22 +79,33 @@ def install(
 
 def _refuse_taken(connection: Connection, names: LogNames) -> None:
     """Refuse to make the rest of a log of which somebody else made a part: what stands in that would be believed."""
+    if {*names.beside} <= {*present_companions(connection, names)}:
+        return
+    for place, owner in _list_others(connection, names):
+        message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read."
+        hint = f"Run this as {owner} if that role makes the log; else drop the table, or use --log with a schema"
+        raise InstallError(message, hint=f"{hint} where nobody else creates.")
+
+
+def find_other_owner(engine: Engine, names: LogNames | None = None) -> str | None:
+    """Return who owns state tables of the log, where that is another role than this login and the database has owners
+    of tables.
+    """
+    with engine.connect() as connection:
+        return next((owner for _, owner in _list_others(connection, names or LogNames())), None)
+
+
+def _list_others(connection: Connection, names: LogNames) -> Iterator[tuple[str, str]]:
+    """List the state tables that belong to another role than this login, with their owners."""
     dialect = dialect_of(connection)
     if not offers(dialect, "table_owner"):
         return
-    present = present_companions(connection, names)
-    if {*names.beside} <= {*present}:
-        return
     user = connection.scalar(select(func.current_user()))
-    for table in present:
+    for table in present_companions(connection, names):
         place = dialect.qualify(names.schema, table)
-        for (owner,) in answers(connection, "table_owner", {"place": place}):
-            if owner != user:
-                message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read."
-                hint = (
-                    f"Run this as {owner} if that role makes the log; else drop the table, or use --log with a schema"
-                )
-                raise InstallError(message, hint=f"{hint} where nobody else creates.")
+        yield from (
+            (place, owner) for (owner,) in answers(connection, "table_owner", {"place": place}) if owner != user
+        )
 
 
 def install_sql(

@@ -56,8 +56,8 @@ def install(
 
     Example for a DBA: eventlog install --database oracle:// --sql
     """
+    from eventlog.capture.install import find_other_owner, install_sql
     from eventlog.capture.install import install as put_there
-    from eventlog.capture.install import install_sql
     from eventlog.capture.log_tables import UNSAID, Storage, order_wanted
 
     storage = Storage(tablespace=tablespace, partition_rows=partition_rows)
@@ -66,7 +66,10 @@ def install(
     if sql:
         click.echo(install_sql(site.url, site.wanted_names, order, asked, storage), nl=False)
         return
-    is_new = put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
+    engine = site.engine(may_create=True)
+    is_new = put_there(engine, site.wanted_names, order, asked, storage)
+    if (owner := None if is_new else find_other_owner(engine, site.wanted_names)) is not None:
+        say(f"The log was there before and belongs to {owner}, who decides what it tracks and publishes.", err=True)
     if storage != UNSAID and not is_new:
         what = "The log was there before and is not moved"
         say(f"{what}: --tablespace counts only for its missing tables.", err=True)

@@ -171,7 +171,7 @@ class TableNeeds:
         return read_owned(self._connection, self._names)
 
     @cached_property
-    def references(self) -> list[Reference]:
+    def references(self) -> list[CascadingKey]:
         """Read all foreign keys with actions on rows."""
         return list(_gather_references(answers(self._connection, "acting_references")))
 
@@ -205,14 +205,14 @@ def _names(table: Table) -> list[Name]:
     return [(table.schema, name) for name in names]
 
 
-def _gather_references(rows: Iterable[Any]) -> Iterator[Reference]:
+def _gather_references(rows: Iterable[Any]) -> Iterator[CascadingKey]:
     """Group rows of one column pair each to foreign keys."""
     by_number: dict[object, list[Any]] = {}
     for row in rows:
         by_number.setdefault((row.own_schema, row.own_table, row.number), []).append(row)
     for pairs in by_number.values():
         first = pairs[0]
-        yield Reference(
+        yield CascadingKey(
             table=(first.own_schema, first.own_table),
             columns=frozenset(pair.own_column for pair in pairs),
             referred=(first.other_schema, first.other_table),
@@ -229,7 +229,7 @@ DELETES: Final = "CASCADE"
 SETS: Final = frozenset({"SET NULL", "SET DEFAULT"})
 
 
-class Reference(Struct, frozen=True, kw_only=True):
+class CascadingKey(Struct, frozen=True, kw_only=True):
     """A foreign key: whose columns hold which of which table, and what happens when those are
     deleted or changed.
     """
@@ -256,19 +256,19 @@ class Reference(Struct, frozen=True, kw_only=True):
         return self.on_update == DELETES or self.on_update in SETS
 
 
-def acting(table: Name, references: Iterable[Reference]) -> list[Reference]:
+def acting(table: Name, references: Iterable[CascadingKey]) -> list[CascadingKey]:
     """Find the foreign keys of a table with actions on its rows."""
     own = [key for key in references if key.table == table]
     return [key for key in own if key.deletes or key.clears or key.follows]
 
 
-def find_table_changed_twice(table: Name, references: Sequence[Reference]) -> Name | None:
+def find_table_changed_twice(table: Name, references: Sequence[CascadingKey]) -> Name | None:
     """Find a table where one statement can change or delete rows, and so change a row of this one
     twice.
     """
     if not any(reference.clears or reference.follows for reference in acting(table, references)):
         return None  # a row is deleted once, however many foreign keys do so
-    above, taking_part = [table], list[Reference]()
+    above, taking_part = [table], list[CascadingKey]()
     for name in above:  # grows while it is walked
         leading = acting(name, references)
         taking_part += leading
@@ -276,11 +276,11 @@ def find_table_changed_twice(table: Name, references: Sequence[Reference]) -> Na
     return next((root for root in sorted(above, key=str) if _is_changed_twice(table, root, taking_part)), None)
 
 
-def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> bool:
+def _is_changed_twice(table: Name, root: Name, references: list[CascadingKey]) -> bool:
     """Return True if one statement on `root`, as a MERGE, reaches a row of the table twice."""
     deleted = _find_tables_deleted_from(root, references)
 
-    def count_updates(reference: Reference, known: list[int]) -> int:
+    def count_updates(reference: CascadingKey, known: list[int]) -> int:
         """Count how often the referenced row is deleted or gets another key, so far as is known; more than
         twice is twice, else a circle of them would never end.
         """
@@ -310,7 +310,7 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
     return any(times for _, times in own) and (met > 1 or table == root)
 
 
-def _find_tables_deleted_from(root: Name, references: list[Reference]) -> set[Name]:
+def _find_tables_deleted_from(root: Name, references: list[CascadingKey]) -> set[Name]:
     """Find the tables whose rows foreign keys delete with rows of `root`."""
     deleted, reached = set[Name](), [root]
     for name in reached:  # grows while it is walked; actions may lead in a circle

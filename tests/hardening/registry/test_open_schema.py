@@ -13,6 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.capture.install import install
 from eventlog.capture.track import track, track_sql, trigger_states
 from eventlog.check.examine import check
+from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError
 from eventlog.sinks.outputs import FilesOutput
@@ -44,6 +45,16 @@ def test_a_table_that_somebody_made_before_is_none_of_the_log(postgresql: Engine
         install(postgresql)
     run(stranger, f"DROP TABLE {table}")
     assert install(postgresql)
+
+
+def test_whose_log_is_there_already_is_said(
+    postgresql: Engine, stranger: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert install(stranger)
+    assert exit_code(["install", "--database", url_of(postgresql)]) == 0
+    assert "The log was there before and belongs to stranger_in_public" in capsys.readouterr().err
+    assert exit_code(["install", "--database", url_of(stranger)]) == 0
+    assert "belongs to" not in capsys.readouterr().err
 
 
 def test_a_function_that_somebody_made_before_is_run_by_no_trigger(postgresql: Engine, stranger: Engine) -> None:

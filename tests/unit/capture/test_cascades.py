@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.capture.table_needs import Name, Reference, find_table_changed_twice
+from eventlog.capture.table_needs import CascadingKey, Name, find_table_changed_twice
 
 
 def name(table: str) -> Name:
     return ("app", table)
 
 
-def references(text: str) -> list[Reference]:
+def references(text: str) -> list[CascadingKey]:
     """One a line: `t(a b) -> p(x y): delete, update`, with what it does when the other row goes or its key changes."""
     found = []
     for line in text.strip().splitlines():
@@ -21,7 +21,7 @@ def references(text: str) -> list[Reference]:
         on_delete = {"deletes": "CASCADE", "clears": "SET NULL", "resets": "SET DEFAULT"}
         on_update = {"follows": "CASCADE", "forgets": "SET NULL"}
         found.append(
-            Reference(
+            CascadingKey(
                 table=name(table),
                 columns=frozenset(columns.split()),
                 referred=name(other),
