@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from eventlog.core.errors import SourceError
 from eventlog.databases.sqlite.keys import SqliteLookup
 from eventlog.databases.sqlite.types import TYPES
 from eventlog.sql.ddl import Ddl
@@ -33,6 +34,53 @@ def _keep_commits(engine: Any) -> None:
     from sqlalchemy import event
 
     event.listen(engine, "connect", lambda driver, _: driver.execute("PRAGMA synchronous = FULL"))
+
+
+def _prepare(engine: Any) -> None:
+    """Prepare an engine before its first connection."""
+    _keep_commits(engine)
+    _follow_file(engine)
+
+
+def _follow_file(engine: Any) -> None:
+    """Drop each connection to a file that was replaced, and make no file in place of one that was deleted.
+
+    An open file stays readable and writable without a name, and what is written there nobody finds.
+    """
+    from sqlalchemy import event
+    from sqlalchemy.exc import DisconnectionError
+
+    name = engine.url.database or ""
+    if not name or name.startswith((":", "file:")):
+        return
+    path = Path(name)
+    was_there = False
+
+    def identify() -> tuple[int, int] | None:
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def refuse_missing(*_: object) -> None:
+        if was_there and identify() is None:
+            hint = "Put it back; what is not published yet is published then."
+            raise SourceError(f"The database file {path} was deleted or moved while it was used.", hint=hint)
+
+    def note(_driver: object, record: Any) -> None:
+        nonlocal was_there
+        record.info["file"] = identify()
+        was_there = True
+
+    def compare(_driver: object, record: Any, _proxy: object) -> None:
+        if identify() != record.info["file"]:
+            refuse_missing()
+            raise DisconnectionError("Another file is there now.")
+
+    event.listen(engine, "do_connect", refuse_missing)
+    event.listen(engine, "connect", note)
+    event.listen(engine, "checkout", compare)
 
 
 def _is_database(file: Path) -> bool:
@@ -66,7 +114,7 @@ SQLITE = Dialect(
     context="(SELECT value FROM {sessions})",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
     driver=DatabaseDriver(
-        prepare=_keep_commits,
+        prepare=_prepare,
         is_database=_is_database,
         stores_any_bytes=True,
         url_options=_options,
