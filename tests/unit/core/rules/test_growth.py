@@ -91,8 +91,10 @@ def test_a_column_name_means_the_first_attribute_that_is_spelled_so(
 
 
 def _first(naming: Naming, table: Table, asked: str) -> str | None:
-    """What is found by looking at one attribute after the other: whole names first, then without prefixes."""
-    for fold in (str.casefold, naming.folded):
+    """What is found by looking at one attribute after the other: names as they are first, then by any case, then without
+    prefixes.
+    """
+    for fold in (str, str.casefold, naming.folded):
         for name, attribute in table.loggable.items():
             if fold(asked) == fold(name) or (attribute.child is None and fold(asked) == fold(attribute.column.name)):
                 return name
