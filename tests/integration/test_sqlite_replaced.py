@@ -15,7 +15,6 @@ from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of, in_thread, published, site, until
 
-
 TOLD = "was deleted or moved while it was used"
 
 
