@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import Any
 
@@ -79,9 +79,9 @@ def install(
 
 def _refuse_taken(connection: Connection, names: LogNames) -> None:
     """Refuse to make the rest of a log of which somebody else made a part: what stands in that would be believed."""
-    if {*names.beside} <= {*present_companions(connection, names)}:
-        return
-    for place, owner in _list_others(connection, names):
+    others = _list_others(connection, names)
+    if others and not {*names.beside} <= {*present_companions(connection, names)}:
+        place, owner = others[0]
         message = f"The table {place} is there already, and belongs to {owner}: it would decide what is read."
         hint = f"Run this as {owner} if that role makes the log; else drop the table, or use --log with a schema"
         raise InstallError(message, hint=f"{hint} where nobody else creates.")
@@ -92,20 +92,21 @@ def find_other_owner(engine: Engine, names: LogNames | None = None) -> str | Non
     of tables.
     """
     with engine.connect() as connection:
-        return next((owner for _, owner in _list_others(connection, names or LogNames())), None)
+        others = _list_others(connection, names or LogNames())
+    return others[0][1] if others else None
 
 
-def _list_others(connection: Connection, names: LogNames) -> Iterator[tuple[str, str]]:
-    """List the state tables that belong to another role than this login, with their owners."""
+def _list_others(connection: Connection, names: LogNames) -> list[tuple[str, str]]:
+    """List the state tables that belong to another role than this login, with their owners; none where tables have
+    no owners, for there a login may not even see what others have.
+    """
     dialect = dialect_of(connection)
     if not offers(dialect, "table_owner"):
-        return
+        return []
     user = connection.scalar(select(func.current_user()))
-    for table in present_companions(connection, names):
-        place = dialect.qualify(names.schema, table)
-        yield from (
-            (place, owner) for (owner,) in answers(connection, "table_owner", {"place": place}) if owner != user
-        )
+    places = [dialect.qualify(names.schema, table) for table in present_companions(connection, names)]
+    owners = [(place, owner) for place in places for (owner,) in answers(connection, "table_owner", {"place": place})]
+    return [(place, owner) for place, owner in owners if owner != user]
 
 
 def install_sql(
