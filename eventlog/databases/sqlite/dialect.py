@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -75,12 +74,7 @@ def _follow_file(engine: Any) -> None:
         was_there = True
 
     def compare(_driver: object, record: Any, _proxy: object) -> None:
-        try:
-            found = os.stat(name)  # noqa: PTH116 a Path would be three calls more for each transaction
-            is_same = (found.st_dev, found.st_ino) == record.info["file"]
-        except OSError:
-            is_same = False
-        if not is_same:
+        if identify() != record.info["file"]:
             refuse_missing()
             raise DisconnectionError("Another file is there now.")
 
