@@ -21,7 +21,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.sinks.scim.paths import CORE_GROUP
 from tests.integration.publishing import in_thread, publish_all, until
 from tests.integration.scim_people import given
-from tests.support.scim import TOKEN, ends, judge, run, scim_config, told, wanted
+from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
 from tests.support.sinks import KilledError
 
 UNKNOWN = ("502 Bad Gateway", [("Content-Length", "0")], b"")
@@ -75,13 +75,31 @@ def test_a_group_that_another_publisher_makes_after_we_have_looked_is_there_once
         assert not ends(engine)
 
 
-def test_two_groups_of_ours_that_are_called_alike_are_both_there(engine: Engine) -> None:
+@pytest.mark.parametrize("apart", [True, False], ids=["one after the other", "together"])
+def test_two_groups_of_ours_that_are_called_alike_are_both_there(engine: Engine, apart: bool) -> None:
+    answers: list[str] = []
+
+    def answer_late(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Groups"):
+            answers.append(path)
+            if len(answers) == 1:
+                time.sleep(0.5)
+        return None
+
     with judge() as server:
-        given(engine)
-        run(engine, "INSERT INTO grp VALUES (77, 'twins')", "INSERT INTO grp VALUES (78, 'twins')")
-        publish_all(scim_config(engine, server.url))
-        names = [group["displayName"] for group in server.resources("Group")]
-        assert names.count("twins") == 2
+        scim_site(engine)
+        server.after = answer_late  # the receiver has the group, and its publisher does not know it
+        config = scim_config(engine, server.url)
+        twins = ["INSERT INTO grp VALUES (77, 'twins')", "INSERT INTO grp VALUES (78, 'twins')"]
+        for statements in ([twins[:1], twins[1:]] if apart else [twins]):
+            run(engine, *statements)
+            publish_all(config)
+        run(engine, "UPDATE grp SET name = 'other' WHERE idg = 78")
+        publish_all(config)
+        assert sorted(group["displayName"] for group in server.resources("Group")) == ["other", "twins"]
+        run(engine, "DELETE FROM grp WHERE idg = 78")
+        publish_all(config)
+        assert sorted(group["displayName"] for group in server.resources("Group")) == ["twins"]
         assert not ends(engine)
 
 

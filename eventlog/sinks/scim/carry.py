@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from http import HTTPStatus
 from threading import Lock
 from time import monotonic
@@ -68,6 +68,7 @@ class ScimReceiver:
         self._abilities: Abilities | None = None
         self._asking = Lock()
         self._stripes = [Lock() for _ in range(LOCK_SLOTS)]
+        self._name_stripes = [Lock() for _ in range(LOCK_SLOTS)]
         self.mappings = settings.tables
         self.paths = {name: _paths_of(table, name) for name, table in settings.tables.items()}
         self.unique = {name: read_path(table.unique_path, "unique") for name, table in settings.tables.items()}
@@ -110,6 +111,18 @@ class ScimReceiver:
         """Let one connection at a time tell something of an object."""
         return self._stripes[hash(name) % LOCK_SLOTS]
 
+    def turn_to_name(self, request: ScimRequest) -> AbstractContextManager[Any]:
+        """Let one connection at a time find or make what is called by a request's names, where servers let two share one.
+
+        Two objects of ours may be called alike: nobody takes what another connection has made and not yet noted.
+        """
+        turn = ExitStack()
+        if not self.mappings[request.mapping].is_unique_for_servers:
+            # In one order, so that no two wait for each other.
+            for slot in sorted({hash(value) % LOCK_SLOTS for value in request.unique.values}):
+                turn.enter_context(self._name_stripes[slot])
+        return turn
+
 
 def _paths_of(table: ResourceSettings, name: str) -> list[Path]:
     paths = [column.path for column in list_columns(table, name)]
@@ -132,7 +145,7 @@ class ScimCarrier:
         `is_new` says that nobody can have sent it before.
         """
         notes: list[str] = []
-        with self._receiver.turn_of(request.object):
+        with self._receiver.turn_of(request.object), self._receiver.turn_to_name(request):
             self._known.read([request.object, *list_references(request.body)])
             self._stop_waiting(request)
             if request.ends:
@@ -273,20 +286,20 @@ class ScimCarrier:
 
     def _adopt(self, request: ScimRequest) -> str | None:
         """Find the object's resource by its unique value; it is the object's from now on."""
-        path = self._receiver.unique[request.mapping]
+        mapping, path = self._mapping(request), self._receiver.unique[request.mapping]
         for value in request.unique.values:
-            found = self._find(request, [value])
-            if not found:
-                continue
-            kind = self._mapping(request).type
-            if len(found) > 1:
-                raise RefusedError(None, f"the receiver has {len(found)} {kind}s with this {path}; leave one there")
-            known = str(found[0].get("id"))
-            other = self._known.find_object(known)
-            if other is not None and other != request.object:
-                raise RefusedError(None, f"the receiver has a {kind} with this {path} already: that of {other}")
-            self._keep(request.object, known)
-            return known
+            found = [str(one.get("id")) for one in self._find(request, [value])]
+            others = {one: other for one in found if (other := self._known.find_object(one)) not in (None, request.object)}
+            if others and mapping.is_unique_for_servers:
+                other = next(iter(others.values()))
+                raise RefusedError(None, f"the receiver has a {mapping.type} with this {path} already: that of {other}")
+            free = [one for one in found if one not in others]
+            if len(free) > 1:
+                several = f"{len(free)} {mapping.type}s"
+                raise RefusedError(None, f"the receiver has {several} with this {path}; leave one there")
+            if free:
+                self._keep(request.object, free[0])
+                return free[0]
         return None
 
     def _find(self, request: ScimRequest, values: Sequence[str]) -> list[dict[str, Any]]:
