@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -185,7 +185,7 @@ def _is_of_output(error: OSError) -> bool:
 def _name_output() -> str:
     """Name standard output, with the file to which a shell has sent it where the system knows it."""
     try:
-        place = os.readlink(f"/proc/self/fd/{sys.stdout.fileno()}")
+        place = str(Path(f"/proc/self/fd/{sys.stdout.fileno()}").readlink())
     except (OSError, ValueError):
         place = ""
     # a pipe has a number there, and no path

@@ -98,7 +98,8 @@ def read_driver(body: bytes, origin: str) -> DriverSettings:
         )
     left = [f"{name}: {NO_COUNTERPART[name]}" for name in options if name in NO_COUNTERPART]
     left.extend(
-        f"{option}: its value is {name}, a global configuration value that this file lacks" for option, name in _unknown(root)
+        f"{option}: its value is {name}, a global configuration value that this file lacks"
+        for option, name in _unknown(root)
     )
     if options.get("publication-mode", "1") != "1":
         left.append("publication-mode 2: without triggers eventlog compares tables (source.kind = compare)")
