@@ -31,7 +31,7 @@ from eventlog.check.triggers import (
     unseen_points,
 )
 from eventlog.config.settings import Config
-from eventlog.core.errors import InstallError, SinkError, SourceError
+from eventlog.core.errors import EventlogError, InstallError, SinkError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.plural import count_words, duration
 from eventlog.core.schema import WHOLE_ROW
@@ -76,6 +76,11 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield ok("log", f"{config.source.log} has its ten columns{names_of_columns}")
     tables = list(points("state tables", lambda: [_companions(engine, log)]))
     yield from tables
+    if not _is_adopted(engine, log):
+        # All that is asked of our tables would only say so in other words.
+        yield from points("index", lambda: index_points(engine, log))
+        yield from number_points(engine, log, config)
+        return
     newest: int | None = None
     with suppress(SourceError), transaction(engine, "The event log") as connection:
         newest = newest_number(connection, log)
@@ -100,6 +105,14 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("rows", lambda: _rows(engine, log, config))
 
 
+def _is_adopted(engine: Engine, log: LogNames) -> bool:
+    """Return False if nobody has made the tables beside the log yet."""
+    try:
+        return find_migration(engine, log) is not None
+    except (EventlogError, SQLAlchemyError):
+        return True  # which right is missing, the points say
+
+
 def gives_rights(engine: Engine, *, other: bool = False) -> str:
     """Write the command granting the connected user its missing rights.
 
@@ -114,7 +127,8 @@ def _companions(engine: Engine, names: LogNames) -> Point:
     current = find_migration(engine, names)
     if current is None:
         message = f"The log {names.table} has no migration version."
-        raise InstallError(message, hint=f"`eventlog install --log {names.table}` adopts it.")
+        hint = f"`eventlog install --log {names.whole}` adopts it; whoever may create tables there runs it."
+        raise InstallError(message, hint=hint)
     with engine.connect() as connection:
         present = present_companions(connection, names)
     for table in names.beside:

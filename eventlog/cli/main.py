@@ -153,12 +153,11 @@ def _flush_output(code: int, arguments: list[str]) -> int:
     try:
         stream.flush()
     except OSError as error:
+        # First, while the file can still be named.
+        code = code or (CLOSED_PIPE if isinstance(error, BrokenPipeError) else report_error(error, arguments))
         # What it could not write goes nowhere, or Python would try once more when it ends.
         with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), stream.fileno())
-        if isinstance(error, BrokenPipeError):
-            return code or CLOSED_PIPE
-        return code or report_error(error, arguments)
     return code
 
 

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -29,6 +30,8 @@ NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 PASSING: Final = NO_SPACE | {errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
 """What may be over when the command is given once more: somebody makes room."""
 
+PRINTERS: Final = frozenset({"click.utils", "eventlog.cli.main"})
+"""The modules that write to standard output."""
 
 REMEDIES: Final[Mapping[int, str]] = {
     errno.ENOENT: "See that it is there, and its folder.",
@@ -167,5 +170,23 @@ def _from_machine(error: Exception) -> EventlogError | None:
     what = "Something could not be read or written"
     if error.filename:
         what = f"{error.filename} cannot be used"
+    elif _is_of_output(error):
+        what = f"{_name_output()} cannot be written"
     hint, may_pass = REMEDIES.get(error.errno or 0), error.errno in PASSING
     return MachineError(f"{what}: {error.strerror}.", hint=hint, may_pass=may_pass)
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Return True if what a command prints was not taken; such errors name no file."""
+    last = next(reversed([*traceback.walk_tb(error.__traceback__)]), None)
+    return last is not None and last[0].f_globals.get("__name__") in PRINTERS
+
+
+def _name_output() -> str:
+    """Name standard output, with the file to which a shell has sent it where the system knows it."""
+    try:
+        place = str(Path(f"/proc/self/fd/{sys.stdout.fileno()}").readlink())
+    except (OSError, ValueError):
+        place = ""
+    # a pipe has a number there, and no path
+    return f"Standard output ({place})" if place.startswith("/") else "Standard output"

@@ -20,6 +20,8 @@ _comment = re.compile(r"\s*(?://|--|;)|[^#]*\s//").match
 _round = re.compile("[\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb]")
 
 
+_listed = re.compile(r"\s*\[\[\s*([^\]]+?)\s*\]\]")
+
 _SAID: Final = {
     "Unclosed array": "In a list there are commas between the values, and a bracket at its end.",
     "at the end of a table": "A section is written as [section] on a line of its own.",
@@ -41,6 +43,8 @@ def explain_mistake(text: str, problem: str) -> str | None:
         return 'Quotes are straight in TOML: "…".'
     if key := _yaml(line):
         return f'TOML joins a key and its value by =, as in {key[1]} = "…", and a section is written as [section].'
+    if "overwrite a value" in problem and (section := _listed.match(line)):
+        return f"[{section[1]}] above and [[{section[1]}]] here are two ways to write it: outputs, policies and steps have [[…]]."
     if "overwrite a value" in problem:
         key_twice = line.partition("=")[0].strip()
         return f"{key_twice} is there twice in its section."

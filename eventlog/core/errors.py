@@ -9,6 +9,9 @@ anything that a terminal would obey.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from eventlog.core.secrets import make_readable
@@ -170,3 +173,14 @@ def shorten(text: str, limit: int = 80) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+
+@contextmanager
+def name_file(path: Path) -> Iterator[None]:
+    """Puts the file's name into errors of the operating system: where one is written, they lack it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 from msgspec.structs import asdict
@@ -15,6 +15,9 @@ from eventlog.core.errors import UsageError
 if TYPE_CHECKING:
     from eventlog.core.schema import Catalog
     from eventlog.explain.policies import PolicyResult
+
+SAID: Final = {"told": "published", "filtered": "left out", "refused": "refused"}
+"""What becomes of a change at an output, in the words of the other commands."""
 
 
 @click.command()
@@ -75,7 +78,7 @@ def import_mapping(file: Path, name: str) -> None:
 
 
 def show_result(result: PolicyResult, before: str = "") -> None:
-    show_sentence(f"{before}output {result.output}: {result.outcome}.")
+    show_sentence(f"{before}output {result.output}: {SAID.get(result.outcome, result.outcome)}.")
     for step in result.steps:
         show_sentence(f"  step {step.step}", indent=4)
         if step.note is not None:

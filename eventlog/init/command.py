@@ -15,7 +15,7 @@ from eventlog.cli.asking import can_ask
 from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import DEFAULT_FILE, Site, content_of, json_option, site_options
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import UsageError, name_file
 from eventlog.init.first import (
     PLACES,
     SCHEMA_FILE,
@@ -90,13 +90,15 @@ def init(file: Path, force: bool, **options: Any) -> None:
         raise UsageError(f"{file} exists already.", hint="Name another file, or use --force to replace it.")
     answers = _answers(**options)
     first = first_configuration(answers)
-    file.write_text(first.text, encoding="utf-8")
+    with name_file(file):
+        file.write_text(first.text, encoding="utf-8")
     for_editors = file.with_name(SCHEMA_FILE)
     # Somebody may have one for all of the files in this folder.
     if force or not for_editors.exists():
         from eventlog.init.editors import schema_text
 
-        for_editors.write_text(schema_text(), encoding="utf-8")
+        with name_file(for_editors):
+            for_editors.write_text(schema_text(), encoding="utf-8")
     _say_what_next(file, answers, first)
 
 

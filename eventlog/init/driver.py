@@ -1,8 +1,10 @@
 """The exported configuration of a commercial JDBC driver as one of eventlog: what has a counterpart
 is taken, and of everything else it is said what becomes of it.
 
-An option is an element with its name (`<polling-interval>10</polling-interval>`) or a
-`<definition name="polling-interval">` with a `<value>`, wherever it stands in the file.
+An option is an element with its name (`<polling-interval>10</polling-interval>`, or with an
+attribute `value`), a `<definition name="polling-interval">` with a `<value>`, or a `<gcv-ref>` to
+one: wherever it stands in the file, but for the options of the Subscriber channel, some of which
+are called alike.
 """
 
 from __future__ import annotations
@@ -95,6 +97,10 @@ def read_driver(body: bytes, origin: str) -> DriverSettings:
             hint="Export the driver as XML, and give that file.",
         )
     left = [f"{name}: {NO_COUNTERPART[name]}" for name in options if name in NO_COUNTERPART]
+    left.extend(
+        f"{option}: its value is {name}, a global configuration value that this file lacks"
+        for option, name in _unknown(root)
+    )
     if options.get("publication-mode", "1") != "1":
         left.append("publication-mode 2: without triggers eventlog compares tables (source.kind = compare)")
     if _is_true(options, "disable", origin):
@@ -134,22 +140,51 @@ def read_driver(body: bytes, origin: str) -> DriverSettings:
 def _options(root: XmlElement) -> dict[str, str]:
     """Map each option with a value by its name; the last one counts."""
     found: dict[str, str] = {}
+    shared = _values(root)
     known = {*_PUBLISHER, *NO_COUNTERPART, *_OTHERS}
     for element in root.iter("*"):
-        name, text = element.tag, element.text
+        name, text = element.tag, _text(element)
         if name == "definition":
             name, text = element.get("name", ""), element.findtext("value")
-        if name in known and text is not None and text.strip():
-            found[name] = text.strip()
+        elif name == "gcv-ref":
+            name, text = element.get("driver-param-name", ""), shared.get(element.get("name", ""))
+        of_subscriber = next(element.iterancestors("subscriber-options"), None) is not None
+        if name in known and text is not None and text.strip() and not of_subscriber:
+            found[name] = _fill_in(text.strip(), shared)
     return found
+
+
+def _unknown(root: XmlElement) -> list[tuple[str, str]]:
+    """List options of ours that refer to a global configuration value which is not there."""
+    shared = _values(root)
+    known = {*_PUBLISHER, *_OTHERS}
+    refs = [(one.get("driver-param-name", ""), one.get("name", "")) for one in root.iter("gcv-ref")]
+    return [(option, name) for option, name in refs if option in known and name not in shared]
+
+
+def _values(root: XmlElement) -> dict[str, str]:
+    """Map the global configuration values by their names."""
+    return {one.get("name", ""): (one.findtext("value") or "").strip() for one in root.iter("definition")}
+
+
+def _fill_in(text: str, shared: Mapping[str, str]) -> str:
+    """Put global configuration values in the place of their names, as in `~db.host~`."""
+    return re.sub(r"~([^~\s]+)~", lambda found: shared.get(found[1], found[0]), text)
+
+
+def _text(element: XmlElement) -> str | None:
+    """Return what an element holds: exports have it in an attribute."""
+    return element.text if element.text and element.text.strip() else element.get("value")
 
 
 def _first(root: XmlElement, names: tuple[str, ...]) -> str | None:
     """Return the text of the first non-empty of these elements."""
     for name in names:
         for element in root.iter(name):
-            if element.text and element.text.strip():
-                return str(element.text).strip()
+            # Behind the address of a Remote Loader.
+            text = re.sub(r"^REMOTE\([^)]*\)", "", _fill_in((_text(element) or "").strip(), _values(root))).strip()
+            if text:
+                return text
     return None
 
 

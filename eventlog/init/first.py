@@ -37,6 +37,22 @@ PLACES: Final = {
 FORMATS: Final = {"database": "change-tables", "kafka": "messages"}
 """What goes to an output that takes no XDS documents, or seldom does."""
 
+USUAL: Final = (
+    (
+        "allow_loopback",
+        "false",
+        "Publish the changes of the publisher's own database user too: for a first try with one user.",
+    ),
+    ("batch_size", "1", "Changes in one document, 1 to 128."),
+    (
+        "polling_interval",
+        "10",
+        "Seconds between two cycles when there is nothing to do. New rows are noticed sooner, see wake_up.",
+    ),
+    ("on_error", '"continue"', "continue, or halt: end the publisher with exit code 65 when a row ended as an error."),
+)
+"""Keys of [publisher] that people often want, with their defaults and what they do."""
+
 SCHEMA_FILE: Final = "eventlog.schema.json"
 SAMPLE: Final = "x" * 16
 """Stands for a secret while the answers are checked; some secrets must have so many characters."""
@@ -136,11 +152,17 @@ def _write_configuration(answers: FirstAnswers, url: str, target: str) -> str:
         format=quote_text(FORMATS.get(answers.sink, "xds")),
         place=place_lines + policy_name,
         user=user,
-        publisher="".join(f"{key} = {value}\n" for key, value in answers.publisher.items()),
+        publisher=_write_publisher(answers.publisher),
         policy=f"{answers.policy}\n" if answers.policy else "",
         after=_after(answers),
         next="\n".join(f"#   {visible(line)}" for line in next_commands(answers)),
     )
+
+
+def _write_publisher(given: Mapping[str, str]) -> str:
+    """Write the given keys, and as comments those that people often want besides."""
+    usual = [f"# {said}\n# {key} = {value}\n" for key, value, said in USUAL if key not in given]
+    return "".join([*(f"{key} = {value}\n" for key, value in given.items()), *usual])
 
 
 def _after(answers: FirstAnswers) -> str:

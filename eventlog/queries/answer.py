@@ -194,6 +194,9 @@ class Answerer:
         assert asked.catalog is not None
         with engine.connect() as connection:
             captured = {(table.schema, table.name) for table in list_tracked(connection, names)}
+        # Where others fill the log, no registry says of which tables: the configuration does.
+        if config.source.tables or (config.source.schema and not captured):
+            captured |= {(table.schema, table.name) for table in asked.catalog}
         steps = steps_plugin().of_output(output, config.policy)
         policy = Policy(steps, asked.catalog)
         if steps:

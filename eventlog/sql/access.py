@@ -124,7 +124,9 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
 
 def explain_refusal(engine: Engine, what: str, error: Exception) -> SourceError:
     """Explain the database's refusal."""
-    message = f"{what} cannot be used: {words_of(error)}."
+    words = words_of(error)
+    # Some drivers end with a question.
+    message = f"{what} cannot be used: {words}{'' if words.endswith('?') else '.'}"
     return SourceError(message, hint=hint_of(engine, error), may_pass=may_pass(engine, error))
 
 

@@ -53,8 +53,20 @@ def test_a_full_disk_is_no_fault_of_ours(command: str) -> None:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False, env=buffered, text=True)
     assert done.returncode == 75
     assert len(done.stderr.splitlines()) == 1
-    assert "No space left on device" in done.stderr
+    assert "Standard output (/dev/full) cannot be written: No space left on device." in done.stderr
     assert "fault of eventlog" not in done.stderr
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="the system has no device that is always full")
+@pytest.mark.parametrize(
+    "arguments", ["emulate gbase --rows 5 --out /dev/full", "init /dev/full --force --database sqlite:///a.db"]
+)
+def test_a_file_on_a_full_disk_is_named(arguments: str, tmp_path: Path) -> None:
+    done = eventlog(*arguments.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        75,
+        "eventlog: /dev/full cannot be used: No space left on device. Free some space and run it again.\n",
+    )
 
 
 def test_who_closed_standard_output_gets_the_code_of_the_command() -> None:

@@ -164,7 +164,7 @@ def test_a_policy_is_tried_on_samples_and_rows(site: Path) -> None:
     ok("track", "usr", cwd=site, environment=KEY)
     run(site, "INSERT INTO usr VALUES ('1', 'Frost', '5000', 'j@x', '555', '1234', 1)")
     explained = ok("explain", "1", cwd=site, environment=KEY)
-    assert "output hr-feed: told." in explained
+    assert "output hr-feed: published." in explained
     assert "salary: all former values -> '5000'  =>  (not published)" in explained
 
 

@@ -82,6 +82,15 @@ def test_what_is_wrong_is_told(usr: Engine, what: str) -> None:
     )
 
 
+def test_a_log_that_nobody_has_adopted_fails_in_one_point(usr: Engine) -> None:
+    """Its missing tables were told ten times, as rights that would be given in vain."""
+    for table in ("mark", "outcome", "version", "trigger", "tracked"):
+        run(usr, f"DROP TABLE event_log_{table}")
+    failures = [point for point in check(lambda: config(usr)) if point.level is PointLevel.FAILURE]
+    assert [point.name for point in failures] == ["state tables"]
+    assert "adopts it" in failures[0].mend
+
+
 def test_a_point_that_breaks_is_a_failure_and_the_others_are_asked(
     sqlite: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from lxml import etree
+from msgspec.structs import replace
 from sqlalchemy import Engine, text
 from structlog import get_logger
 
@@ -279,6 +280,19 @@ def test_nothing_leaves_that_the_output_is_not_told(serve: Callable[..., Ask]) -
     schema = etree.tostring(ask("<input><query-schema/></input>")).decode()
     assert "salary" not in schema
     assert "secret" not in schema
+
+
+def test_a_log_that_others_fill_answers_for_the_tables_of_the_configuration(engine: Engine) -> None:
+    """Nobody has tracked a table there: before, no query found anything."""
+    install(engine)
+    run(engine, *TABLES)
+    base = config_of(engine)
+    page = open_page("127.0.0.1:0", replace(base, source=replace(base.source, tables=("usr",))), get_logger())
+    try:
+        assert found(post(page.url, question("<association>idu=2,table=usr</association>"), TOKEN)) == ["idu=2"]
+        assert level(post(page.url, question("", 'class-name="secret" event-id="0"'), TOKEN)) == "error"
+    finally:
+        page.close()
 
 
 def test_rows_that_triggers_leave_out_are_not_told(usr: Engine, serve: Callable[..., Ask]) -> None:

@@ -279,7 +279,7 @@ class DatabaseSink:
         except OccupiedError:
             raise
         except SourceError as error:
-            raise SinkError(error.message, may_pass=error.may_pass) from error
+            raise SinkError(error.message, hint=error.hint, may_pass=error.may_pass) from error
 
 
 def _engine(url: str) -> Engine:

@@ -38,6 +38,8 @@ def is_address(target: str) -> bool:
 
 def refuse_unknown(what: str, target: str) -> None:
     """Raise ConfigError for an address of no object store; `what` names the setting."""
+    if not target.strip():
+        raise ConfigError(f"{what} is empty.", hint="Name a folder; this one is a point.")
     scheme = _scheme(target)
     if scheme is None:
         if slashes := _one_slash(target):

@@ -10,6 +10,7 @@ import click
 
 from eventlog.cli.show import show_dump
 from eventlog.cli.site import ReadFile, json_option
+from eventlog.core.errors import name_file
 
 
 @click.command("gbase")
@@ -103,7 +104,7 @@ def emulate(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int
         pieces = buffers(pieces)
     hexadecimal = out.suffix.lower() == ".hex"
     count = 0
-    with out.open("wb") as file:
+    with name_file(out), out.open("wb") as file:
         for piece in pieces:
             written = piece.hex().upper().encode() + b"\n" if hexadecimal else piece
             file.write(written)

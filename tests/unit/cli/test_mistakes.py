@@ -113,6 +113,9 @@ TOML = {
     "round quotes": in_file("[source]\nurl = “x”\n", 78, "Quotes are straight in TOML"),
     "a key twice": in_file(SOURCE + 'url = "x"\n', 78, "url is there twice in its section."),
     "a section twice": in_file(SOURCE + '[source]\nlog = "x"\n', 78, "[source] is there twice"),
+    "a section in both ways": in_file(
+        SOURCE + "[[source]]\n", 78, "[source] above and [[source]] here are two ways to write it"
+    ),
     "a path of Windows": in_file(
         SOURCE + '[[output]]\nsink = "files"\npath = "C:\\out\\new"\n', 78, "write a path in single quotes"
     ),
@@ -163,6 +166,15 @@ KEYS = {
     "capitals of a sink": in_file(SOURCE + '[[output]]\nsink = "Kafka"\nservers = "o"\n', 78, "Did you mean kafka?"),
     "no sink": in_file(SOURCE + '[[output]]\npath = "o"\n', 78, "output[0] needs the key `sink`: database,"),
     "no path": in_file(SOURCE + '[[output]]\nsink = "files"\n', 78, "output[0] needs the key `path`."),
+    "a path of nothing": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = ""\n', 78, "output.path is empty. Name a folder"
+    ),
+    "a target that is not there": Mistake(
+        75,
+        "See that the server runs",
+        ("run", "--once"),
+        {"eventlog.toml": SOURCE + f'[[output]]\nsink = "database"\nformat = "change-tables"\nurl = "{HOST}"\n'},
+    ),
     "no servers": in_file(SOURCE + '[[output]]\nsink = "kafka"\n', 78, "output[0] needs the key `servers`."),
     "a format of another": in_file(
         SOURCE + OUTPUT + 'format = "json"\n', 78, "output[0].format takes change-tables, cloudevents"

@@ -88,6 +88,13 @@ def test_options_with_a_counterpart_are_in_force(
     assert "eventlog track" not in said
 
 
+def test_what_is_in_force_is_not_offered_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, monkeypatch, ELEMENTS)
+    text = Path("eventlog.toml").read_text()
+    assert "# batch_size" not in text
+    assert "# on_error" in text
+
+
 def test_definitions_are_read_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +106,36 @@ def test_definitions_are_read_as_well(
     said = capsys.readouterr().err
     assert "publication-mode 2" in said
     assert "do not start it" in said
+
+
+AS_EXPORTED = """\
+<driver-configuration name="HR"><attributes>
+  <shim-auth-id value="idm"/><shim-auth-server value="REMOTE(hostname=loader port=8090)jdbc:postgresql://~db.host~:5433/app"/>
+  <shim-config-info-xml><driver-config>
+    <publisher-options><configuration-values><definitions>
+      <definition name="disable" type="enum"><value>0</value></definition>
+      <gcv-ref driver-param-name="polling-interval" name="poll"/><gcv-ref driver-param-name="batch-size" name="nowhere"/>
+    </definitions></configuration-values></publisher-options>
+    <subscriber-options><configuration-values><definitions>
+      <definition name="disable" type="enum"><value>1</value></definition>
+      <definition name="time-of-day" type="string"><value>03:00</value></definition>
+    </definitions></configuration-values></subscriber-options>
+  </driver-config></shim-config-info-xml>
+  <global-config-values><configuration-values><definitions>
+    <definition name="poll" type="integer"><value>45</value></definition>
+    <definition name="db.host" type="string"><value>db.example.net</value></definition>
+  </definitions></configuration-values></global-config-values>
+</attributes></driver-configuration>
+"""
+
+
+def test_an_export_has_values_in_attributes_and_in_one_place_for_all() -> None:
+    """And its Subscriber has options of the same names: a disabled one says nothing of the Publisher."""
+    found = read_driver(AS_EXPORTED.encode(), "driver.xml")
+    assert found.url == "postgresql+psycopg://idm:${DB_PASSWORD}@db.example.net:5433/app"
+    assert found.user == "idm"
+    assert found.publisher == {"polling_interval": "45", "time_syntax": "1"}
+    assert found.left == ("batch-size: its value is nowhere, a global configuration value that this file lacks",)
 
 
 @pytest.mark.parametrize(
