@@ -46,7 +46,9 @@ class Finisher:
         gone: list[int] = []
         parking = Parking(self._output.name)
         cut: list[CutTransaction] = []
-        spoken = worst_by(number_of, answers.values())
+        spoken: Mapping[int, Outcome] = {}
+        if answers:
+            spoken = worst_by(number_of, answers.values())
         for sent in planned:
             for detail in sent.details:
                 cut.extend(detail.cut)
