@@ -376,7 +376,7 @@ def plan_documents(
         outcomes: tuple[Outcome, ...] = ()
         if encoded.outcomes:
             outcomes = tuple(encoded.outcomes[event] for event in covered if event in encoded.outcomes)
-        records = tuple(dict.fromkeys([position[0] for position in covered]))
+        records = tuple(dict.fromkeys(map(itemgetter(0), covered)))
         details.append(Detail(document.id, records, outcomes, document.cut))
     if not details:
         return []

@@ -161,11 +161,16 @@ class PlanMaker:
 
     def _park_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
         """Park the rows of a take that must wait by the rules; no document has rows behind them."""
-        again, parking = _Again(faulty={*taken.untried}), Parking(self._output.name)
-        waiting: Mapping[Position, Outcome] = {}
+        again = _Again(faulty={*taken.untried})
         if encoded.outcomes or encoded.left:
-            waiting = waits(encoded.outcomes, encoded.left)
-        attempts = taken.attempts
+            self._park_waiting(taken, waits(encoded.outcomes, encoded.left), now, again)
+        if again.faulty:
+            self._journal.faults.wait(self._output.name, again.faulty)
+        return again
+
+    def _park_waiting(self, taken: Take, waiting: Mapping[Position, Outcome], now: int, again: _Again) -> None:
+        """Add the rows of these events to those that come again, and their tables that cannot be read."""
+        parking, attempts = Parking(self._output.name), taken.attempts
         events = [event for event in taken.events if event.position in waiting]
         for event in sorted(events, key=POSITION):
             number, outcome = event.position[0], waiting[event.position]
@@ -182,10 +187,7 @@ class PlanMaker:
                 due = now + self._journal.delay(1)
             name, reason = taken.objects[number], outcome.reason.value
             parking.add(number, name, reason, due, outcome.note, tried)
-        if again.faulty:
-            self._journal.faults.wait(self._output.name, again.faulty)
         again.rows = parking.rows
-        return again
 
 
 def _highest_row(taken: Take, row: JournalRow) -> int:

@@ -235,7 +235,7 @@ def take(
     batches: dict[int, Sealed] = {}
     sealed = None
     if room > 0 and not unanswered.stops:
-        batches = view.next_batches(output, room, view.settings.share)
+        batches = view.next_batches(output, room)
         # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
         if not batches and view.memory.reserved_above is None:
             sealed = view.rows.next(view, room)

@@ -156,7 +156,7 @@ class JournalTransaction(View, frozen=True):
         """Drop batches no output has ahead any more, and those without rows."""
         if not (batches := self.memory.batches):
             return
-        first = min([output.position for output in self.memory.outputs.values()], default=0)
+        first = min(map(attrgetter("position"), self.memory.outputs.values()), default=0)
         over: list[dict[str, int]] = []
         for number, batch in [*batches.items()]:
             if number <= first or not batch.records:
@@ -264,7 +264,7 @@ class JournalTransaction(View, frozen=True):
         for planned in memory.planned.values():
             final -= planned
         if memory.batches:
-            first = min(row.position for row in memory.outputs.values())
+            first = min(map(attrgetter("position"), memory.outputs.values()))
             for number, batch in memory.batches.items():
                 if number > first:
                     final -= batch.records
