@@ -98,18 +98,18 @@ def walk_of_a_row(folder: Path, scene: Scene = SCENES["alone"]) -> Walk:
             connection.commit()
             CliRunner().invoke(main, ["hold", "1", "--database", url], catch_exceptions=False)
         with eventlog.Publisher.from_config(config) as publisher:
-            for name in ("Ann", "Bob", "Eve"):
+            for name in ("Ann", "Bob", "Zoe"):
                 connection.execute("UPDATE person SET name = ? WHERE id = 1", (name,))
                 connection.commit()
                 before = sys.getprofile()
-                if name == "Eve":
+                if name == "Zoe":
                     sys.setprofile(entered)
                 try:
                     publisher.run_once()
                 finally:
                     sys.setprofile(before)
     documents = [file.read_text(encoding="utf-8") for file in out.rglob("*") if file.is_file()]
-    if sum("Eve" in document for document in documents) != scene.outputs or any("June" in text for text in documents):
+    if sum("Zoe" in document for document in documents) != scene.outputs or any("June" in text for text in documents):
         raise SystemExit("the row was not published, or the one that is held was")
     return Walk(tuple(calls))
 
