@@ -3,9 +3,10 @@
     python -m bench.walk
     python -m bench.walk calls
 
-With `calls` it lists them in their order, each with how often it comes. It uses the public API
-alone: a log made by the commands, `Publisher.from_config`, `run_once`. What is opened and looked at
-once is no part of the walk: two rows are published before the one that is followed.
+It prints the walk of a row that comes alone, to two outputs, while another row is held, both, and into
+messages. With `calls` it lists each one's calls in their order, each with how often it comes. It uses
+the public API alone: a log made by the commands, `Publisher.from_config`, `run_once`. What is opened and
+looked at once is no part of the walk: two rows are published before the one that is followed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,24 @@ class Walk(Struct, frozen=True):
         return sum(len((Path(PACKAGE) / file).read_text(encoding="utf-8").splitlines()) for file in self.files)
 
 
-def walk_of_a_row(folder: Path) -> Walk:
+class Scene(Struct, frozen=True):
+    """What stands beside the row: how many outputs, of which format, and whether a row of another object is held."""
+
+    outputs: int = 1
+    is_held: bool = False
+    format: str = "xds"
+
+
+SCENES = {
+    "alone": Scene(),
+    "two outputs": Scene(outputs=2),
+    "another row held": Scene(is_held=True),
+    "two outputs, another row held": Scene(outputs=2, is_held=True),
+    "messages": Scene(format="messages"),
+}
+
+
+def walk_of_a_row(folder: Path, scene: Scene = SCENES["alone"]) -> Walk:
     """Publishes a row and follows it, with a log in an empty folder."""
     database = folder / "app.db"
     url, out = f"sqlite:///{database}", folder / "out"
@@ -65,38 +83,45 @@ def walk_of_a_row(folder: Path) -> Walk:
 
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(TABLE)
-        connection.execute("INSERT INTO person VALUES (1, 'Jack', 'j@x')")
+        connection.execute("INSERT INTO person VALUES (1, 'Jack', 'j@x'), (2, 'Jill', 'i@x')")
         connection.commit()
         for words in (["install"], ["track", "person"]):
             CliRunner().invoke(main, [*words, "--database", url], catch_exceptions=False)
         config = folder / "eventlog.toml"
-        config.write_text(
-            f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\n'
-            f'[[output]]\nname = "f"\nsink = "files"\npath = "{out}"\n'
-        )
+        settings = f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\n'
+        for number in range(scene.outputs):
+            settings += f'[[output]]\nname = "f{number}"\nsink = "files"\nformat = "{scene.format}"\n'
+            settings += f'path = "{out / str(number)}"\n'
+        config.write_text(settings)
+        if scene.is_held:
+            connection.execute("UPDATE person SET name = 'June' WHERE id = 2")
+            connection.commit()
+            CliRunner().invoke(main, ["hold", "1", "--database", url], catch_exceptions=False)
         with eventlog.Publisher.from_config(config) as publisher:
-            for name in ("Ann", "Bob", "Eve"):
-                connection.execute("UPDATE person SET name = ?", (name,))
+            for name in ("Ann", "Bob", "Zoe"):
+                connection.execute("UPDATE person SET name = ? WHERE id = 1", (name,))
                 connection.commit()
                 before = sys.getprofile()
-                if name == "Eve":
+                if name == "Zoe":
                     sys.setprofile(entered)
                 try:
                     publisher.run_once()
                 finally:
                     sys.setprofile(before)
-    if not any("Eve" in document.read_text(encoding="utf-8") for document in out.rglob("*.xml")):
-        raise SystemExit("the row was not published")
+    documents = [file.read_text(encoding="utf-8") for file in out.rglob("*") if file.is_file()]
+    if sum("Zoe" in document for document in documents) != scene.outputs or any("June" in text for text in documents):
+        raise SystemExit("the row was not published, or the one that is held was")
     return Walk(tuple(calls))
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="walk-") as room:
-        walk = walk_of_a_row(Path(room))
-    if sys.argv[1:] == ["calls"]:
-        often = Counter(walk.calls)
-        for call in walk.calls:
-            print(f"{call[0]}:{call[2]} {call[1]} x{often[call]}")
-    print(f"functions {walk.functions}, calls {len(walk.calls)}, changes of file {walk.changes}")
-    print(f"files {len(walk.files)}, lines of them {walk.lines():,}")
-    print(Counter(file.split("/")[0] for file, *_ in walk.calls).most_common(8))
+    for name, scene in SCENES.items():
+        with tempfile.TemporaryDirectory(prefix="walk-") as room:
+            walk = walk_of_a_row(Path(room), scene)
+        if sys.argv[1:] == ["calls"]:
+            often = Counter(walk.calls)
+            for call in walk.calls:
+                print(f"{call[0]}:{call[2]} {call[1]} x{often[call]}")
+        print(f"{name}: functions {walk.functions}, calls {len(walk.calls)}, changes of file {walk.changes}")
+        print(f"files {len(walk.files)}, lines of them {walk.lines():,}")
+        print(Counter(file.split("/")[0] for file, *_ in walk.calls).most_common(8))

@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, reduce
-from operator import or_
+from operator import attrgetter, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -298,7 +298,7 @@ def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) 
     chosen = environment.get("EVENTLOG_SOURCE__KIND", source.get("kind", LOG))
     tables = {key for key, value in source.items() if isinstance(value, dict)}
     tables |= {match[1].lower() for match in map(_of_a_source, environment) if match is not None}
-    tables.difference_update(field.encode_name for field in fields_of(SourceConfig))
+    tables.difference_update(map(attrgetter("encode_name"), fields_of(SourceConfig)))
     if chosen != LOG or tables:  # else nobody needs to know what is installed
         yield from (name for name in names("sources") if name == chosen or table_of(name) in tables)
 

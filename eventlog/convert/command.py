@@ -28,7 +28,7 @@ class Conversions(LazyGroup):
     """`eventlog convert INPUT` is `convert files INPUT`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args[:1] not in ([name] for name in (*COMMANDS, "-h", "--help", "--debug")):
+        if not args or args[0] not in (*COMMANDS, "-h", "--help", "--debug"):
             args = ["files", *args]
         return super().parse_args(ctx, args)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import IO, Any, Final
 
 import msgspec
@@ -194,7 +195,7 @@ def line_columns(blocks: Blocks, origin: str, line_of: Callable[[int], int]) -> 
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             lines = list(_one_by_one(block, start, origin, line_of))
         if lines:
-            yield {name: column_of([getattr(line, name) for line in lines], name in NUMBERS) for name in COLUMNS}
+            yield {name: column_of(list(map(attrgetter(name), lines)), name in NUMBERS) for name in COLUMNS}
 
 
 def blocks_of_lines(file: IO[bytes], unit: Unit) -> Iterator[tuple[bytes, int]]:

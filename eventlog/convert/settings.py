@@ -4,6 +4,7 @@ written, and where to.
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -162,7 +163,7 @@ class SnapshotRows(Struct, frozen=True, kw_only=True):
     line_limit: int = LINE_BYTES
 
 
-class Conversion(Struct, frozen=True, kw_only=True):
+class Conversion(Struct, frozen=True, kw_only=True, dict=True):
     """One conversion as it was ordered; it goes to other processes and machines as it is."""
 
     input: FilesInput | LogInput | StreamInput
@@ -181,7 +182,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
     who: bool = False
     """Changes say who is behind them, and those of two people are never one."""
 
-    @property
+    @cached_property
     def gathers(self) -> bool:
         """Return True if changes are brought together by transaction: those of a stream come so."""
         return self.transactions == "whole" and not isinstance(self.input, StreamInput)
@@ -191,7 +192,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
         """Return True if the changes of gathered transactions are counted."""
         return self.gathers and isinstance(self.format, MessageFiles | SentMessages)
 
-    @property
+    @cached_property
     def output_catalog(self) -> Catalog | None:
         """Return the tables as they look behind the steps."""
         if not self.steps:
@@ -208,7 +209,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
             return self.format.former_names
         return FormerNames.OWN
 
-    @property
+    @cached_property
     def output_tables(self) -> dict[int, Table]:
         """Number all tables behind the steps for rendered rows: today's, then former ones."""
         tables = [*(self.output_catalog or ())]
@@ -224,7 +225,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
                     tables.append(catalog.tables[0])
         return dict(enumerate(tables))
 
-    @property
+    @cached_property
     def hides(self) -> bool:
         """Return True if the steps hide values, or may do so for tables told by the input."""
         if self.catalog is None or not self.steps:

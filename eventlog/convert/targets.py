@@ -72,9 +72,9 @@ def target_of(target: TargetOrder, config: Config) -> Target:
         return _messages(target, config)
     from eventlog.xds.plugin import xds_format
 
-    # Parts have a size of their own.
     who = _nearest(target, config, lambda output: output.who, other=False)
-    return xds_format(replace(config.publisher, batch_size=1), config.source.schema, who=who)
+    # Parts have a size of their own.
+    return replace(xds_format(config.publisher, config.source.schema, who=who), batch_size=1)
 
 
 def steps_of_order(order: Order, config: Config) -> Steps:

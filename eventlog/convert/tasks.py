@@ -88,18 +88,24 @@ class UnitNumbers(Struct, kw_only=True):
 
 def may_conflict(units: Sequence[UnitNumbers]) -> bool:
     """Return True if a record_id may be repeated: not if units ascend without overlap."""
-    if not all(unit.ascending for unit in units):
-        return True
-    spans = sorted(
-        (unit.lowest, unit.highest) for unit in units if unit.lowest is not None and unit.highest is not None
-    )
-    return any(highest >= next_lowest for (_, highest), (next_lowest, _) in pairwise(spans))
+    spans: list[tuple[int, int]] = []
+    for unit in units:
+        if not unit.ascending:
+            return True
+        if unit.lowest is not None and unit.highest is not None:
+            spans.append((unit.lowest, unit.highest))
+    return any(highest >= next_lowest for (_, highest), (next_lowest, _) in pairwise(sorted(spans)))
 
 
 def find_boundaries(units: Sequence[UnitNumbers], *, by_size: bool = True) -> tuple[int, ...]:
     """Choose where ranges begin that are each fit for memory; of outcomes, which have few bytes, by rows alone."""
-    rows, size = sum(unit.rows for unit in units), sum(unit.size for unit in units) if by_size else 0
-    return ranges([number for unit in units for number in unit.sampled], range_count(rows, size))
+    sampled: list[int] = []
+    rows = size = 0
+    for unit in units:
+        sampled += unit.sampled
+        rows += unit.rows
+        size += unit.size * by_size
+    return ranges(sampled, range_count(rows, size))
 
 
 def count_left(units: Iterable[UnitNumbers]) -> dict[str, int]:

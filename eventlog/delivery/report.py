@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from msgspec import Struct
 
@@ -56,21 +57,33 @@ def join_reports(reports: Sequence[Report]) -> Report:
     if len(reports) == 1:
         return reports[0]
     statuses, tables = Counter[Status](), Counter[str]()
+    events = changes = documents = loopback = 0
+    unread: dict[str, Unreadable] = {}
+    readable: list[str] = []
+    moved, ended, later, seconds = False, None, inf, 0.0
     for report in reports:
+        events += report.events
+        changes += report.changes
+        documents += report.documents
+        loopback += report.loopback
         statuses.update(report.statuses)
         tables.update(report.tables)
-    times = [report.later for report in reports if report.later is not None]
+        unread.update(report.unread)
+        readable.extend(report.readable)
+        moved, ended = moved or report.moved, ended or report.ended
+        later = min(later, inf if report.later is None else report.later)
+        seconds += report.seconds
     return Report(
-        events=sum(report.events for report in reports),
-        changes=sum(report.changes for report in reports),
-        documents=sum(report.documents for report in reports),
+        events=events,
+        changes=changes,
+        documents=documents,
         statuses=statuses,
         tables=tables,
-        later=min(times, default=None),
-        loopback=sum(report.loopback for report in reports),
-        unread={table: why for report in reports for table, why in report.unread.items()},
-        readable=[table for report in reports for table in report.readable],
-        moved=any(report.moved for report in reports),
-        ended=next((report.ended for report in reports if report.ended is not None), None),
-        seconds=sum(report.seconds for report in reports),
+        later=None if later == inf else later,
+        loopback=loopback,
+        unread=unread,
+        readable=readable,
+        moved=moved,
+        ended=ended,
+        seconds=seconds,
     )

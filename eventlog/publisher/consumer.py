@@ -201,9 +201,11 @@ class Consumer:
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
             answers = self.output.sink.commit(made.plan, documents)
-        outcomes = worst_by(POSITION, answers)
         self._pulse()
-        self._books.enter_answers(outcomes, self._settings.strictness)
+        outcomes: Answers = {}
+        if answers:
+            outcomes = worst_by(POSITION, answers)
+            self._books.enter_answers(outcomes, self._settings.strictness)
         is_over = self._finisher.finish(self._books, made.planned, outcomes, now, made.taken.objects)
         self._books.enter_delivery(documents, outcomes)
         return is_over

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate, chain, groupby, pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -376,14 +376,14 @@ def plan_documents(
         outcomes: tuple[Outcome, ...] = ()
         if encoded.outcomes:
             outcomes = tuple(encoded.outcomes[event] for event in covered if event in encoded.outcomes)
-        records = tuple(dict.fromkeys([position[0] for position in covered]))
+        records = tuple(dict.fromkeys(map(itemgetter(0), covered)))
         details.append(Detail(document.id, records, outcomes, document.cut))
     if not details:
         return []
-    attempts = taken.attempts
     if asked:
-        most = max(attempts.values(), default=0)
+        most = max(map(attrgetter("attempts"), taken.unparked), default=0)
         return [OnTheWay(plan=plan, place=0, details=details, attempts=most)]
+    attempts = taken.attempts
     planned: list[OnTheWay] = []
     for index, (detail, document) in enumerate(zip(details, encoded.documents, strict=True)):
         most = 0

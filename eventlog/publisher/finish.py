@@ -46,7 +46,9 @@ class Finisher:
         gone: list[int] = []
         parking = Parking(self._output.name)
         cut: list[CutTransaction] = []
-        spoken = worst_by(number_of, answers.values())
+        spoken: Mapping[int, Outcome] = {}
+        if answers:
+            spoken = worst_by(number_of, answers.values())
         for sent in planned:
             for detail in sent.details:
                 cut.extend(detail.cut)
@@ -65,7 +67,9 @@ class Finisher:
                         parking.add(record, name, reason, due, outcome.note, sent.attempts + 1)
                     else:
                         gone.append(record)
-        back = [(record, document) for document in freed for record in document.records]
+        back: list[tuple[int, OnTheWay]] = []
+        for document in freed:
+            back += [(record, document) for record in document.records]
         for record, document in sorted(back, key=itemgetter(0)):
             if record in objects:
                 due = max(now, document.due)

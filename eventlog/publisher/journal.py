@@ -37,7 +37,7 @@ from eventlog.publisher.table_faults import REST_MILLISECONDS
 from eventlog.publisher.tables import EVER, OnTheWay, runs_of
 from eventlog.publisher.writing import JournalTransaction
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import RowRanges, as_text
+from eventlog.sources.marks import NO_ROWS, RowRanges, as_text
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.log_indexes import may_number_twice
@@ -162,7 +162,7 @@ class Journal(JournalReader):
 
     def plan(self, name: str, plan: TakePlan) -> FinishedRows:
         """Make a plan durable before anything is sent; return the rows with their final status."""
-        if self._plan_at_once(name, plan):
+        if self._enters_at_once and self._plan_at_once(name, plan):
             return FinishedRows()
         taken, sealed = plan.taken, plan.taken.sealed
         # What goes out must be on disk: a target whose plan no journal knows would get rows twice.
@@ -183,8 +183,12 @@ class Journal(JournalReader):
             if taken.unparked:
                 journal.unpark(taken.unparked)
             if plan.planned:
-                journal.execute("planned_make", [sent.to_columns(name) for sent in plan.planned])
-                rows = RowRanges.union([sent.records for sent in plan.planned])
+                columns, sent_rows = [], []
+                for sent in plan.planned:
+                    columns.append(sent.to_columns(name))
+                    sent_rows.append(sent.records)
+                journal.execute("planned_make", columns)
+                rows = RowRanges.union(sent_rows)
                 memory.planned[name] = rows | memory.planned[name] if name in memory.planned else rows
                 row = give_plan(row, plan.plan, rows if plan.is_asked else None)
             if taken.parked or plan.again:
@@ -204,14 +208,15 @@ class Journal(JournalReader):
             journal.drop_passed()
             if sealed is not None and memory.any_parked:
                 journal.see(sealed.records)
-        self.faults.end(name, plan.readable)
+        if plan.readable:
+            self.faults.end(name, plan.readable)
         return finished
 
     def _plan_at_once(self, name: str, plan: TakePlan) -> bool:
         """Enter a plan by one statement; return True if it was entered."""
         with self.one_at_a_time:
             memory = self._memory
-            if not self._enters_at_once or memory is None:
+            if memory is None:
                 return False
             if (plain := plan_plainly(memory, name, plan)) is None:
                 return False
@@ -225,7 +230,7 @@ class Journal(JournalReader):
 
     def done(self, name: str, done: Done) -> FinishedRows:
         """Acknowledge planned documents; park rows to be retried."""
-        if (finished := self._finish_at_once(name, done)) is not None:
+        if self._enters_at_once and (finished := self._finish_at_once(name, done)) is not None:
             return finished
         # Should this not be on disk when a machine fails, a target that can be asked repeats it.
         with self.transaction(soon=done.asked) as journal:
@@ -239,19 +244,21 @@ class Journal(JournalReader):
             journal.execute("planned_drop", keys)
             if done.associations:
                 journal.write_associations(name, done.associations)
-            planned = memory.planned.pop(name, RowRanges())
+            planned = memory.planned.pop(name, NO_ROWS)
             # Somebody else may have taken rows out of a document since it was read.
             records = RowRanges.union(sent_rows) & planned
             # A receiver's documents of which all rows are gone are in the table still.
             if not done.asked:
                 memory.planned[name] = planned - records
-            over = records - done.gone
-            if again := [parked for parked in done.again if parked.record in records]:
+            over = records
+            if done.again:
+                again = [parked for parked in done.again if parked.record in records]
                 journal.park(again)
                 over -= RowRanges.of([parked.record for parked in again])
             if done.gone:
                 # An answer names rows too that left since, and may wait again by now as new ones.
                 journal.leave(done.gone & records)
+                over -= done.gone
             counts = row.transactions if done.transactions is None else done.transactions
             if done.target_plan is not None:
                 row = replace(row, plan=done.target_plan, target_plan=done.target_plan)
@@ -264,7 +271,7 @@ class Journal(JournalReader):
         with self.one_at_a_time:
             memory = self._memory
             # After a doubt the transaction refuses it: the target is asked first.
-            if not self._enters_at_once or memory is None or done.doubts not in (None, self.doubts):
+            if memory is None or done.doubts not in (None, self.doubts):
                 return None
             if (plain := finish_plainly(memory, name, done, self.settings)) is None:
                 return None

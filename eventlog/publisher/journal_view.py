@@ -52,13 +52,13 @@ class View(Struct, frozen=True):
 
     # --- what may go ------------------------------------------------------------------------------
 
-    def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
-        """Return the first batch ahead of an output, and more up to so many rows and bytes."""
+    def next_batches(self, name: str, limit: int) -> dict[int, Sealed]:
+        """Return the first batch ahead of an output, and more up to so many rows, and to a batch's bytes."""
         # What is here must not be joined with a later batch before the plan of this output.
         batches = self.memory.in_take[name] = dict[int, Sealed]()
         if not self.memory.batches:  # by far the most common
             return batches
-        rows, weight, reserved = 0, 0, self.memory.reserved_above
+        rows, weight, room, reserved = 0, 0, self.settings.share, self.memory.reserved_above
         for number, batch in self.memory.ahead(self.memory.output(name)).items():
             if reserved is not None and number > reserved:
                 break

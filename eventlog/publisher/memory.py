@@ -156,8 +156,7 @@ class Memory(Struct, kw_only=True):
     @property
     def known(self) -> RowRanges:
         """Return numbers nobody looks for."""
-        several = [numbers for numbers in (self.taken, self.seen, self.proven.numbers) if numbers]
-        return RowRanges.union(several) if several else NO_ROWS
+        return RowRanges.union([self.taken, self.seen, self.proven.numbers])
 
     def find_edge(self, known: RowRanges) -> int:
         """Find a number without taken or waiting rows above it; `known` are all known ones."""

@@ -40,11 +40,12 @@ class OutputQueue:
     def look(self, view: View, decider: Decider, now: int) -> Ready:
         """Find what goes now; nothing new where a receiver's answer stops everything."""
         name, unanswered = self._output.name, NOTHING_SENT
+        going: Sequence[int] = ()
         # A target that can be asked has been. Elsewhere documents may be at the receiver.
         if not self._output.sink.capabilities.resolves and (documents := view.list_planned(name)):
             unanswered = Unanswered(documents, view.come_again(name), self._settings.stops)
+            going = may_go(unanswered, now)
         until = view.find_last_retry(name) if self._settings.stops else None
-        going = may_go(unanswered, now)
         again = Ready(documents=unanswered.documents, going=going)
         if going and until is None:
             return again

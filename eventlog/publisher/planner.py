@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import TransactionCounts
-from eventlog.core.model import TABLE_FAULTS, Event, Outcome, Reason, Status, Unreadable, exceptional
+from eventlog.core.model import TABLE_FAULTS, Event, Outcome, Position, Reason, Status, Unreadable, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, causes_of
@@ -162,14 +162,15 @@ class PlanMaker:
     def _park_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
         """Park the rows of a take that must wait by the rules; no document has rows behind them."""
         again = _Again(faulty={*taken.untried})
-        self._journal.faults.wait(self._output.name, taken.untried)
-        if not (encoded.outcomes or encoded.left):
-            return again
-        waiting = waits(encoded.outcomes, encoded.left)
-        if not waiting:
-            return again
-        parking = Parking(self._output.name)
-        attempts = taken.attempts
+        if encoded.outcomes or encoded.left:
+            self._park_waiting(taken, waits(encoded.outcomes, encoded.left), now, again)
+        if again.faulty:
+            self._journal.faults.wait(self._output.name, again.faulty)
+        return again
+
+    def _park_waiting(self, taken: Take, waiting: Mapping[Position, Outcome], now: int, again: _Again) -> None:
+        """Add the rows of these events to those that come again, and their tables that cannot be read."""
+        parking, attempts = Parking(self._output.name), taken.attempts
         events = [event for event in taken.events if event.position in waiting]
         for event in sorted(events, key=POSITION):
             number, outcome = event.position[0], waiting[event.position]
@@ -186,16 +187,14 @@ class PlanMaker:
                 due = now + self._journal.delay(1)
             name, reason = taken.objects[number], outcome.reason.value
             parking.add(number, name, reason, due, outcome.note, tried)
-        self._journal.faults.wait(self._output.name, again.faulty)
         again.rows = parking.rows
-        return again
 
 
 def _highest_row(taken: Take, row: JournalRow) -> int:
     """Return the highest row an output was ever given, these included."""
     former = read_plan(row.plan)
-    waited = max((parked.record for parked in taken.unparked), default=EVER)
-    sealed = taken.records.parts[-1][1] if taken.records else EVER
+    waited = max(map(attrgetter("record"), taken.unparked), default=EVER)
+    sealed = taken.records.parts[-1][1] if taken.records.parts else EVER
     return max(waited, sealed, EVER if former is None else former.highest)
 
 

@@ -121,7 +121,7 @@ class JournalReader:
             self.doubts += 1
             self._memory = None
             self._clock_went_back = True  # its times may be those of another server
-            self.faults.doubt()
+            self.faults.begun.clear()
 
     def _read_stamp(self, connection: Connection) -> Stamp:
         marks = self.log.rows(connection, self.log.query("journal_stamp"))

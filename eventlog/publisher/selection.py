@@ -105,9 +105,6 @@ class Unanswered(Struct, frozen=True, dict=True):
     again: Mapping[str, int] = {}
     stops: bool = False
 
-    def __bool__(self) -> bool:
-        return bool(self.documents)
-
     @cached_property
     def first_rows(self) -> Mapping[str, int]:
         """Map each object of these documents to its first row."""
@@ -237,8 +234,8 @@ def take(
         room -= waited_row.reason != Reason.GOES_ON.value
     batches: dict[int, Sealed] = {}
     sealed = None
-    if room > 0 and not (unanswered and unanswered.stops):
-        batches = view.next_batches(output, room, view.settings.share)
+    if room > 0 and not unanswered.stops:
+        batches = view.next_batches(output, room)
         # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
         if not batches and view.memory.reserved_above is None:
             sealed = view.rows.next(view, room)
@@ -254,7 +251,7 @@ def take(
     memory = view.memory
     others_wait = memory.any_held or (memory.any_parked and view.others_wait(output, again, now))
     is_restored = memory.output(output).restored is not None
-    if unanswered or untried or others_wait or is_restored:
+    if unanswered.documents or untried or others_wait or is_restored:
         return _divide(view, output, taken, waited, freed, now, identities, unanswered, untried or {})
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)

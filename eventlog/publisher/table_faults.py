@@ -48,19 +48,9 @@ class TableFaults:
         self._faults: dict[str, TableFault] = {}
         self._waiting: dict[str, set[str]] = {}
         """The tables of which rows wait, by outputs."""
-        self._begun = set[str]()
-        """The outputs that have begun to try tables."""
+        self.begun = set[str]()
+        """The outputs that have begun to try tables; all begin again after a doubt: nobody knows what waits for them."""
         self._one_at_a_time = Lock()
-
-    def begin(self, output: str) -> bool:
-        """Return True the first time an output tries tables."""
-        is_first = output not in self._begun
-        self._begun.add(output)
-        return is_first
-
-    def doubt(self) -> None:
-        """Let all outputs try tables again: nobody knows which rows wait for them."""
-        self._begun.clear()
 
     def list_untried(self, now: int) -> Mapping[str, TableFault]:
         """Return the tables not yet to be tried."""
@@ -102,9 +92,8 @@ class TableFaults:
 
     def wait(self, output: str, tables: Collection[str]) -> None:
         """Remember tables with rows waiting for an output."""
-        if tables:
-            with self._one_at_a_time:
-                self._waiting.setdefault(output, set()).update(tables)
+        with self._one_at_a_time:
+            self._waiting.setdefault(output, set()).update(tables)
 
     def end(self, output: str, tables: Collection[str]) -> None:
         """Forget the faults of tables without rows waiting for the output."""
@@ -129,7 +118,8 @@ def try_tables(journal: Journal, name: str, now: int) -> None:
     At first all rows of such tables are freed: only the one who parked them knows their time.
     """
     faults = journal.faults
-    if faults.begin(name):
+    if name not in faults.begun:
+        faults.begun.add(name)
         with journal.transaction(soon=True) as all_tables:
             if all_tables.memory.any_parked:
                 all_tables.execute("parked_readable", [{"output": name}])

@@ -6,6 +6,8 @@ import datetime as dt
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -206,7 +208,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def records(self) -> RowRanges:
         """Return the rows behind its documents."""
-        return RowRanges.of([record for detail in self.details for record in detail.records])
+        return RowRanges.of(chain.from_iterable(map(attrgetter("records"), self.details)))
 
     @property
     def key(self) -> tuple[str, int]:

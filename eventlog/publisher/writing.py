@@ -124,16 +124,13 @@ class JournalTransaction(View, frozen=True):
         """Give new rows a number; return it. Where nobody else has them ahead, no table has the batch."""
         memory = self.memory
         number = memory.last_batch + 1
-        others = [row.position for row in memory.outputs.values() if row.name != name]
-        if not others:
+        if memory.outputs.keys() == {name}:
             return number
         # The batch before becomes one with it, so that an output far behind has few large ones. Not
         # where an output stands between the two, or may be about to plan that one, nor with what a
         # conversion has done: an output that comes later would get it.
         former = max(memory.batches, default=0)
-        in_take = any(former in batches for batches in memory.in_take.values())
-        is_between = any(position >= former for position in others)
-        if former and not (in_take or is_between or former in memory.converted):
+        if former and former not in memory.converted and self._may_grow(former, name):
             joined = memory.batches[former].join(sealed)
             if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
                 self.execute("batch_drop", [{"id": former}])
@@ -142,6 +139,12 @@ class JournalTransaction(View, frozen=True):
         self.make_batch(number, Sealed(sealed.records, sealed.weight, sealed.events))
         memory.keep_few_events()
         return number
+
+    def _may_grow(self, number: int, name: str) -> bool:
+        """Return True if a batch may get more rows: no other output is past it, and none may be about to plan it."""
+        if any(number in batches for batches in self.memory.in_take.values()):
+            return False
+        return all(row.position < number for row in self.memory.outputs.values() if row.name != name)
 
     def make_batch(self, number: int, batch: Sealed) -> None:
         """Enter a batch that an output has ahead."""
@@ -153,11 +156,13 @@ class JournalTransaction(View, frozen=True):
         """Drop batches no output has ahead any more, and those without rows."""
         if not (batches := self.memory.batches):
             return
-        first = min([output.position for output in self.memory.outputs.values()], default=0)
-        over = [number for number, batch in batches.items() if number <= first or not batch.records]
-        self.execute("batch_drop", [{"id": number} for number in over])
-        for number in over:
-            del batches[number]
+        first = min(map(attrgetter("position"), self.memory.outputs.values()), default=0)
+        over: list[dict[str, int]] = []
+        for number, batch in [*batches.items()]:
+            if number <= first or not batch.records:
+                del batches[number]
+                over.append({"id": number})
+        self.execute("batch_drop", over)
 
     def see(self, records: RowRanges) -> None:
         """Note rows not to be looked for again: they are sealed, or were parked."""
@@ -256,9 +261,13 @@ class JournalTransaction(View, frozen=True):
         memory = self.memory
         # They are over for all but for those that an output has ahead, planned or parked.
         final = over
-        for output in memory.outputs:
-            if lacking := memory.lacking(output):
-                final -= lacking
+        for planned in memory.planned.values():
+            final -= planned
+        if memory.batches:
+            first = min(map(attrgetter("position"), memory.outputs.values()))
+            for number, batch in memory.batches.items():
+                if number > first:
+                    final -= batch.records
         if memory.any_parked and memory.outputs.keys() - {name}:
             but = name if name in memory.outputs else "-"
             final -= self.numbers("parked_elsewhere", output=but, ids=id_list([*final]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any, Final
@@ -128,7 +129,7 @@ class FileSink:
         if not documents or (plan and plan == self._plans.plan):
             return ()
         hidden = prepared or self._hide(plan, documents)
-        last = max([document.id for document in documents])
+        last = max(map(attrgetter("id"), documents))
         try:
             self._plans.show(hidden, last=last)
         except OSError as error:

@@ -198,7 +198,10 @@ class RowRanges:
         """Join these sets."""
         if len(sets) == 1:
             return sets[0]
-        return cls([part for ranges in sets for part in ranges.parts])
+        several = [ranges for ranges in sets if ranges.parts]
+        if len(several) < 2:
+            return several[0] if several else NO_ROWS
+        return cls([part for ranges in several for part in ranges.parts])
 
     def meets(self, other: RowRanges) -> bool:
         """Return True if the sets have a number in common."""

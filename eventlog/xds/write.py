@@ -386,7 +386,9 @@ def _modify_attributes(edits: Edits, fields: Fields) -> str:
         field = fields[column]
         old, new, odd = edit.old, edit.new, field.odd
         # Most values are plain text, of which nothing has to be escaped: without two calls.
-        if type(old) is str and odd(old) is None and not edit.reset:
+        if edit.reset:
+            gone = RESET
+        elif type(old) is str and odd(old) is None:
             gone = f"<remove-value>{field.opening}{old}</value></remove-value>"
         else:
             gone = _write_removal(field, edit)

@@ -77,14 +77,14 @@ FAULTS = [
     JournalFault(
         "finished although another output has it ahead",
         WRITING,
-        "if lacking := memory.lacking(output):",
-        "if lacking := memory.planned.get(output):",
+        "                if number > first:\n                    final -= batch.records\n",
+        "                pass\n",
     ),
     JournalFault(
         "finished although planned",
         WRITING,
-        "if lacking := memory.lacking(output):",
-        "if lacking := memory.lacking(output) - memory.planned.get(output, RowRanges()):",
+        "        for planned in memory.planned.values():\n            final -= planned\n",
+        "",
     ),
     JournalFault(
         "finished although parked elsewhere",
@@ -185,9 +185,7 @@ FAULTS = [
     JournalFault(
         "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
     ),
-    JournalFault(
-        "what is freed is not parked", FINISH, "for document in freed for record", "for document in [] for record"
-    ),
+    JournalFault("what is freed is not parked", FINISH, "for document in freed:", "for document in ():"),
     JournalFault(
         "retried rows are over",
         FINISH,
@@ -346,7 +344,10 @@ FAULTS = [
         "                pass\n",
     ),
     JournalFault(
-        "batches are dropped too early", WRITING, "first = min([output.position", "first = max([output.position"
+        "batches are dropped too early",
+        WRITING,
+        'first = min(map(attrgetter("position"), self.memory',
+        'first = max(map(attrgetter("position"), self.memory',
     ),
     JournalFault(
         "the position stays", JOURNAL, "position = max([row.position, *taken.batches])", "position = row.position"

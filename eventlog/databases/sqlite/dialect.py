@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
+from os.path import samestat
 from pathlib import Path
 from typing import Any
 
@@ -56,26 +57,23 @@ def _follow_file(engine: Any) -> None:
     path = Path(name)
     was_there = False
 
-    def identify() -> tuple[int, int] | None:
-        try:
-            found = path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
     def refuse_missing(*_: object) -> None:
-        if was_there and identify() is None:
+        if was_there and not path.exists():
             hint = "Put it back; what is not published yet is published then."
             raise SourceError(f"The database file {path} was deleted or moved while it was used.", hint=hint)
 
     def note(_driver: object, record: Any) -> None:
         nonlocal was_there
-        record.info["file"] = identify()
+        record.info["file"] = path.stat()
         was_there = True
 
     def compare(_driver: object, record: Any, _proxy: object) -> None:
-        if identify() != record.info["file"]:
+        try:
+            is_the_same = samestat(path.stat(), record.info["file"])
+        except OSError:
             refuse_missing()
+            is_the_same = False
+        if not is_the_same:
             raise DisconnectionError("Another file is there now.")
 
     event.listen(engine, "do_connect", refuse_missing)
