@@ -319,6 +319,7 @@ ROWS = {
     ),
     "explain of a fraction": call(64, "'1.5' is not a whole number.", "explain", "1.5"),
     "a limit of nothing": call(64, "0 is not between 1 and 1000000000.", "log", "--limit", "0"),
+    "CSV that never ends": call(64, "--csv is for rows that are there.", "log", "--csv", "--follow"),
     "a day that there is not": call(64, "'2026-13-01' is no time and no age", "log", "--since", "2026-13-01"),
     "a reason that is none": call(64, "Did you mean 'published'?", "log", "--reason", "publishd"),
     "an age without a unit": call(
