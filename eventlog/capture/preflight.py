@@ -13,7 +13,7 @@ from eventlog.capture.column_sql import Row, row_holes
 from eventlog.capture.plan import TriggerPlan
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
-from eventlog.sql.access import answers, is_denied, run_verbatim, verbatim
+from eventlog.sql.access import answers, hint_of, is_denied, run_verbatim, verbatim
 from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
@@ -43,7 +43,7 @@ def try_log(connection: Connection, names: LogNames) -> None:
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        hint = _RIGHT if is_denied(dialect, error) else _SHAPE
+        hint = _RIGHT if is_denied(dialect, error) else hint_of(connection.engine, error) or _SHAPE
         message = f"The log {names.table} does not take the rows of triggers: {problem}."
         raise InstallError(message, hint=hint) from None
     if not is_numbered:

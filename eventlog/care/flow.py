@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -92,16 +92,24 @@ def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
     return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag)
 
 
+SINCE_RESTORED: Final = (
+    "kept since the log was restored, because a target may have them: `eventlog log --reason restored` lists them,"
+    " `eventlog outputs resume NAME` publishes them."
+)
+
+
 def state_sentence(flow: Flow) -> str:
     nobody = "" if flow.publishing else " No publisher works on this log."
     match flow.state:
         case "stuck":
-            age = "for an unknown time" if flow.lag is None else duration(flow.lag)
+            age = "an unknown time" if flow.lag is None else duration(flow.lag)
             return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
         case "waiting":
             if flow.parts.ready:
                 return f"Rows wait.{nobody}"
             return "Rows wait for their time."
+        case "held" if flow.first_held is None:
+            return f"Rows wait for somebody to resume their output, since the log was restored.{nobody}"
         case "held":
             if nobody:
                 return f"Somebody holds rows.{nobody}"
@@ -126,7 +134,9 @@ def state_sentence(flow: Flow) -> str:
 def waiting_reasons(flow: Flow) -> Iterator[str]:
     """Yield a sentence for each reason why rows wait, but for their turn still to come."""
     parts = flow.parts
-    if parts.held:
+    if parts.held and flow.first_held is None:
+        yield f"{count_words(parts.held, 'row is', 'rows are')} {SINCE_RESTORED}"
+    elif parts.held:
         yield f"{count_words(parts.held, 'row is', 'rows are')} held or behind held ones; row {flow.first_held} is the first."
     if parts.retrying:
         yield f"{count_words(parts.retrying, 'row is', 'rows are')} offered again, because a receiver did not take a row."

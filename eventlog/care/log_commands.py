@@ -29,7 +29,7 @@ from eventlog.cli.show import (
 )
 from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
 from eventlog.cli.tables import paint_word, table
-from eventlog.core.errors import EX_TRY_AGAIN
+from eventlog.core.errors import EX_TRY_AGAIN, UsageError
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ ALL_CHARACTERS = 2**30
     is_flag=True,
     help="Print at once, also on a terminal.",
 )
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with whole values, as the status page gives it.")
 @json_option
 @site_options
 def log(
@@ -118,6 +119,7 @@ def log(
     limit: int,
     following: bool,
     unpaged: bool,
+    as_csv: bool,
     as_json: bool,
 ) -> None:
     """Shows rows of the log and what became of them; the newest come last. With --follow, --json
@@ -131,6 +133,8 @@ def log(
     """
     from eventlog.care.listing import Filters, follow
 
+    if as_csv and (following or as_json):
+        raise UsageError("--csv is for rows that are there.", hint="Leave out --follow and --json.")
     the_log = site.log()
     filters = Filters(
         statuses=check_statuses(statuses),
@@ -142,7 +146,7 @@ def log(
         since=_since(the_log, since) if since is not None else "",
     )
     # One more than are shown, by which it is seen that a value goes on.
-    width = ALL_CHARACTERS if as_json else min(_count_shown_characters() + 1, ALL_CHARACTERS)
+    width = ALL_CHARACTERS if as_json or as_csv else min(_count_shown_characters() + 1, ALL_CHARACTERS)
     if following:
         for row in follow(the_log, filters, limit=limit, width=width, pause=time.sleep):
             if as_json:
@@ -154,6 +158,9 @@ def log(
     rows, empty = _rows_or_reason(the_log, filters, limit, width)
     if as_json:
         _show_json_list(map(_for_programs, rows))
+        return
+    if as_csv:
+        _show_csv(rows)
         return
     today = None
     if on_terminal():
@@ -195,7 +202,7 @@ def _since(log: Log, text: str) -> str:
     from datetime import timedelta
 
     from eventlog.care.rows import read_age
-    from eventlog.core.errors import UsageError, shorten
+    from eventlog.core.errors import shorten
     from eventlog.core.times import in_zone, moment
 
     example = "write 2026-11-22 10:30, in UTC, or an age such as 2h or 30d"
@@ -220,7 +227,6 @@ def _since(log: Log, text: str) -> str:
 def check_statuses(statuses: str) -> str:
     """Return the statuses, each once; raise UsageError for impossible ones."""
     from eventlog.care.rows import MOST_STATUS_CHARACTERS
-    from eventlog.core.errors import UsageError
 
     if len(statuses) > 2 and statuses.isalpha() and statuses.islower():
         raise UsageError(
@@ -231,6 +237,14 @@ def check_statuses(statuses: str) -> str:
     if len(unique) > MOST_STATUS_CHARACTERS or not unique.isprintable():
         raise UsageError(f"--status takes up to {MOST_STATUS_CHARACTERS} letters, such as E or EW.")
     return unique
+
+
+def _show_csv(rows: Iterable[LogRow]) -> None:
+    """Prints rows as CSV, and keeps none."""
+    from eventlog.care.csv_export import write_csv
+
+    for part in write_csv([row] for row in rows):
+        click.echo(part, nl=False)
 
 
 def _show_row(cells: Sequence[str]) -> None:

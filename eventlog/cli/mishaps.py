@@ -59,6 +59,7 @@ def report_misuse(error: click.ClickException, arguments: Sequence[str]) -> int:
     message = message.replace("a valid integer range", "a whole number").rstrip(".")
     message = re.sub(r"is not in the range (-?\d+)<=x<=(-?\d+)", r"is not between \1 and \2", message)
     message = re.sub(r"is not in the range x>=(-?\d+)", r"is less than \1", message)
+    message = re.sub(r"\.? \(Did you mean one of: (.+)\?\)$", r". Did you mean one of \1?", message)
     message = re.sub(r"'[\[{]([^\]}]+)[\]}]'", r"'\1'", message)
     # Of several words the one that was probably meant: click only lists all of them.
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
@@ -170,10 +171,23 @@ def _from_machine(error: Exception) -> EventlogError | None:
     what = "Something could not be read or written"
     if error.filename:
         what = f"{error.filename} cannot be used"
+    elif error.errno == errno.ENOENT and not _has_folder():
+        return MachineError(
+            "The folder of this shell is not there any more.", hint="Go to another one.", may_pass=False
+        )
     elif _is_of_output(error):
         what = f"{_name_output()} cannot be written"
     hint, may_pass = REMEDIES.get(error.errno or 0), error.errno in PASSING
     return MachineError(f"{what}: {error.strerror}.", hint=hint, may_pass=may_pass)
+
+
+def _has_folder() -> bool:
+    """Return False if the folder where the command was given was removed meanwhile."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def _is_of_output(error: OSError) -> bool:

@@ -255,6 +255,8 @@ def cannot_listen(host: str, port: int, error: OSError | OverflowError, other: s
         hint = f"This machine does not have that address: choose {other}."
     elif number in (errno.EACCES, errno.EPERM):
         hint = f"This user may not take ports below 1024: choose {other}."
+    elif number is not None and number < 0:  # an answer of the resolver, which Python hands on as an OSError
+        hint = f"No machine has that name: choose {other}."
     # Python's socket.create_server adds the address once more.
     why = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
     return ConfigError(f"Nothing can listen on {host}:{port}: {why}.", hint=hint)

@@ -111,7 +111,11 @@ class _JournalHandler(logging.Handler):
         message = record.getMessage()
         if record.exc_info is not None and record.exc_info[1] is not None:
             message = f"{message}: {record.exc_info[1]}"
-        self._journal.warning("library", name=record.name, said=" ".join(message.split()))
+        said = " ".join(message.split())
+        if record.name.partition(".")[0] == "eventlog":
+            self._journal.warning("noticed", said=said)
+        else:
+            self._journal.warning("library", name=record.name, said=said)
 
 
 class _DetailHandler(logging.Handler):

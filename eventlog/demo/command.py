@@ -147,6 +147,8 @@ def _say_what_next(kept: Path | None) -> None:
     if width_there is not None and max(map(len, lines)) > width_there:
         lines = [f"   {name} {command}\n      {purpose}" for command, purpose in steps]
     click.echo("\n".join(lines))
+    if name != "eventlog":
+        click.echo("docs/tutorial.md does it step by step, in ten minutes.")
 
 
 def _name_command() -> str:

@@ -57,8 +57,9 @@ def _show(explanation: Explanation, failing: Sequence[str]) -> None:
         show_sentence(
             f"Made by {readable(explanation.by.user or 'somebody')}; the session says {readable(explanation.by.context)}."
         )
-    rows = count_words(len(explanation.rows), "row")
-    show_sentence(f"Read with {rows} of the same object; today the rules say:")
+    others = len(explanation.rows) - 1
+    beside = f"with {count_words(others, 'other row')} of the same object" if others > 0 else "alone"
+    show_sentence(f"Read {beside}; today the rules say:")
     table = []
     for read in explanation.rows:
         what = (read.record_id, read.event_type, read.column, read.old, read.new)

@@ -189,7 +189,9 @@ def waiting_sentences(connection: Connection, log: Log, record: int) -> Iterator
     """Say why a row waits: one sentence where the outputs agree, else one for each of them."""
     held = log.rows(connection, log.query("hold_row"), {"record_id": record})
     if held:
-        yield f"It is {held[0][0]}" if held[0][0] else "Somebody holds it."
+        said = str(held[0][0] or "")
+        # Somebody's words, which end as they like.
+        yield f"It is {said}{'' if said.endswith(('.', '!', '?')) else '.'}" if said else "Somebody holds it."
     stages = stages_of(connection, log, record)
     told = [stage for stage in stages if stage.stage != "over" or stage.reason]
     sentences = {stage.sentence for stage in told}

@@ -22,12 +22,12 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
+from eventlog.care.csv_export import write_csv
 from eventlog.core.errors import DataError, EventlogError, UsageError, shorten
 from eventlog.core.table_names import write_name
 from eventlog.web import pages
 from eventlog.web.actions import Act, Fields, OutputAct, TableAct, read_act, read_done, read_number, read_row
 from eventlog.web.collector import Collector
-from eventlog.web.csv_export import write_csv
 from eventlog.web.drawing import Viewer
 from eventlog.web.guard import AccessRefused, Guard, RequestFacts, Visitor
 from eventlog.web.log_opener import LogOpener

@@ -56,12 +56,15 @@ class Banner(Struct, frozen=True, kw_only=True):
     """In the words of whoever met it."""
     output: str = ""
     acts: tuple[OutputAction, ...] = ()
+    advice: str = ""
+    """What to do, where it is not what the section says."""
+
     choose: Mapping[str, str] = {}
     """The fields of a form that asks for an action on rows."""
 
     @property
     def do(self) -> str:
-        return ADVICE[self.section]
+        return self.advice or ADVICE[self.section]
 
 
 def banners(reading: PageReading) -> Iterator[Banner]:
@@ -73,7 +76,16 @@ def banners(reading: PageReading) -> Iterator[Banner]:
     for table, wait in reading.unread.items():
         yield of_table(table, wait)
     flow = reading.flow
-    if flow is not None and flow.parts.held:
+    if flow is not None and flow.parts.held and flow.first_held is None:
+        yield Banner(
+            state="held",
+            what=count_words(flow.parts.held),
+            to=("rows", {"status": "N", "reason": "restored"}),
+            sentence="The log was restored, and a target may have them. Later rows of the same objects wait behind them.",
+            advice="compare the target, then resume the output: `eventlog outputs resume NAME`, or on its page.",
+            section="EventlogHeld",
+        )
+    elif flow is not None and flow.parts.held:
         rows = count_words(flow.parts.held)
         first = "" if flow.first_held is None else f"Row {flow.first_held} is the first. "
         others = " All others are published." if flow.state == "held" and flow.publishing else ""

@@ -106,3 +106,12 @@ def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
         "--table",
         os.fsdecode(b"n\xe4"),
     )
+
+
+def test_a_folder_that_was_removed_is_told(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = f"cd {gone} && rmdir {gone} && {sys.executable} -m eventlog demo"
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)  # noqa: S602  # only a shell stays there
+    assert done.returncode == 69
+    assert done.stderr == "eventlog: The folder of this shell is not there any more. Go to another one.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -156,6 +157,8 @@ def test_documents_json_and_statements_are_never_cut(piped: Piped) -> None:
     _, row, _ = json.loads("\n".join(piped("log", "--json")))
     assert (row["table_name"], row["note"]) == (TABLE, WORDS)
     assert max(map(len, piped("log", "--json"))) > 200
+    _, row, _ = csv.DictReader(piped("log", "--csv"))
+    assert (row["table_key"], row["note"], row["column_name"]) == (f"id={KEY}", WORDS, "")
     statements = (("track", TABLE), ("install",), ("uninstall", "--purge"))
     for command in (*((*words, "--sql") for words in statements), ("catalog",)):
         assert piped(*command) == piped(*command, columns=1000), command

@@ -201,6 +201,14 @@ def test_a_number_of_twenty_digits_has_a_short_form(text: str | int, short: str)
     assert made.strip() == (str(text) if short == str(text) else f'<span class="word" title="{text}">{short}</span>')
 
 
+def test_rows_that_wait_since_a_restore_are_given_to_no_person() -> None:
+    flow = replace(FLOW, parts=WaitingParts(held=2), first_held=None)
+    [banner] = banners(replace(READING, flow=flow))
+    assert banner.to == ("rows", {"status": "N", "reason": "restored"})
+    assert "outputs resume" in banner.do
+    assert banner.choose == {}
+
+
 def test_held_rows_and_a_missing_right_are_read_from_the_log(sqlite: Engine) -> None:
     log = watched(sqlite)
     log.write(5, "idu=2")

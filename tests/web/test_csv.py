@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.care import listing as module
-from eventlog.web.csv_export import COLUMNS, FORMULA, write_csv
+from eventlog.care.csv_export import COLUMNS, FORMULA, write_csv
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import installed
 from tests.web.states import ROW

@@ -55,7 +55,7 @@ def test_a_row_tells_what_was_recorded_and_what_the_rules_say(page: PageServer) 
     assert "Jack" in body
     assert "John" in body
     assert "&lt;modify-attr attr-name=&#34;fname&#34;&gt;" in body
-    assert "Read with" in body
+    assert "Read with 1 other row of the same object" in body or "Read alone" in body
     assert Visit(page).get("/rows/404").status == 404
     assert "has no row 404" in Visit(page).get("/rows/404").body
     nowhere = Visit(page).get("/no/such-page")

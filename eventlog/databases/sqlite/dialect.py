@@ -134,6 +134,7 @@ SQLITE = Dialect(
         damage_codes=frozenset({11}),
         advice={
             8: "See that this user may write the database file, and into its folder.",
+            11: "Restore the database file from a backup.",
             13: "Free some space on the disk of the database file.",
         },
     ),

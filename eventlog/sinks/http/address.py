@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import closing
 from pathlib import Path
@@ -88,10 +89,13 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
     """Load our certificate and trusted authorities; raise ConfigError for an unusable file."""
     import ssl
 
-    for name in ("ca_file", "client_certificate", "client_key"):
-        file = getattr(settings, name)
-        if file is not None and not Path(file).is_file():
+    names = ("ca_file", "client_certificate", "client_key")
+    named = {name: file for name in names if (file := getattr(settings, name)) is not None}
+    for name, file in named.items():
+        if not Path(file).is_file():
             raise ConfigError(f"output.{name} names {file}, and there is no such file; correct the path.")
+        if not os.access(file, os.R_OK):
+            raise ConfigError(f"output.{name} names {file}, and this user may not read it; change its owner or mode.")
     try:
         context = ssl.create_default_context(cafile=settings.ca_file)
         # Not every system's Python has a lowest version of its own.
@@ -103,8 +107,9 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
             context.load_cert_chain(certificate, key, password=lambda: "")
     except (OSError, ssl.SSLError) as error:
         hint = "Check ca_file, client_certificate and client_key: PEM files, the key without a password."
+        files = "".join(f" ({name} {file})" for name, file in named.items())
         raise ConfigError(
-            f"The output's certificates cannot be used: {error.strerror or error}.",
+            f"The output's certificates{files} cannot be used: {error.strerror or error}.",
             hint=hint,
         ) from error
     if not settings.verify:

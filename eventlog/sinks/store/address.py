@@ -40,6 +40,8 @@ def refuse_unknown(what: str, target: str) -> None:
     """Raise ConfigError for an address of no object store; `what` names the setting."""
     if not target.strip():
         raise ConfigError(f"{what} is empty.", hint="Name a folder; this one is a point.")
+    if "\0" in target:
+        raise ConfigError(f"{what} is {visible(target)}, and no path holds a NUL.", hint="Leave it out.")
     scheme = _scheme(target)
     if scheme is None:
         if slashes := _one_slash(target):

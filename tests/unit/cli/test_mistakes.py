@@ -54,6 +54,13 @@ def csv(text: str | bytes, said: str, *more: str, name: str = "a.csv", code: int
     return Mistake(code, said, (*words, *more), {name: text, "s.json": SCHEMA})
 
 
+def half_database() -> bytes:
+    """The first page of a database that has two, as a full disk leaves it."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE usr (idu INTEGER)")
+        return connection.serialize()[:4096]
+
+
 URLS = {
     "a password with @": in_file(
         '[source]\nurl = "postgresql+psycopg://idm:p@ss@127.0.0.1:1/app"\n',
@@ -69,6 +76,12 @@ URLS = {
     "a file that is not there": at("sqlite:///missing.db", 78, "There is no database file missing.db."),
     "a file of something else": Mistake(
         78, "x.db is no database file.", ("status", "--database", "sqlite:///x.db"), {"x.db": "hello" * 9}
+    ),
+    "half of a database": Mistake(
+        69,
+        "Restore the database file from a backup.",
+        ("status", "--database", "sqlite:///x.db"),
+        {"x.db": half_database()},
     ),
     "a spreadsheet": Mistake(
         78,
@@ -166,6 +179,19 @@ KEYS = {
     "capitals of a sink": in_file(SOURCE + '[[output]]\nsink = "Kafka"\nservers = "o"\n', 78, "Did you mean kafka?"),
     "no sink": in_file(SOURCE + '[[output]]\npath = "o"\n', 78, "output[0] needs the key `sink`: database,"),
     "no path": in_file(SOURCE + '[[output]]\nsink = "files"\n', 78, "output[0] needs the key `path`."),
+    "a path that nothing can have": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = "a\\u0000b"\n', 78, "and no path holds a NUL. Leave it out."
+    ),
+    "a certificate that is none": in_file(
+        SOURCE + '[[output]]\nsink = "http"\nurl = "https://127.0.0.1:1/"\nca_file = "app.db"\n',
+        78,
+        "The output's certificates (ca_file app.db) cannot be used",
+    ),
+    "a certificate that is not there": in_file(
+        SOURCE + '[[output]]\nsink = "http"\nurl = "https://127.0.0.1:1/"\nca_file = "no.pem"\n',
+        78,
+        "output.ca_file names no.pem, and there is no such file; correct the path.",
+    ),
     "a path of nothing": in_file(
         SOURCE + '[[output]]\nsink = "files"\npath = ""\n', 78, "output.path is empty. Name a folder"
     ),
@@ -293,6 +319,7 @@ ROWS = {
     ),
     "explain of a fraction": call(64, "'1.5' is not a whole number.", "explain", "1.5"),
     "a limit of nothing": call(64, "0 is not between 1 and 1000000000.", "log", "--limit", "0"),
+    "CSV that never ends": call(64, "--csv is for rows that are there.", "log", "--csv", "--follow"),
     "a day that there is not": call(64, "'2026-13-01' is no time and no age", "log", "--since", "2026-13-01"),
     "a reason that is none": call(64, "Did you mean 'published'?", "log", "--reason", "publishd"),
     "an age without a unit": call(
@@ -313,6 +340,11 @@ TABLES = {
     ),
     "track of the log": call(78, "tracking it would never end.", "track", "event_log"),
     "track with a style": call(64, "Did you mean 'row-back'?", "track", "usr", "--events", "rowback"),
+    "track where nothing can be written": call(
+        78,
+        "See that this user may write the database file",
+        *("track", "usr", "--no-config", "-d", "sqlite:///file:app.db?mode=ro&uri=true"),
+    ),
     "a condition that is none": call(78, "cannot be asked of usr", "track", "usr", "--when", "fname ="),
     "untrack of another": call(78, "uzr is not tracked for event_log.", "untrack", "uzr"),
     "refresh of a table that is not there": call(78, "Did you mean usr?", "refresh", "uzr"),
@@ -333,6 +365,17 @@ TABLES = {
     "a port too high for the page": call(78, "it is written as 127.0.0.1:9187.", "web", "--http", "localhost:99999"),
     "a port in words for the page": call(64, "'abc' is not a whole number.", "web", "--port", "abc"),
     "a port above all for the page": call(64, "70000 is not between 0 and 65535.", "web", "--port", "70000"),
+    "a name that no machine has": call(
+        78,
+        "No machine has that name: choose",
+        "web",
+        "--http",
+        "nohost.invalid:9187",
+        files={"eventlog.toml": SOURCE + '[web]\ntoken = "0123456789abcdef"\n'},
+    ),
+    "one of several options": call(
+        64, "No such option '--host'. Did you mean one of '--http', '--port'?", "web", "--host", "x"
+    ),
     "an address that this machine does not have": call(
         78, "This machine does not have that address", "receive", "--host", "192.0.2.1"
     ),

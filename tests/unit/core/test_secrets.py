@@ -156,6 +156,17 @@ def test_the_journal_holds_neither(style: str) -> None:
         assert json.loads(lines[0])["error"] == TERMINAL  # a program gets what was said
 
 
+def test_what_a_module_of_ours_notices_is_not_said_to_be_a_librarys() -> None:
+    told = io.StringIO()
+    journal("json", stream=told)
+    assert logging.lastResort is not None
+    logging.lastResort.handle(
+        logging.LogRecord("eventlog.publisher.restored", logging.WARNING, "", 1, "gone", (), None)
+    )
+    record = json.loads(told.getvalue())
+    assert (record["action"], record["said"]) == ("noticed", "gone")
+
+
 @pytest.mark.parametrize("style", ["console", "json"])
 def test_what_libraries_say_is_a_record_and_harmless(style: Style) -> None:
     told = io.StringIO()

@@ -63,10 +63,22 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
             {"parts": WaitingParts(ready=1), "publishing": False},
             "Rows wait. No publisher works on this log.",
         ),
-        ("held", {"parts": WaitingParts(held=1)}, "Somebody holds rows; all others are published."),
-        ("held", {"parts": WaitingParts(held=1, ready=1)}, "Somebody holds rows; others are being published."),
-        ("held", {"parts": WaitingParts(held=1, ready=1), "failing": True}, "an output fails, and is tried again."),
-        ("held", {"parts": WaitingParts(held=1), "publishing": False}, "Somebody holds rows. No publisher works"),
+        ("held", {"first_held": 7, "parts": WaitingParts(held=1)}, "Somebody holds rows; all others are published."),
+        (
+            "held",
+            {"first_held": 7, "parts": WaitingParts(held=1, ready=1)},
+            "Somebody holds rows; others are being published.",
+        ),
+        (
+            "held",
+            {"first_held": 7, "parts": WaitingParts(held=1, ready=1), "failing": True},
+            "an output fails, and is tried again.",
+        ),
+        (
+            "held",
+            {"first_held": 7, "parts": WaitingParts(held=1), "publishing": False},
+            "Somebody holds rows. No publisher works",
+        ),
         ("retrying", {"parts": WaitingParts(retrying=1)}, "A receiver did not take rows; they are offered again."),
         ("retrying", {"parts": WaitingParts(ready=1), "failing": True, **LATE}, "A receiver did not take rows"),
         ("lagging", {"parts": WaitingParts(lagging=9)}, "An output lags behind the others, which continue."),
@@ -75,7 +87,7 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
         (
             "stuck",
             {"parts": WaitingParts(ready=1), **LATE, "lag": None},
-            "has waited for for an unknown time.",
+            "has waited for an unknown time.",
         ),
         ("unpublished", {"publishing": False}, "Nothing is ready to be published, and no publisher works"),
         ("untracked", {"tracked": False}, "No trigger of eventlog writes this log"),
@@ -86,6 +98,15 @@ def test_each_state_has_its_sentence(state: FlowState, changes: dict[str, Any], 
     assert flow.state == state
     assert state in STATES
     assert said in state_sentence(flow)
+
+
+def test_rows_of_a_restored_log_are_not_said_to_be_held_by_somebody() -> None:
+    """Nobody holds them: `row None is the first` stood there."""
+    flow = Flow(parts=WaitingParts(held=2), publishing=True)
+    assert "since the log was restored" in state_sentence(flow)
+    [said] = waiting_reasons(flow)
+    assert said.startswith("2 rows are kept since the log was restored")
+    assert "`eventlog outputs resume NAME`" in said
 
 
 def test_what_rows_wait_for_is_said_and_their_turn_is_not() -> None:
