@@ -123,16 +123,16 @@ class Associations:
             if (former.id, former.over) != (id, over):
                 self._write(name, Association(id, former.awaiting, over))
 
-    def find_or_await(self, name: str, awaiting: Awaiting) -> str | None:
-        """Return an object's id at the receiver, or let `awaiting` wait for it."""
+    def find_or_await(self, name: str, awaiting: Awaiting, *, is_old: bool = False) -> str | None:
+        """Return an object's id at the receiver, or let `awaiting` wait for it; an old one is soon another one."""
         with self._lock:
             self.read([name])
             known = self._known[name]
-            if known.id is None:
+            if known.id is None or is_old:
                 same = (awaiting.object, awaiting.place)
                 others = [other for other in known.awaiting if (other.object, other.place) != same]
-                self._write(name, Association(None, (*others, awaiting)))
-            return known.id
+                self._write(name, Association(known.id, (*others, awaiting), known.over))
+            return None if is_old else known.id
 
     def await_answer(self, name: str, awaiting: Awaiting) -> None:
         """Have something wait for the receiver's word on an object; the same again takes its place."""

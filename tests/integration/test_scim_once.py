@@ -91,7 +91,7 @@ def test_two_groups_of_ours_that_are_called_alike_are_both_there(engine: Engine,
         server.after = answer_late  # the receiver has the group, and its publisher does not know it
         config = scim_config(engine, server.url)
         twins = ["INSERT INTO grp VALUES (77, 'twins')", "INSERT INTO grp VALUES (78, 'twins')"]
-        for statements in ([twins[:1], twins[1:]] if apart else [twins]):
+        for statements in [twins[:1], twins[1:]] if apart else [twins]:
             run(engine, *statements)
             publish_all(config)
         run(engine, "UPDATE grp SET name = 'other' WHERE idg = 78")

@@ -3,35 +3,31 @@
 Law: an object is made once. Where nobody knows whether a request was answered, and wherever the receiver says that
 the object is there, it is looked for by its unique value, never by `externalId`; and one that another object of ours
 has is never taken. Where servers let two be called alike, nobody makes one while a request of the past may still reach
-the receiver, and who has made a second one takes it away again. What refers to an object that the receiver does not
-know yet is told as soon as it does.
+the receiver, and who has made a second one takes it away again. A name that another object of ours has is free as soon
+as that one is told what the plan says of it, be it now. What refers to an object that the receiver does not know yet is
+told as soon as it does.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from http import HTTPStatus
-from threading import Lock
-from time import monotonic
-from typing import Any, Final, Literal
+from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 
-from eventlog.core.associations import Associations, Awaiting
+from eventlog.core.associations import Awaiting
 from eventlog.core.errors import SinkError
 from eventlog.sinks.scim.client import ScimAnswer, ScimClient
 from eventlog.sinks.scim.merge import apply_operations, apply_whole, cut_operations, list_changes, write_operations
 from eventlog.sinks.scim.paths import Path, get_value, read_path, set_value
+from eventlog.sinks.scim.receiver import ScimReceiver
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, fill_ids, list_references
-from eventlog.sinks.scim.server import Abilities, RefusedError, find_resources, read_abilities, resource_path
-from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings, list_columns
+from eventlog.sinks.scim.server import NameTakenError, RefusedError, find_resources, resource_path
+from eventlog.sinks.scim.settings import ResourceSettings, list_columns
 from eventlog.sql.names import NAME_CHARACTERS
-
-LOCK_SLOTS: Final = 256
-"""Objects that are asked for at the same time; more of them share a lock."""
 
 TRIES: Final = 4
 """How often a resource is read again that somebody else changes at the same time."""
@@ -50,87 +46,6 @@ class DeferredChange(Struct, frozen=True):
     operation: dict[str, Any]
 
 
-class ScimReceiver:
-    """What all connections to one receiver know of it."""
-
-    def __init__(self, settings: ScimSettings, patch: Literal["auto", "always", "never"], seconds: float = 0.0) -> None:
-        """Know no resource yet; a request is under way for so many seconds at most."""
-        self.associations = Associations()
-        self.expected: frozenset[str] = frozenset()
-        """Objects that come with this plan: who refers to them waits for no longer than that."""
-        self.ending: set[str] = set()
-        """Objects whose end is still to come in this plan."""
-        self._seconds = seconds
-        self._began = -math.inf
-        self._doubts: dict[str, float] = {}
-        """When a resource was asked for of which nobody knows whether it was made; before all times where it was not."""
-        self._patch = patch
-        self._abilities: Abilities | None = None
-        self._asking = Lock()
-        self._stripes = [Lock() for _ in range(LOCK_SLOTS)]
-        self._name_stripes = [Lock() for _ in range(LOCK_SLOTS)]
-        self.mappings = settings.tables
-        self.paths = {name: _paths_of(table, name) for name, table in settings.tables.items()}
-        self.unique = {name: read_path(table.unique_path, "unique") for name, table in settings.tables.items()}
-
-    def take_over(self) -> None:
-        """Begin after another publisher, whose requests may be under way; the receiver may be another one, too."""
-        self._abilities = None
-        self._began = monotonic()
-        self._doubts.clear()
-
-    def doubt(self, name: str, *, is_open: bool) -> None:
-        """Know whether a request that makes an object's resource may still be done."""
-        self._doubts[name] = monotonic() if is_open else -math.inf
-
-    def end_doubt(self, name: str) -> None:
-        """Know that an object's resource is there."""
-        self._doubts.pop(name, None)
-
-    def doubt_seconds(self, name: str, *, is_new: bool) -> float:
-        """Return for how long an earlier request may still make an object's resource."""
-        began = self._doubts.get(name, -math.inf if is_new else self._began)
-        return max(0.0, began + self._seconds - monotonic())
-
-    def abilities(self, client: ScimClient) -> Abilities:
-        """Say what it can do; asked once."""
-        with self._asking:
-            if self._abilities is None:
-                found = read_abilities(client)
-                patches = found.patches if self._patch == "auto" else self._patch == "always"
-                self._abilities = msgspec.structs.replace(found, patches=patches)
-            return self._abilities
-
-    def cannot_patch(self) -> None:
-        """Know that it does not take PATCH, whatever it says."""
-        with self._asking:
-            if self._abilities is not None and self._patch == "auto":
-                self._abilities = msgspec.structs.replace(self._abilities, patches=False)
-
-    def turn_of(self, name: str) -> AbstractContextManager[Any]:
-        """Let one connection at a time tell something of an object."""
-        return self._stripes[hash(name) % LOCK_SLOTS]
-
-    def turn_to_name(self, request: ScimRequest) -> AbstractContextManager[Any]:
-        """Let one connection at a time find or make what is called by a request's names, where servers let two share one.
-
-        Two objects of ours may be called alike: nobody takes what another connection has made and not yet noted.
-        """
-        turn = ExitStack()
-        if not self.mappings[request.mapping].is_unique_for_servers:
-            # In one order, so that no two wait for each other.
-            for slot in sorted({hash(value) % LOCK_SLOTS for value in request.unique.values}):
-                turn.enter_context(self._name_stripes[slot])
-        return turn
-
-
-def _paths_of(table: ResourceSettings, name: str) -> list[Path]:
-    paths = [column.path for column in list_columns(table, name)]
-    if table.delete == "disable" and all(str(path).lower() != "active" for path in paths):
-        paths.append(Path("active"))
-    return paths
-
-
 class ScimCarrier:
     """Carries requests over one connection."""
 
@@ -144,21 +59,114 @@ class ScimCarrier:
 
         `is_new` says that nobody can have sent it before.
         """
-        notes: list[str] = []
-        with self._receiver.turn_of(request.object), self._receiver.turn_to_name(request):
-            self._known.read([request.object, *list_references(request.body)])
-            self._stop_waiting(request)
-            if request.ends:
-                notes += self._end(request)
-                self._receiver.ending.discard(request.object)
-            else:
-                notes += self._await(request)
-                if request.method == "POST":
-                    self._write_whole(request, is_new=is_new)
-                else:
-                    self._write_change(request, is_new=is_new)
+        holders: list[str | None] = []
+        notes: list[str] | None = None
+        while notes is None:
+            request, notes = self._try(request, holders, is_new=is_new)
         notes += self._write_waiting(request.object)
+        for name in list_references(request.body):
+            # One that was replaced meanwhile is known by now.
+            if not self._receiver.is_replaced(name):
+                notes += self._write_waiting(name)
         return notes
+
+    def _try(
+        self, request: ScimRequest, holders: list[str | None], *, is_new: bool
+    ) -> tuple[ScimRequest, list[str] | None]:
+        """Do what a request says, after objects that had its name have made room.
+
+        None stands for notes, and the request is what is to be tried next, if an object of ours has the name.
+        """
+        others = [holder for holder in holders if holder is not None]
+        with self._receiver.turn_of(request.object, *others), self._receiver.turn_to_name(request):
+            for holder in others:
+                self._make_room(request, holder)
+            try:
+                notes = self._carry(request, is_new=is_new)
+            except NameTakenError as error:
+                if error.holder not in holders and self._receiver.is_announced(error.holder):
+                    holders.append(error.holder)
+                    return request, None
+                later = self._receiver.list_coming(request.object)[1:]
+                if not any(one.ends for one in later):
+                    name = _last_name(later)
+                    if name is None or name in request.unique.values[:1]:
+                        self._receiver.end_coming(request)
+                        raise
+                    # It has this name for a while only, and somebody has it already.
+                    return self._as_named(request, name), None
+                notes = []
+            except RefusedError:
+                self._receiver.end_coming(request)
+                raise
+            self._receiver.end_coming(request)
+        return request, notes
+
+    def _carry(self, request: ScimRequest, *, is_new: bool) -> list[str]:
+        self._known.read([request.object, *list_references(request.body)])
+        self._stop_waiting(request)
+        if request.ends:
+            return self._end(request)
+        notes = self._await(request)
+        if request.method == "POST":
+            self._write_whole(request, is_new=is_new)
+        else:
+            self._write_change(request, is_new=is_new)
+        return notes
+
+    # --- names that objects of ours give to each other --------------------------------------------
+
+    def _make_room(self, request: ScimRequest, holder: str) -> None:
+        """Tell an object that has a request's name what the plan says of its own, if that is still to come."""
+        coming, found = self._receiver.list_coming(holder), self._known.find(holder)
+        if not coming or found is None:
+            return  # it was told meanwhile
+        [first, *_], end = coming, next((one for one in coming if one.ends), None)
+        if end is not None:
+            if end.method == "DELETE":  # of which 404 is success, when it comes
+                self._delete(end, found)
+            return  # one that is disabled keeps its name
+        name = _last_name(coming)
+        if name is None or name.casefold() in {value.casefold() for value in request.unique.values[:1]}:
+            return
+        try:
+            self._rename(first, found, name)
+        except NameTakenError as error:
+            if error.holder != request.object and not self._receiver.list_coming(error.holder or ""):
+                return
+            # They change their names round about: one has another one until it is told.
+            self._rename(first, found, f"{uuid4().hex[:12]}-{name}")
+
+    def _as_named(self, request: ScimRequest, name: str) -> ScimRequest:
+        """Make the request that gives an object another name."""
+        path = self._receiver.unique[request.mapping]
+        body = dict(request.body or {})
+        if request.method == "POST":
+            body = apply_operations(body, [{"op": "replace", "path": str(path), "value": name}])
+        else:
+            body["Operations"] = [
+                {**operation, "value": name} if operation["path"] == str(path) else operation
+                for operation in body["Operations"]
+            ]
+        unique = Unique(request.unique.path, (name, *request.unique.values[1:]))
+        return msgspec.structs.replace(request, body=body, unique=unique)
+
+    def _rename(self, request: ScimRequest, found: str, name: str) -> None:
+        path = self._receiver.unique[request.mapping]
+        unique = Unique(request.unique.path, (name,))
+        operations = [{"op": "replace", "path": str(path), "value": name}]
+        self._patch(msgspec.structs.replace(request, unique=unique), found, operations)
+
+    def _refuse(self, request: ScimRequest, answer: ScimAnswer) -> RefusedError:
+        """Make the error of a refusal, which says who has the name if that is why."""
+        if answer.status != HTTPStatus.CONFLICT:
+            return RefusedError(answer)
+        own = self._known.find(request.object)
+        found = {str(one.get("id")) for one in self._find(request, request.unique.values)} - {own}
+        holders = [other for one in found if (other := self._known.find_object(one)) is not None]
+        if found and not holders:
+            return RefusedError(answer)
+        return NameTakenError(answer, holder=next(iter(holders), None))
 
     # --- whole resources, changes, ends -----------------------------------------------------------
 
@@ -204,16 +212,14 @@ class ScimCarrier:
         # Another object of ours may be called alike.
         if made is None or all(self._known.find_object(other) for other in found):
             return
-        answer = self._client.ask("DELETE", self._path(request, made))
-        if not answer.is_taken and answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
-            raise RefusedError(answer)
+        self._delete(request, made)
         self._known.keep(request.object, None)
         # Who has the lock finds the other one, and tells it what is new.
         what = f"Somebody made a {kind} with the same {path} at {self._client.address} at the same time"
         raise SinkError(f"{what}; ours was deleted.", hint="It is tried again.")
 
     def _post(self, request: ScimRequest) -> str | None:
-        body = fill_ids(request.body, self._known.find)
+        body = fill_ids(request.body, self._find_lasting)
         # Some servers take members by PATCH alone.
         by_patch = "members" in body and self._receiver.abilities(self._client).patches
         members = body.pop("members") if by_patch else []
@@ -233,6 +239,7 @@ class ScimCarrier:
             found = self._adopt(request)
             if found is not None:
                 return found
+            raise self._refuse(request, answer)
         if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
             raise self._client.wrong_address(answer)
         raise RefusedError(answer)
@@ -240,6 +247,10 @@ class ScimCarrier:
     def _write_change(self, request: ScimRequest, *, is_new: bool) -> None:
         operations, former = self._operations(request), self._known.find(request.object)
         for known in (former, None):
+            if known is None and former is not None and request.object in self._receiver.ending:
+                # Its end was told before: this comes again with it, or another object needed its name.
+                self._known.keep(request.object, former)
+                return
             found = known or self._adopt(request)
             if found is not None and self._patch(request, found, operations):
                 return
@@ -248,8 +259,6 @@ class ScimCarrier:
             self._write_whole(self._as_whole(request), is_new=False)
             return
         if not is_new and request.object in self._receiver.ending:
-            # It was sent before, and so was the end of the object, which comes again, too.
-            self._known.keep(request.object, former)
             return
         kind = self._mapping(request).type
         hint = "`eventlog refresh`, or `eventlog verify --repair`, tells all of it"
@@ -266,7 +275,10 @@ class ScimCarrier:
         return msgspec.structs.replace(request, method="POST", path=self._place(request), body=body, is_whole=False)
 
     def _end(self, request: ScimRequest) -> list[str]:
-        found = self._known.find(request.object) or self._adopt(request)
+        try:
+            found = self._known.find(request.object) or self._adopt(request)
+        except NameTakenError:
+            return []  # another object of ours has the name
         if found is None:
             if request.unique.values:
                 return []
@@ -276,11 +288,14 @@ class ScimCarrier:
             is_there = self._patch(request, found, self._operations(request))
             self._known.keep(request.object, found if is_there else None, over=is_there)
             return []
+        self._delete(request, found)
+        self._known.keep(request.object, None)
+        return []
+
+    def _delete(self, request: ScimRequest, found: str) -> None:
         answer = self._client.ask("DELETE", self._path(request, found))
         if not answer.is_taken and answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
             raise RefusedError(answer)
-        self._known.keep(request.object, None)
-        return []
 
     # --- resources that are there already ---------------------------------------------------------
 
@@ -289,10 +304,13 @@ class ScimCarrier:
         mapping, path = self._mapping(request), self._receiver.unique[request.mapping]
         for value in request.unique.values:
             found = [str(one.get("id")) for one in self._find(request, [value])]
-            others = {one: other for one in found if (other := self._known.find_object(one)) not in (None, request.object)}
+            others = {
+                one: other for one in found if (other := self._known.find_object(one)) not in (None, request.object)
+            }
             if others and mapping.is_unique_for_servers:
                 other = next(iter(others.values()))
-                raise RefusedError(None, f"the receiver has a {mapping.type} with this {path} already: that of {other}")
+                note = f"the receiver has a {mapping.type} with this {path} already: that of {other}"
+                raise NameTakenError(None, note, holder=other)
             free = [one for one in found if one not in others]
             if len(free) > 1:
                 several = f"{len(free)} {mapping.type}s"
@@ -318,7 +336,7 @@ class ScimCarrier:
 
     def _update(self, request: ScimRequest, found: str) -> bool:
         """Update a resource to the whole object; return True if it exists."""
-        body, paths = fill_ids(request.body, self._known.find), self._receiver.paths[request.mapping]
+        body, paths = fill_ids(request.body, self._find_lasting), self._receiver.paths[request.mapping]
         return self._change(request, found, lambda resource: apply_whole(resource, body, paths))
 
     def _patch(self, request: ScimRequest, found: str, operations: Sequence[Mapping[str, Any]]) -> bool:
@@ -336,7 +354,7 @@ class ScimCarrier:
             if answer.status in CANNOT:
                 self._receiver.cannot_patch()
             elif answer.type not in BAD_PATH:
-                raise RefusedError(answer)
+                raise self._refuse(request, answer)
         return self._change(request, found, lambda resource: apply_operations(resource, operations))
 
     def _send_patch(self, path: str, operations: Sequence[Mapping[str, Any]], tag: str = "") -> ScimAnswer:
@@ -371,7 +389,7 @@ class ScimCarrier:
             if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                 return False
             if answer.status != HTTPStatus.PRECONDITION_FAILED:
-                raise RefusedError(answer)
+                raise self._refuse(request, answer)
         raise RefusedError(answer)
 
     def _give_back(
@@ -398,7 +416,8 @@ class ScimCarrier:
         names: list[str] = []
         for name, place, operation in self._find_unresolved(request):
             deferred = msgspec.json.encode(DeferredChange(request.mapping, operation)).decode()
-            found = self._known.find_or_await(name, Awaiting(request.object, place, deferred))
+            awaiting, is_old = Awaiting(request.object, place, deferred), self._receiver.is_replaced(name)
+            found = self._known.find_or_await(name, awaiting, is_old=is_old)
             if found is None and name not in self._receiver.expected:
                 names.append(name)
         if not names:
@@ -433,7 +452,13 @@ class ScimCarrier:
                 yield {"op": "replace", "path": str(path), "value": value}
 
     def _unknown(self, value: Any) -> list[str]:
-        return [name for name in list_references(value) if self._known.find(name) is None]
+        names = (name for name in list_references(value) if not self._receiver.is_leaving(name))
+        return [name for name in names if self._find_lasting(name) is None]
+
+    def _find_lasting(self, name: str) -> str | None:
+        """Find an object's id; None where it is soon another one, or none."""
+        is_passing = self._receiver.is_leaving(name) or self._receiver.is_replaced(name)
+        return None if is_passing else self._known.find(name)
 
     def _stop_waiting(self, request: ScimRequest) -> None:
         """Drop waiting references this request makes out of date."""
@@ -446,7 +471,7 @@ class ScimCarrier:
     def _write_waiting(self, name: str) -> Iterator[str]:
         """Tell what has waited for an object."""
         for awaiting in self._known.awaiting(name):
-            if self._known.find(name) is None:
+            if self._find_lasting(name) is None:
                 return
             with self._receiver.turn_of(awaiting.object):
                 if awaiting not in self._known.awaiting(name):
@@ -479,7 +504,8 @@ class ScimCarrier:
         """Fill a PATCH's operations with ids; leave out those with nothing left."""
         operations: list[dict[str, Any]] = []
         for operation in (request.body or {}).get("Operations", ()):
-            value = fill_ids(operation.get("value"), self._known.find)
+            find = self._known.find if operation["op"] == "remove" else self._find_lasting
+            value = fill_ids(operation.get("value"), find)
             if operation["op"] == "remove":
                 if "value" not in operation or value:
                     operations.append(operation | ({"value": value} if value else {}))
@@ -504,6 +530,11 @@ def _referring(body: Mapping[str, Any], path: Path) -> Any:
         return [element for element in held if any(list_references(element))] or None
     value = get_value(body, path)
     return value if any(list_references(value)) else None
+
+
+def _last_name(requests: Sequence[ScimRequest]) -> str | None:
+    """Return the unique value that an object has after these requests; None where they do not say."""
+    return next((one.unique.values[0] for one in reversed(requests) if one.unique.values and not one.ends), None)
 
 
 def _is_past(awaiting: Awaiting, name: str, operations: Sequence[Mapping[str, Any]]) -> bool:

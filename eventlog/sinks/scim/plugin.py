@@ -76,7 +76,7 @@ def _sink(order: SinkOrder) -> Sink:
 
         client = ScimClient(output)
         return EntraSink(output, client, _provisioning_log(output, client) if output.answers_every else None)
-    from eventlog.sinks.scim.carry import ScimReceiver
+    from eventlog.sinks.scim.receiver import ScimReceiver
     from eventlog.sinks.scim.sink import ScimSink
 
     return ScimSink(output, ScimClient(output), ScimReceiver(output.scim, output.patch, output.total_timeout))

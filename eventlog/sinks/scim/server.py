@@ -109,3 +109,11 @@ class RefusedError(Exception):
         self.answer = answer
         self.note = note or (answer.note if answer is not None else "")
         super().__init__(self.note)
+
+
+class NameTakenError(RefusedError):
+    """Another object of ours has the name that one is to get; `holder` is None where nobody has it any more."""
+
+    def __init__(self, answer: ScimAnswer | None, note: str = "", *, holder: str | None) -> None:
+        super().__init__(answer, note)
+        self.holder = holder

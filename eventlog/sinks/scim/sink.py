@@ -17,8 +17,9 @@ from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.post import UnreadableAnswer
 from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later
-from eventlog.sinks.scim.carry import ScimCarrier, ScimReceiver
+from eventlog.sinks.scim.carry import ScimCarrier
 from eventlog.sinks.scim.client import FailedError, ScimClient
+from eventlog.sinks.scim.receiver import ScimReceiver
 from eventlog.sinks.scim.requests import ScimRequest, list_references, read_requests
 from eventlog.sinks.scim.server import RefusedError
 
@@ -121,8 +122,7 @@ class ScimSink(ScimLane, HttpSink):
     def _announce(self, documents: Sequence[Document]) -> None:
         """Know which objects come and which end, and read at once what is known of them."""
         requests = [request for document in documents for request in read_requests(document.body)]
-        self._receiver.expected = frozenset(request.object for request in requests if not request.ends)
-        self._receiver.ending = {request.object for request in requests if request.ends}
+        self._receiver.announce(requests)
         names: dict[str, None] = {}
         for request in requests:
             names |= dict.fromkeys([request.object, *list_references(request.body)])

@@ -1,0 +1,238 @@
+"""Random histories of people and groups that share names, at a SCIM server that fails, is late and answers late."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.config.settings import Config
+from eventlog.core.errors import EventlogError
+from eventlog.publisher.journal import Journal
+from eventlog.sinks.scim.carry import ScimCarrier
+from tests.integration.publishing import publish_all
+from tests.support.scim import Judge, ends, judge, run, scim_config, scim_site, verify
+from tests.support.sinks import KilledError
+
+LOGINS = ("ada", "bob", "cyd", "dan")
+NAMES = ("staff", "board", "twins")
+MOST_SECONDS = 0.6
+"""So long a request may be under way."""
+FAILED = ("502 Bad Gateway", [("Content-Length", "0")], b"")
+BUSY = ("503 Service Unavailable", [("Content-Length", "0"), ("Retry-After", "0")], b"")
+
+State = Counter[tuple[str, frozenset[str | None]]]
+
+
+class History:
+    """What happens to the tables, by chance; `said` tells all of it."""
+
+    def __init__(self, engine: Engine, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.said: list[str] = []
+        self._engine = engine
+        self._users: dict[int, str] = {}
+        self._groups: dict[int, set[int]] = {}
+
+    def change(self) -> None:
+        """Change some rows in one transaction, or in several."""
+        statements = [statement for _ in range(self.chance.randint(1, 5)) for statement in self._pick()]
+        if self.chance.random() < 0.5:
+            run(self._engine, *statements)
+        else:
+            for statement in statements:
+                run(self._engine, statement)
+        self.said += statements
+
+    def _pick(self) -> Iterator[str]:
+        picks = (self._add_user, self._rename_user, self._swap, self._replace_user, self._end_user)
+        picks_of_groups = (self._add_group, self._rename_group, self._change_members, self._replace_group)
+        yield from self.chance.choice([*picks, *picks_of_groups, self._change_members])()
+
+    def _key(self, known: Any) -> int:
+        return self.chance.choice([number for number in range(1, 9) if number not in known])
+
+    def _add_user(self) -> Iterator[str]:
+        free = [login for login in LOGINS if login not in self._users.values()]
+        if free:
+            number, login = self._key(self._users), self.chance.choice(free)
+            self._users[number] = login
+            yield f"INSERT INTO usr (idu, login, fname) VALUES ({number}, '{login}', 'F{number}')"
+
+    def _rename_user(self) -> Iterator[str]:
+        free = [login for login in LOGINS if login not in self._users.values()]
+        if free and self._users:
+            number = self.chance.choice([*self._users])
+            self._users[number] = self.chance.choice(free)
+            yield f"UPDATE usr SET login = '{self._users[number]}' WHERE idu = {number}"
+
+    def _swap(self) -> Iterator[str]:
+        if len(self._users) > 1:
+            one, other = self.chance.sample([*self._users], 2)
+            users = self._users
+            users[one], users[other] = users[other], users[one]
+            yield f"UPDATE usr SET login = 'between' WHERE idu = {one}"
+            yield f"UPDATE usr SET login = '{users[other]}' WHERE idu = {other}"
+            yield f"UPDATE usr SET login = '{users[one]}' WHERE idu = {one}"
+
+    def _end_user(self) -> Iterator[str]:
+        if self._users:
+            number = self.chance.choice([*self._users])
+            del self._users[number]
+            for members in self._groups.values():
+                members.discard(number)
+            yield f"DELETE FROM usr_grp WHERE idu = {number}"
+            yield f"DELETE FROM usr WHERE idu = {number}"
+
+    def _replace_user(self) -> Iterator[str]:
+        yield from self._end_user()
+        yield from self._add_user()
+
+    def _add_group(self) -> Iterator[str]:
+        if len(self._groups) < 5:
+            number = self._key(self._groups)
+            self._groups[number] = set()
+            yield f"INSERT INTO grp VALUES ({number}, '{self.chance.choice(NAMES)}')"
+
+    def _rename_group(self) -> Iterator[str]:
+        if self._groups:
+            name, number = self.chance.choice(NAMES), self.chance.choice([*self._groups])
+            yield f"UPDATE grp SET name = '{name}' WHERE idg = {number}"
+
+    def _replace_group(self) -> Iterator[str]:
+        if self._groups:
+            number = self.chance.choice([*self._groups])
+            del self._groups[number]
+            yield f"DELETE FROM usr_grp WHERE idg = {number}"
+            yield f"DELETE FROM grp WHERE idg = {number}"
+        yield from self._add_group()
+
+    def _change_members(self) -> Iterator[str]:
+        if self._groups and self._users:
+            number, user = self.chance.choice([*self._groups]), self.chance.choice([*self._users])
+            members = self._groups[number]
+            if user in members:
+                yield f"DELETE FROM usr_grp WHERE idg = {number} AND idu = {user}"
+            else:
+                yield f"INSERT INTO usr_grp VALUES ({number}, {user})"
+            members ^= {user}
+
+
+class Trouble:
+    """What fails at the server and in the publisher, by chance, as long as it lasts."""
+
+    def __init__(self, server: Judge, seed: int, share: float) -> None:
+        self._chance = random.Random(seed)
+        self._share, self._server = share, server
+        self.lasts = False
+        server.meddle, server.after, server.delay = self._refuse, self._lose, self._hold_up
+
+    def is_met(self, share: float = 1.0) -> bool:
+        return self.lasts and self._chance.random() < self._share * share
+
+    def _refuse(self, method: str, path: str) -> Any:
+        time.sleep(self._chance.random() * 0.004)
+        return self._chance.choice([FAILED, BUSY]) if self.is_met(0.5) else None
+
+    def _lose(self, method: str, path: str) -> Any:
+        if method == "DELETE":
+            self._server.forget(path.rpartition("/")[2])
+        time.sleep(self._chance.random() * 0.004)
+        return FAILED if method != "GET" and self.is_met() else None
+
+    def _hold_up(self, method: str, path: str) -> float:
+        # Of users a server says itself that it has one of the name already.
+        is_late = method == "POST" and path.endswith("/Groups") and self.is_met(0.5)
+        return MOST_SECONDS * 0.5 * self._chance.random() if is_late else 0.0
+
+    @contextmanager
+    def deaths(self) -> Iterator[None]:
+        """Let publishers die before and after a request, and before its answer is entered."""
+        plain_carry, plain_done = ScimCarrier.carry, Journal.done
+
+        def die() -> None:
+            if self.is_met(0.3):
+                raise KilledError
+
+        def carry(carrier: ScimCarrier, *given: Any, **named: Any) -> Any:
+            die()
+            answer = plain_carry(carrier, *given, **named)
+            die()
+            return answer
+
+        def done(journal: Journal, *given: Any) -> Any:
+            die()
+            return plain_done(journal, *given)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ScimCarrier, "carry", carry)
+            patch.setattr(Journal, "done", done)
+            yield
+
+
+def in_tables(engine: Engine) -> tuple[State, State]:
+    """Count users with their first names, and groups with their members' logins."""
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT idu, login, fname FROM usr")).all()
+        groups = connection.execute(text("SELECT idg, name FROM grp")).all()
+        members = connection.execute(text("SELECT idg, idu FROM usr_grp")).all()
+    logins = {idu: login for idu, login, _ in rows}
+    of_groups = [(name, frozenset(logins[idu] for idg, idu in members if idg == number)) for number, name in groups]
+    return Counter((login, frozenset([fname])) for _, login, fname in rows), Counter(of_groups)
+
+
+def at_server(server: Judge) -> tuple[State, State]:
+    users = server.resources("User")
+    names = {user["id"]: user["userName"] for user in users}
+    of_users = [(user["userName"], frozenset([(user.get("name") or {}).get("givenName")])) for user in users]
+    of_groups = [
+        (group["displayName"], frozenset(names.get(member["value"], "nobody") for member in group.get("members") or ()))
+        for group in server.resources("Group")
+    ]
+    return Counter(of_users), Counter(of_groups)
+
+
+def publish(engine: Engine, config: Config, tries: int) -> None:
+    """Publish so often, or until all is published; a publisher that dies has another one after it."""
+    for _ in range(tries):
+        try:
+            publish_all(config)
+        except KilledError:
+            run(engine, "DELETE FROM event_log_mark WHERE name = 'lock'")
+        except EventlogError:
+            time.sleep(0.02)
+        else:
+            return
+
+
+def play(engine: Engine, seed: int, style: str, share: float) -> None:
+    """Play one history; the server has what the tables have in its end, and so does `verify` find."""
+    with judge() as server:
+        scim_site(engine, style)
+        history, trouble = History(engine, seed), Trouble(server, seed + 1, share)
+        config = scim_config(
+            engine, server.url, {"lease": 1.0, "retry_first": 0.01, "retry_longest": 0.02}, total_timeout=MOST_SECONDS
+        )
+        for _ in range(4):
+            for _ in range(history.chance.randint(1, 2)):
+                history.change()
+                trouble.lasts = True
+                with trouble.deaths():
+                    publish(engine, config, history.chance.randint(1, 6))
+                history.said.append("--")
+            trouble.lasts = False
+            publish(engine, config, 200)
+            server.wait()
+            where = "\n".join([f"seed {seed}, {style}", *history.said])
+            wrong = [one for one in ends(engine).items() if one[1][0] != "W"]
+            assert not wrong, f"{where}\n{wrong}"
+            there, wanted = at_server(server), in_tables(engine)
+            assert there == wanted, f"{where}\n{there}\n{wanted}"
+        found = [one.proof.differences for one in verify(engine, scim_config(engine, server.url)).values()]
+        assert not any(found), f"{where}\n{found}"
