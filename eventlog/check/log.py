@@ -127,7 +127,7 @@ def _companions(engine: Engine, names: LogNames) -> Point:
     current = find_migration(engine, names)
     if current is None:
         message = f"The log {names.table} has no migration version."
-        hint = f"`eventlog install --log {names.whole}` adopts it; whoever may create tables there runs it."
+        hint = f"`eventlog install --log {names.whole}` adopts it, run by a login that may create tables there."
         raise InstallError(message, hint=hint)
     with engine.connect() as connection:
         present = present_companions(connection, names)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from eventlog.core.secrets import make_readable
@@ -176,7 +175,7 @@ def shorten(text: str, limit: int = 80) -> str:
 
 
 @contextmanager
-def name_file(path: Path) -> Iterator[None]:
+def name_file(path: object) -> Iterator[None]:
     """Puts the file's name into errors of the operating system: where one is written, they lack it."""
     try:
         yield

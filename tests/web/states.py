@@ -375,7 +375,7 @@ def _overviews() -> dict[str, str]:
     )
     lags = {"c": OutputLag(rows=1, first=7, seconds=90.0), "d": OutputLag(rows=2000, paused=True)}
     parts = WaitingParts(ready=1, held=2000, not_due=3)
-    outputs = replace(FLOW, parts=parts, lags=lags | {"gone": OutputLag(rows=5)})
+    outputs = replace(FLOW, parts=parts, first_held=9, lags=lags | {"gone": OutputLag(rows=5)})
     error = LastError(record_id=9, status="E", reason="refused", note=None, at="2025-03-23 10:57:19")
     full = replace(
         READING,
