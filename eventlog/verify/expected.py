@@ -34,10 +34,12 @@ from eventlog.core.model import (
     RowId,
     Unreadable,
 )
+from eventlog.core.references import LooseReferences, Reference
+from eventlog.core.rules.round import add_called, list_named
 from eventlog.core.schema import Attribute, Column, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
-from eventlog.core.tablekey import format_parts
+from eventlog.core.tablekey import format_parts, parse
 from eventlog.policies.bound import Policy
 from eventlog.policies.columns import Places
 from eventlog.policies.shape import Shape
@@ -134,6 +136,15 @@ def _spellings(column: Column, text: str) -> list[str]:
     return list(dict.fromkeys([with_scale, text]))
 
 
+class SpelledReferences(Struct, frozen=True):
+    """References whose values an output has as the rows are called that they name: by the table, and by the attribute
+    that the output gets.
+    """
+
+    named: LooseReferences = {}
+    sent: Mapping[str, Reference] = {}
+
+
 class ObjectSide(StreamedSide):
     """The objects of a table, with their values in child tables, as a policy changes them where there is one."""
 
@@ -147,7 +158,9 @@ class ObjectSide(StreamedSide):
         there: frozenset[str],
         several: Sequence[Attribute],
         padded: frozenset[str],
+        references: SpelledReferences,
     ) -> None:
+        self._references = references
         self._values, columns, compared = columns_of(changed, there, padded)
         super().__init__(_with_several(compared, several), self._transform_rows)
         self._table = table
@@ -175,7 +188,7 @@ class ObjectSide(StreamedSide):
         width = len(self._compared.key)
         rows = self._table.every()
         while batch := [self._change(row) for row in islice(rows, BATCH_ROWS)]:
-            for change in self._look_up(self._add_children(batch)):
+            for change in self._add_called(self._look_up(self._add_children(batch))):
                 transformed = change if self._policy is None else self._policy.apply(change)
                 # What the policy leaves out, or cannot make, no output has.
                 if isinstance(transformed, Refusal):
@@ -183,6 +196,7 @@ class ObjectSide(StreamedSide):
                 if transformed.route:
                     problem = f"The policy sends rows of {self._source.whole} to several places."
                     raise UsageError(problem, hint="verify compares one place; leave that table out.")
+                transformed = self._spell(transformed)
                 row = self._builder.row(transformed, new=True)[0]
                 cells = (*(row[index] for index in self._order), *self._write_several(transformed))
                 if transformed.row.key != change.row.key:
@@ -240,6 +254,35 @@ class ObjectSide(StreamedSide):
             pairs = zip(changes, places, strict=True)
             changes = [_with_looked(change, wanted, rows) for change, wanted in pairs]
         return changes
+
+    def _add_called(self, changes: list[Change]) -> list[Change]:
+        """Add how the rows are called that values name, where these may be spelled in several ways."""
+        if not self._references.sent:
+            return changes
+        named = [list_named(change, self._references.named) for change in changes]
+        asked = {row: reference.table.loose_key for of_change in named for row, reference in of_change.items()}
+        rows = self._rows(asked) if asked else {}
+        return [add_called(change, of_change, rows) for change, of_change in zip(changes, named, strict=True)]
+
+    def _spell(self, change: Change) -> Change:
+        """Spell references as the output has them: as the rows that they name."""
+        called = change.called
+        if not called:
+            return change
+
+        def spell(reference: Reference, cell: Any) -> Any:
+            if isinstance(cell, tuple):
+                return tuple(str(spell(reference, one)) for one in cell)
+            if not isinstance(cell, str) or (key := called.get(reference.row(cell))) is None:
+                return cell
+            return parse(key).parts[0][1]
+
+        sent = self._references.sent
+        edits = [
+            replace(edit, new=spell(sent[edit.column], edit.new)) if edit.column in sent else edit
+            for edit in change.edits
+        ]
+        return replace(change, edits=tuple(edits))
 
     def _rows(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
         """Read the rows; those left out for lack of space are read afterwards."""
@@ -299,10 +342,11 @@ def read_objects(
     there: frozenset[str],
     several: Sequence[Attribute] = (),
     padded: frozenset[str] = frozenset(),
+    references: SpelledReferences | None = None,
 ) -> Expected:
     """Expect a table's objects as a policy, if there is one, changes them: it makes the table `changed`."""
     table = TableSide(engine, *selection_of(source.table, when=source.when, query=source.query))
-    side = ObjectSide(table, source, changed, policy, reader, there, several, padded)
+    side = ObjectSide(table, source, changed, policy, reader, there, several, padded, references or SpelledReferences())
     usual = KeyWriter(source.table)
 
     def map_key(key: Key) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class ScimTarget:
     """The resources of a server; `associations` says what it calls our objects."""
 
     selects = True
+    names_objects = True
 
     def __init__(self, output: ScimOutput, associations: Callable[[], Mapping[str, str]]) -> None:
         self._output = output

@@ -36,9 +36,12 @@ WHAT: Final = "The database of the output"
 
 
 class Target(Protocol):
-    """What one output holds. One that `selects` has the tables that a mapping names, and no others."""
+    """What one output holds. One that `selects` has the tables that a mapping names, and no others. One that
+    `names_objects` has the objects that values refer to, as these are called in their own rows.
+    """
 
     selects: bool
+    names_objects: bool
 
     def columns(self, table: Table) -> frozenset[str] | None:
         """Name its columns of a table, in small letters; None where it has nothing of the table."""
@@ -60,6 +63,7 @@ class PlainTarget:
     """What may have every table, and has nothing of child tables."""
 
     selects = False
+    names_objects = False
 
     def several(self, table: Table) -> frozenset[str]:
         return frozenset()

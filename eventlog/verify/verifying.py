@@ -18,6 +18,7 @@ from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, SourceError, UsageError
+from eventlog.core.references import find_loose_references, find_referenced, make_reference
 from eventlog.core.schema import Catalog, Table
 from eventlog.policies.plugin import check_policy
 from eventlog.policies.steps import Steps
@@ -32,7 +33,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from eventlog.tracked.registry import read_registry, refuse_condition
-from eventlog.verify.expected import Expected, VerifiedTable, plain, read_objects, shape_of
+from eventlog.verify.expected import Expected, SpelledReferences, VerifiedTable, plain, read_objects, shape_of
 from eventlog.verify.objects import Objects
 from eventlog.verify.proof import Limits, Proving, TableProof
 from eventlog.verify.repair import repair
@@ -203,10 +204,30 @@ class Verifier:
             notes.append(f"Not compared, for the output has no such column: {names}.")
         if of_children and not several:
             notes.append("Child tables are not compared.")
-        if shape is None and not several:
+        references = self._find_references(source.table, table)
+        if shape is None and not several and not references.sent:
             return plain(self._reading, source, there, padded), tuple(notes)
-        expected = read_objects(self._reading, source, table, self._policy, self._reader, there, several, padded)
+        expected = read_objects(
+            self._reading, source, table, self._policy, self._reader, there, several, padded, references
+        )
         return expected, tuple(notes)
+
+    def _find_references(self, source: Table, sent: Table) -> SpelledReferences:
+        """Find the references that the output has as the rows are called that they name."""
+        if not self._target.names_objects:
+            return SpelledReferences()
+        named = find_loose_references(self._catalog)
+        if (source.schema, source.name) not in named:
+            return SpelledReferences()
+        found = {name: find_referenced(self._catalog, sent, one.column) for name, one in sent.loggable.items()}
+        return SpelledReferences(
+            named,
+            {
+                name: make_reference(other, sent.loggable[name].column)
+                for name, other in found.items()
+                if other is not None and other.loose_key and len(other.key) == 1
+            },
+        )
 
 
 def _describe_table(catalog: Catalog, table: Table) -> Table:

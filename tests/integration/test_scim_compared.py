@@ -264,3 +264,60 @@ def test_a_full_load_that_was_broken_off_goes_on(engine: Engine, tmp_path: Path)
         next(work.steps(work.begin()))
         told = refresh(engine, server, tmp_path, "usr")
         assert told == "usr: 4 rows wait to be published, 3 of them before it was interrupted.\n"
+
+
+SPELLED = {
+    "sqlite": "TEXT COLLATE NOCASE",
+    "postgresql": "citext",
+    "mariadb": "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+    "mysql": "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+}
+
+
+@pytest.mark.parametrize("database", databases())
+@pytest.mark.parametrize("renames", [False, True], ids=["as it is", "behind a policy"])
+def test_a_reference_that_is_spelled_otherwise_than_its_row_does_not_differ(
+    request: pytest.FixtureRequest, database: str, renames: bool
+) -> None:
+    """Members and managers; some have none, and one is of another spelling of the same row."""
+    engine: Engine = request.getfixturevalue("engine" if database == "sqlite" else database)
+    kind = SPELLED[database]
+    if database == "postgresql":
+        run(engine, "CREATE EXTENSION IF NOT EXISTS citext")
+    run(
+        engine,
+        f"CREATE TABLE usr (k {kind} NOT NULL PRIMARY KEY, login VARCHAR(20), boss {kind}, FOREIGN KEY (boss) REFERENCES usr (k))",
+        "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY, name VARCHAR(20))",
+        f"CREATE TABLE usr_grp (idg INTEGER NOT NULL, k {kind} NOT NULL, PRIMARY KEY (idg, k),"
+        " FOREIGN KEY (idg) REFERENCES grp (idg), FOREIGN KEY (k) REFERENCES usr (k))",
+    )
+    install(engine)
+    track(engine, ["usr"], TriggerOptions())
+    track(engine, ["grp"], TriggerOptions(children=("usr_grp",)))
+    run(
+        engine,
+        "INSERT INTO usr VALUES ('Ada', 'ada', NULL)",
+        "INSERT INTO usr VALUES ('Bob', 'bob', 'ADA')",
+        "INSERT INTO usr VALUES ('Cyd', 'cyd', 'Ada')",
+        "INSERT INTO grp VALUES (1, 'staff')",
+        "INSERT INTO grp VALUES (2, 'empty')",
+        "INSERT INTO usr_grp VALUES (1, 'aDa')",
+        "INSERT INTO usr_grp VALUES (1, 'BOB')",
+    )
+    chief = "chief" if renames else "boss"
+    steps = [{"do": "rename", "classes": ["usr"], "attributes": {"boss": chief}}] if renames else []
+    manager = MAPPING["tables"]["usr"]["columns"]["boss"]
+    mapping = {
+        "usr": {"columns": {"login": "userName", chief: manager}},
+        "grp": {"type": "Group", "columns": {"name": "displayName", "usr_grp.k": "members"}},
+    }
+    with judge() as server:
+        config = scim_config(engine, server.url, scim={"tables": mapping}, **({"steps": steps} if steps else {}))
+        publish_all(config)
+        assert server.members("staff") == {"ada", "bob"}
+        assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
+        server.change("PATCH", "bob", [{"op": "remove", "path": manager.rpartition(".")[0]}])
+        server.change("PATCH", "staff", [{"op": "remove", "path": "members"}])
+        assert count_differences(verify(engine, config, mend=True)) == {"usr": (1, 1), "grp": (1, 1)}
+        publish_all(config)
+        assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}

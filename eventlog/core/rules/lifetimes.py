@@ -90,6 +90,8 @@ def list_wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     """Map objects to the attributes to read back; an empty set means a table nobody described."""
     columns_of: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
+        if not subject.events:
+            continue  # all of them are for one output alone
         if subject.loose:
             *_, last = lifetimes(subject)
             if last.closing is None and (wanted := _find_wanted(subject, last)):
